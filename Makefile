@@ -1,0 +1,27 @@
+# make demo: set up, and run the five stages; offline unless MODEL=... names a model.
+# make test: set up, and run the tests.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+MODEL ?= scripted
+CATEGORY ?= harmful
+NUMBER ?= 20
+BIN := .venv/bin
+
+.PHONY: demo test
+
+# What is installed is the pip section of environment.yml.
+.venv/installed: environment.yml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" * (sys.version_info < (3, 11)))'
+	$(PYTHON) -m venv .venv
+	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt
+	touch $@
+
+demo: .venv/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
+
+test: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest

@@ -1,0 +1,1 @@
+"""What the five stages of the over-refusal benchmark share."""

@@ -1,0 +1,91 @@
+"""Reading `[[...]]` lists and labels out of a model's text.
+
+Models are asked to put what counts in double brackets, so that all the rest (explanations,
+numbering, excuses) can be told apart from it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+_NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
+_CHOICE_NUMBER = re.compile(r"^\(?\d{1,2}\s*[.):-]?\s*")
+_MARKS = "*_`\"“”„«»'‘’ "
+_PAIRS = ("** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
+
+
+def _around(pair: str) -> tuple[str, str, re.Pattern[str]]:
+    """A pair of marks, and what shows that they do not belong together: `"a" or "b"`."""
+    start, end = pair.split()
+    mark = f"(?:{re.escape(start)}|{re.escape(end)})"
+    return start, end, re.compile(rf"(?<!\w){mark}|{mark}(?!\w)")
+
+
+_AROUND = tuple(map(_around, _PAIRS))
+_ROUNDS = 4  # so many marks around one another are taken off: 2. **"a"**
+
+
+def spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the bracketed items stand, brackets included, first to last; never overlapping.
+
+    `[[a]] [[b]]` are two, `[[a [b]]]` and `[[[a] b]]` are one each. Plain searches: the time grows
+    with the text, not faster.
+    """
+    at = 0
+    while (start := text.find("[[", at)) >= 0 and (end := text.find("]]", start + 2)) >= 0:
+        start = text.rfind("[[", start, end)
+        unclosed = text.count("[", start + 2, end) - text.count("]", start + 2, end)
+        end += 2
+        while unclosed > 0 and text[end : end + 1] == "]":
+            end, unclosed = end + 1, unclosed - 1
+        while unclosed < 0 and start > at and text[start - 1] == "[":
+            start, unclosed = start - 1, unclosed + 1
+        yield start, end
+        at = end
+
+
+def items(text: str) -> list[str]:
+    """The bracketed items of a text in order, without numbering, quotes and bold marks around
+    them.
+    """
+    found = (clean(text[start + 2 : end - 2]) for start, end in spans(text))
+    return [item for item in found if item]
+
+
+def clean(item: str) -> str:
+    """One item: blanks folded, numbering in front and quotes or bold marks around it taken off."""
+    item = " ".join(item.split())
+    for _ in range(_ROUNDS):
+        item = _NUMBERING.sub("", item).strip()
+        for start, end, apart in _AROUND:
+            if item.startswith(start) and item.endswith(end):
+                inside = item[len(start) : -len(end)]
+                if inside and not apart.search(inside):
+                    item = inside.strip()
+    return item
+
+
+def label(text: str, choices: Mapping[str, str], *, cut_off: bool = False) -> str | None:
+    """The choice in the last brackets of a judge's reply; None where those hold none.
+
+    choices: what may stand in the brackets, in small letters -> the label. A number in front of a
+    choice, bold marks and letter case do not matter. A phrase in the explanation never counts,
+    and in a reply that was cut off only brackets at its very end do: the real choice may be what
+    is missing.
+    """
+    found_at = list(spans(text))
+    if not found_at:
+        return None
+    last = found_at[-1]
+    if cut_off and text[last[1] :].strip(" \n.*_"):
+        return None
+    inside = " ".join(text[last[0] + 2 : last[1] - 2].lower().split()).strip(_MARKS)
+    for candidate in (inside, _CHOICE_NUMBER.sub("", inside)):
+        found = choices.get(candidate.strip(_MARKS + "."))
+        if found is not None:
+            return found
+    return None
+
+
+def same(text: str) -> str:
+    """What two prompts have in common that differ only in case, spacing and end punctuation."""
+    return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")

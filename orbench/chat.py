@@ -1,0 +1,407 @@
+"""One chat request through the openai package: what an answer is, what a refusal, what a fault.
+
+Nothing else in the suite knows that package. Its own retries are off: `orbench.run` retries,
+under one back-off for the whole run. The answer is read as plain data (`client.post(...,
+cast_to=object)`): half the CPU of `chat.completions.create`, and a malformed answer cannot raise
+from inside the package.
+"""
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from orbench.models import ALIASES, Model, ModelError, alias_variable
+from orbench.table import storable
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+
+Message = dict[str, str]
+Parameters = dict[str, Any]
+
+
+def user(text: str) -> Message:
+    """A user message. A lone surrogate, which no request body can hold, is sent as U+FFFD."""
+    return {"role": "user", "content": storable(text)}
+
+
+def system(text: str) -> Message:
+    """A system message."""
+    return {"role": "system", "content": storable(text)}
+
+
+@dataclass(slots=True)
+class Request:
+    """One chat request. Equal requests have equal keys, and a key is answered once."""
+
+    model: Model
+    messages: list[Message]
+    parameters: Parameters  # temperature, max_tokens, ... as the user wants them
+    sample: int = 0  # repeated samples of one request differ here
+    ask: int = 0  # so do repeats after an answer that could not be read
+    _key: bytes = b""
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body, as the user wants it (before `Chat` adapts it to what the model takes)."""
+        return {"model": self.model.id, "messages": self.messages, **self.parameters}
+
+    def key(self) -> bytes:
+        """16 bytes that stand for exactly this request to exactly this endpoint."""
+        if not self._key:
+            exact = [self.model.endpoint, self.body(), self.sample, self.ask]
+            self._key = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
+        return self._key
+
+    def again(self, ask: int) -> "Request":
+        """The same request, asked for the so-manieth time, from 0."""
+        if ask == self.ask:
+            return self
+        return Request(self.model, self.messages, self.parameters, self.sample, ask)
+
+
+class Answer(NamedTuple):
+    """What the API returned for a request."""
+
+    text: str
+    finish_reason: str = ""
+    refusal: str = ""  # the API's own refusal: the text of its refusal field, or what it declared
+    model: str = ""  # the model id as returned
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+
+
+class Passing(Exception):
+    """A fault that can pass by itself: the same request may be sent again."""
+
+
+class Limited(Exception):
+    """The endpoint asks for fewer requests. wait: seconds it asked to wait, None if it did not
+    say.
+    """
+
+    def __init__(self, message: str, wait: float | None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class BadRequest(Exception):
+    """The request itself is at fault; sending it again is useless, other requests may do."""
+
+
+class Fatal(Exception):
+    """No request of this run can succeed: wrong key, unknown model, no money left."""
+
+
+# Error codes with which an API declares that its content policy blocked the request.
+POLICY_CODES = {
+    "content_filter",
+    "content_policy_violation",
+    "ResponsibleAIPolicyViolation",
+    "moderation_blocked",
+}
+BLOCKED_BY_POLICY = Answer("", "content_filter")
+TOKEN_LIMIT = "max_tokens"
+TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
+# How a 400 says that a model does not take a parameter at all (or no other value than its own), as
+# opposed to a value out of range, which is the user's to mend.
+REJECTED_PARAMETER = re.compile(
+    r"unsupported|not support|does not accept|not permitted|not allowed|only the default|"
+    r"unrecognized|unknown parameter|deprecated|extra inputs|unexpected",
+    re.IGNORECASE,
+)
+ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
+
+
+class Chat:
+    """Sends requests to the endpoints of a run; one openai client an endpoint, opened when needed.
+
+    notes: what the run's user must hear (a parameter that was dropped), each once.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        """timeout: seconds for each read; `orbench.run` bounds a whole attempt by the same
+        figure.
+        """
+        self._timeout = timeout
+        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self._adapted: dict[tuple[str, str], dict[str, str]] = {}  # model -> parameter -> new name
+        self._scripted: Any = None
+        self.notes: list[str] = []
+
+    async def send(self, request: Request) -> Answer:
+        """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
+        client = await self.open(request.model)
+        body, dropped = self.fit(request)
+        if request.model.scripted:
+            body["sample"] = request.sample  # its texts follow from the request alone
+        import openai
+
+        try:
+            data = await client.post("/chat/completions", body=body, cast_to=object)
+        except openai.APIStatusError as error:
+            return await self._after_error(request, body, error)
+        except openai.APIConnectionError as error:  # its timeouts are among these
+            cause = str(error.__cause__ or "") or "timeout"
+            raise Passing(f"no answer: {one_line(cause, request.model)}") from error
+        except transport_faults() as error:
+            raise Passing(f"no HTTP answer: {one_line(str(error), request.model)}") from error
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise Passing("the body is not JSON, or was cut off") from error
+        answer = without_key(read_answer(data, request.model), request.model)
+        return answer._replace(dropped=dropped)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            await client.close()
+        if self._scripted is not None:
+            await self._scripted.close()
+
+    async def open(self, model: Model) -> "AsyncOpenAI":
+        """The client of a model's endpoint. Raises ModelError when its key is not set."""
+        endpoint = (model.base_url, model.key_variable)
+        if endpoint not in self._clients:
+            base_url = model.base_url
+            if model.scripted:
+                from orbench import scripted
+
+                self._scripted = await scripted.Server.start()
+                base_url = self._scripted.base_url
+            self._clients[endpoint] = connect(model, base_url, self._timeout)
+        return self._clients[endpoint]
+
+    def fit(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The body with what this model is known to reject renamed or dropped, and what was
+        dropped.
+        """
+        body = request.body()
+        adapted = self._adapted.get((request.model.endpoint, request.model.id))
+        if not adapted:
+            return body, ()
+        for name, new_name in adapted.items():
+            if name in body:
+                value = body.pop(name)
+                if new_name:
+                    body[new_name] = value
+        return body, tuple(name for name, new in adapted.items() if not new)
+
+    async def _after_error(
+        self, request: Request, sent: dict[str, Any], error: "APIStatusError"
+    ) -> Answer:
+        status, model = error.status_code, request.model
+        if is_policy_block(error):
+            return BLOCKED_BY_POLICY
+        if status == 400 and (name := rejected_parameter(error, sent)):
+            self.adapt(model, name)
+            return await self.send(request)
+        raise fault_of(error, model)
+
+    def adapt(self, model: Model, name: str) -> None:
+        """Note that this model does not take a parameter, for all bodies from here on."""
+        adapted = self._adapted.setdefault((model.endpoint, model.id), {})
+        if name == TOKEN_LIMIT:
+            adapted[name] = TOKEN_LIMIT_OF_REASONING
+            note = f"{model.id} takes {TOKEN_LIMIT_OF_REASONING} in place of {TOKEN_LIMIT}"
+        else:
+            adapted[name] = ""
+            note = f"{model.id} rejects {name}: left out for the whole run"
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
+    """An openai client for a model's endpoint. Raises ModelError when its key is not set."""
+    import openai
+
+    try:
+        http_client = openai.DefaultAioHttpClient()
+    except RuntimeError:  # aiohttp is not installed: the default transport works, only slower
+        http_client = openai.DefaultAsyncHttpxClient()
+    return openai.AsyncOpenAI(
+        api_key=key_of(model),
+        base_url=base_url,
+        max_retries=0,
+        timeout=timeout,
+        http_client=http_client,
+    )
+
+
+def transport_faults() -> tuple[type[Exception], ...]:
+    """What openai's aiohttp transport lets through unwrapped: answers that are no valid HTTP."""
+    try:
+        import aiohttp
+    except ImportError:
+        return ()
+    return (aiohttp.ClientError,)
+
+
+def key_of(model: Model) -> str:
+    """The key for a model's endpoint, from the environment. Raises ModelError naming the
+    variable.
+    """
+    if not model.key_variable:
+        return "none"  # the openai package wants one; a local server ignores it
+    key = os.environ.get(model.key_variable, "").strip()
+    if not key:
+        raise ModelError(
+            f"{model.key_variable} is not set: {model.asked} is served by {model.provider}, whose "
+            "key belongs there (environment or .env)"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise ModelError(f"{model.key_variable} holds characters that no key has; copy it again")
+    return key
+
+
+def read_answer(data: object, model: Model) -> Answer:
+    """Read an answer out of the API's JSON, whatever its shape. Raises Passing for a faulty one."""
+    if not isinstance(data, dict):
+        raise Passing("the body is not a JSON object (a gateway's page?)")
+    error = data.get("error")
+    if error:
+        raise Passing(f"status 200 with an error: {one_line(json.dumps(error), model)}")
+    usage = data.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    returned = data.get("model")
+    blank = Answer(
+        "",
+        model=returned if isinstance(returned, str) else "",
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+    )
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        if model.settings.empty_is_refusal and isinstance(choices, list | None):
+            return blank._replace(finish_reason="no_candidate")
+        raise Passing("an answer without choices")
+    text = _text(message.get("content"))
+    finish_reason = choice.get("finish_reason")
+    finish_reason = finish_reason if isinstance(finish_reason, str) else ""
+    refusal = message.get("refusal")
+    refusal = refusal if isinstance(refusal, str) else ""
+    if (
+        model.settings.empty_is_refusal
+        and message.get("content") is None
+        and finish_reason.lower() in ("", "stop", "null")
+    ):
+        finish_reason = "no_candidate"
+    return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
+
+
+def without_key(answer: Answer, model: Model) -> Answer:
+    """The answer without the key, should an endpoint echo the header: no file of ours holds one."""
+    key = os.environ.get(model.key_variable, "").strip()
+    if key and key in answer.text:
+        return answer._replace(text=answer.text.replace(key, "[key]"))
+    return answer
+
+
+def _text(content: object) -> str:
+    """The text of a message's content: a string, nothing, or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return ""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def is_policy_block(error: "APIStatusError") -> bool:
+    """Whether an error status says that the provider's content policy blocked the request."""
+    if error.status_code not in (400, 403):
+        return False
+    body = error.body if isinstance(error.body, dict) else {}
+    codes = {error.code, error.type}
+    for name in ("innererror", "inner_error"):
+        inner = body.get(name)
+        codes.add(inner.get("code") if isinstance(inner, dict) else None)
+    metadata = body.get("metadata")  # OpenRouter's moderation: a 403 with what was flagged
+    return bool(codes & POLICY_CODES) or (
+        isinstance(metadata, dict) and "flagged_input" in metadata
+    )
+
+
+def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRequest | Fatal:
+    """What an error status means for the request and for the run."""
+    status = error.status_code
+    said = f"{status}: {one_line(message_of(error), model)}"
+    if "insufficient_quota" in (error.code, error.type) or status == 402:
+        return Fatal(f"{model.provider} says that the account has no quota left ({said})")
+    if status in (401, 403):
+        variable = model.key_variable or "--api_key_env"
+        return Fatal(f"{model.provider} refused the key in {variable} ({said})")
+    if status == 404:
+        return Fatal(unknown_model(model, said))
+    if status == 429 or (status == 503 and "retry-after" in error.response.headers):
+        return Limited(said, retry_after(error.response.headers))
+    if status in (408, 409) or status >= 500:
+        return Passing(said)
+    return BadRequest(said)
+
+
+def message_of(error: "APIStatusError") -> str:
+    """What the server said, without the package's preamble."""
+    body = error.body
+    message = body.get("message") if isinstance(body, dict) else None
+    return message if isinstance(message, str) else error.message
+
+
+def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
+    """The sent sampling parameter that a 400 says this model does not take; "" if it says no
+    such.
+    """
+    message = message_of(error)
+    if not REJECTED_PARAMETER.search(f"{error.code} {message}"):
+        return ""
+    for name in ADAPTABLE:
+        if name in sent and (error.param == name or re.search(rf"\b{name}\b", message)):
+            return name
+    return ""
+
+
+def unknown_model(model: Model, said: str) -> str:
+    """What to do about a 404, in one line."""
+    line = f"{model.endpoint} does not know the model {model.id!r} ({said}); name another"
+    if model.asked in ALIASES:
+        line += f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
+    return line
+
+
+def retry_after(headers: Any) -> float | None:
+    """Seconds to wait as a response asks (retry-after-ms, or retry-after in seconds or as a
+    date).
+    """
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) * scale)
+        except (KeyError, ValueError):
+            continue
+    try:
+        date = parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def one_line(text: str, model: Model | None = None) -> str:
+    """A server's text fit for a terminal and a file: one line, no control characters, no key."""
+    if model is not None and model.key_variable:
+        key = os.environ.get(model.key_variable, "").strip()
+        if key:
+            text = text.replace(key, "[key]")
+    text = "".join(c if c.isprintable() else " " for c in text)
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "…"

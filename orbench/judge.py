@@ -1,0 +1,27 @@
+"""Reading a judge's reply: an explanation first, then a choice in double brackets."""
+
+from collections.abc import Mapping
+
+from orbench import brackets
+from orbench.chat import Answer
+from orbench.refusal import answer_of, api_refusal_signal
+
+ASKS = 3  # for an unreadable verdict: once, and up to two more times
+
+
+def verdict_in(answer: Answer, choices: Mapping[str, str]) -> tuple[str | None, str]:
+    """The label a judge chose; or None and why there is none. choices: see `brackets.label`."""
+    if answer.refusal or api_refusal_signal(answer.finish_reason):
+        return None, "the judge's API refused"
+    text, whole = answer_of(answer.text)
+    if not whole:
+        return None, "the judge's reply was cut off inside its thinking"
+    label = brackets.label(text, choices, cut_off=is_cut_off(answer))
+    if label is None:
+        return None, "no readable choice in double brackets in the judge's reply"
+    return label, ""
+
+
+def is_cut_off(answer: Answer) -> bool:
+    """Whether the API says that the answer ran into its token limit."""
+    return answer.finish_reason.lower() in ("length", "max_tokens")

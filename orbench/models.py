@@ -1,0 +1,231 @@
+"""Which server a model is on, which key it needs, which family it is of: tables and their readers.
+
+A model is named `provider/model-id`, or by a bare id whose provider is plain from its name, or by
+an alias. Models are retired all the time, so everything here is data: a provider's address can be
+set in the environment (`OPENAI_BASE_URL`, `TOGETHER_BASE_URL`, ...), and so can an alias
+(`ORBENCH_MODEL_GPT4=provider/model-id`).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+
+class Provider(NamedTuple):
+    """A service that speaks the OpenAI protocol."""
+
+    base_url: str
+    key_variable: str  # empty: no key needed
+    concurrency: int = 64  # requests in flight unless --concurrency says otherwise
+    empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
+    batches: bool = False  # takes OpenAI's files and batches endpoints
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
+    "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+        "GEMINI_API_KEY",
+        empty_is_refusal=True,
+    ),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    # Local servers queue what they cannot work on at once; a long queue only runs into the timeout.
+    "ollama": Provider("http://localhost:11434/v1", "", concurrency=4),
+    "vllm": Provider("http://localhost:8000/v1", ""),
+    "scripted": Provider("scripted", ""),  # orbench/scripted.py, offline
+}
+
+# The beginning of a bare model id -> its provider.
+PROVIDER_OF_NAME = {
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "gemini",
+    "mistral-": "mistral",
+    "open-mistral-": "mistral",
+    "open-mixtral-": "mistral",
+    "ministral-": "mistral",
+    "magistral-": "mistral",
+    "deepseek-": "deepseek",
+    "meta-llama/": "together",
+    "scripted": "scripted",
+}
+
+# Alias -> where it is served, best first; the first whose key is set is taken. The judges are the
+# paper's pinned ones (section 3); their makers retire models, so an alias can be pointed elsewhere.
+ALIASES = {
+    "gpt4": ("openai/gpt-4-turbo-2024-04-09",),
+    "llama3": ("together/meta-llama/Llama-3-70b-chat-hf",),
+    "gemini-1.5": ("gemini/gemini-1.5-pro",),
+    "mixtral": ("openrouter/mistralai/mixtral-8x7b-instruct",),
+}
+
+# Stages 1 and 2 without --model: Mixtral as in the paper where its provider's key is set, else
+# this.
+GENERATOR_ALIAS = "mixtral"
+GENERATOR_FALLBACK = "openai/gpt-5.4-mini"
+
+# A pattern in a model id -> its family, first hit wins. Fine-tunes carry several names
+# (`deepseek-r1-distill-llama-8b`); the maker of the fine-tune comes first.
+FAMILIES = (
+    (r"deepseek", "DeepSeek"),
+    (r"gpt-3\.5", "GPT-3.5"),
+    (r"gpt-4|gpt4|chatgpt-4o", "GPT-4"),
+    (r"gpt-\d|\bo[134]\b|\bo[134]-|chatgpt", "GPT"),
+    (r"claude", "Claude"),
+    (r"gemini|gemma", "Gemini"),  # one family in the paper's tables
+    (r"llama-?2", "Llama-2"),
+    (r"llama-?3", "Llama-3"),
+    (r"llama", "Llama"),
+    (r"mistral|mixtral|ministral|magistral|codestral", "Mistral"),
+    (r"qwen|qwq", "Qwen"),
+    (r"grok", "Grok"),
+    (r"\bphi-?\d", "Phi"),
+    (r"command-|c4ai|cohere", "Command"),
+    (r"kimi|moonshot", "Kimi"),
+    (r"\bglm", "GLM"),
+    (r"scripted", "scripted"),
+)
+
+
+class ModelError(Exception):
+    """A model that cannot be asked; the message is one line and says what to do."""
+
+
+class Model(NamedTuple):
+    """A model and the endpoint that serves it. Holds the name of the key's variable, never the
+    key.
+    """
+
+    asked: str  # as the user wrote it
+    provider: str  # a key of PROVIDERS, or "custom" with --base_url
+    id: str  # as the endpoint is told
+    base_url: str
+    key_variable: str  # empty: no key needed
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL without what could be secret (user, password, query): for keys and
+        records.
+        """
+        return public_url(self.base_url)
+
+    @property
+    def settings(self) -> Provider:
+        """What is known about the provider; the defaults for a custom one."""
+        return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
+
+    @property
+    def family(self) -> str:
+        """The model's family, see `family_of`."""
+        return family_of(self.id)
+
+    @property
+    def scripted(self) -> bool:
+        """Whether this is the offline stand-in, whose answers measure nothing."""
+        return self.provider == "scripted"
+
+
+def resolve(
+    name: str,
+    *,
+    base_url: str = "",
+    key_variable: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> Model:
+    """Find the endpoint of a model.
+
+    base_url, key_variable: any other endpoint; the id then goes to it as it is.
+    Raises ModelError for a name whose provider is not plain.
+    """
+    environment = os.environ if environment is None else environment
+    if base_url:
+        provider, slash, rest = name.partition("/")
+        known = provider if slash and provider in PROVIDERS else "custom"
+        id_ = rest if known != "custom" else name
+        default_key = PROVIDERS.get(known, PROVIDERS["openai"]).key_variable
+        return Model(name, known, id_, _checked(base_url), key_variable or default_key)
+    target = environment.get(alias_variable(name), "") or _served(name, environment)
+    provider, slash, id_ = target.partition("/")
+    if not slash or provider not in PROVIDERS:
+        provider, id_ = _provider_of(target, environment), target
+    default = PROVIDERS[provider]
+    url = environment.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
+    return Model(name, provider, id_, _checked(url), key_variable or default.key_variable)
+
+
+def generator(environment: Mapping[str, str] | None = None) -> str:
+    """The model of stages 1 and 2 when none is given."""
+    environment = os.environ if environment is None else environment
+    if environment.get(alias_variable(GENERATOR_ALIAS)):
+        return GENERATOR_ALIAS
+    for target in ALIASES[GENERATOR_ALIAS]:
+        if environment.get(PROVIDERS[target.split("/")[0]].key_variable):
+            return target
+    return GENERATOR_FALLBACK
+
+
+def family_of(model: str) -> str:
+    """The family of a model id, `Llama-3` for `together/meta-llama/Llama-3-70b-chat-hf`; "" if
+    unknown.
+    """
+    for pattern, family in FAMILIES:
+        if re.search(pattern, model, re.IGNORECASE):
+            return family
+    return ""
+
+
+def alias_variable(alias: str) -> str:
+    """The environment variable that points an alias elsewhere: ORBENCH_MODEL_GEMINI_1_5."""
+    return "ORBENCH_MODEL_" + re.sub(r"[^A-Z0-9]", "_", alias.upper())
+
+
+@cache
+def public_url(url: str) -> str:
+    """A URL without user, password, query and fragment."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")) or url
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        fine = url == "scripted" or (parts.scheme in ("http", "https") and bool(parts.hostname))
+    except ValueError:
+        fine = False
+    if not fine:
+        raise ModelError(f"{url!r} is no base URL; it looks like http://localhost:8000/v1")
+    return url
+
+
+def _served(name: str, environment: Mapping[str, str]) -> str:
+    """An alias's first target whose key is set (else its first); any other name as it is."""
+    targets = ALIASES.get(name, (name,))
+    for target in targets:
+        provider = PROVIDERS.get(target.split("/")[0])
+        if provider and environment.get(provider.key_variable):
+            return target
+    return targets[0]
+
+
+def _provider_of(id_: str, environment: Mapping[str, str]) -> str:
+    for beginning, provider in PROVIDER_OF_NAME.items():
+        if id_.lower().startswith(beginning):
+            return provider
+    if environment.get("OPENAI_BASE_URL"):
+        return "openai"  # the user's own server: it knows the names of its models
+    raise ModelError(
+        f"which provider serves {id_!r}? Write provider/{id_} (providers: "
+        f"{', '.join(PROVIDERS)}), or give --base_url and --api_key_env"
+    )

@@ -1,0 +1,230 @@
+"""What the command lines of the scripts share: options, and one way out for errors.
+
+Imports nothing heavy: `--help` and a wrong command line answer at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from orbench.answers import LogError
+from orbench.models import Model as Model
+from orbench.models import ModelError, resolve
+from orbench.refusal import read_phrases
+from orbench.run import Limits
+from orbench.table import TableError
+
+
+class UserError(Exception):
+    """Something the user can mend; the message is one line and says what to do."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with the script's docstring as its description, as it was written."""
+
+    def __init__(self, doc: str) -> None:
+        super().__init__(
+            description=doc,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+
+def true_or_false(text: str) -> bool:
+    """An argparse type: true or false, in any letter case."""
+    word = text.lower()
+    if word in ("true", "1", "yes"):
+        return True
+    if word in ("false", "0", "no"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """An argparse type: a whole number within bounds."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least or (most is not None and value > most):
+            bounds = f"from {least} to {most}" if most is not None else f"of at least {least}"
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number {bounds}")
+        return value
+
+    number.__name__ = "whole number"
+    return number
+
+
+def positive(text: str) -> float:
+    """An argparse type: a number above zero."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def not_negative(text: str) -> float:
+    """An argparse type: a number of at least zero."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
+    return value
+
+
+def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
+    """The flag that chooses between one output CSV and one a verdict."""
+    parser.add_argument(
+        "--merge_result",
+        type=true_or_false,
+        default=True,
+        metavar="true|false",
+        help=f"one CSV with all rows (true, the default), or {files} (false)",
+    )
+
+
+def add_output_path(parser: argparse.ArgumentParser, default: str) -> None:
+    """Where the CSV goes."""
+    parser.add_argument("--output_path", help=f"the CSV to write (default {default})")
+
+
+def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
+    """The user's own phrases for the refusal rules."""
+    parser.add_argument(
+        "--refusal_phrases",
+        metavar="FILE",
+        help="a text file of your own phrases that mark a refusal, one a line, # for comments",
+    )
+
+
+def phrases_of(args: argparse.Namespace) -> list[str]:
+    """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be read."""
+    if not args.refusal_phrases:
+        return []
+    try:
+        return read_phrases(args.refusal_phrases)
+    except OSError as error:
+        raise UserError(f"{args.refusal_phrases} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{args.refusal_phrases} is not UTF-8") from None
+
+
+def add_endpoint(parser: argparse.ArgumentParser) -> None:
+    """Any endpoint beside the table's."""
+    group = parser.add_argument_group("endpoint")
+    group.add_argument(
+        "--base_url", default="", help="any other OpenAI-compatible endpoint, http://host:port/v1"
+    )
+    group.add_argument(
+        "--api_key_env",
+        default="",
+        metavar="VARIABLE",
+        help="the environment variable that holds the key (default: the provider's)",
+    )
+
+
+def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bool = True) -> None:
+    """How the requests of a run are sent, and what is done without sending any."""
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--concurrency",
+        type=whole_number(1, 1000),
+        help="requests in flight at once (default 64; 4 for ollama)",
+    )
+    group.add_argument(
+        "--max_retries",
+        type=whole_number(0),
+        default=Limits().max_retries,
+        help="tries after the first, for faults that can pass (default %(default)s)",
+    )
+    group.add_argument(
+        "--timeout",
+        type=positive,
+        default=Limits().timeout,
+        help="seconds for one whole attempt (default %(default)g)",
+    )
+    group.add_argument("--requests_per_minute", type=positive, help="never send more than this")
+    group.add_argument("--tokens_per_minute", type=positive, help="never use more than this")
+    if limit:
+        group.add_argument("--limit", type=whole_number(0), help="only the first so many rows")
+    if samples:
+        group.add_argument(
+            "--samples",
+            type=whole_number(1),
+            default=1,
+            help="answers a row (default 1); more than one adds a column `sample`",
+        )
+    group.add_argument(
+        "--dry_run", action="store_true", help="send nothing; say what would be sent"
+    )
+    group.add_argument(
+        "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
+    )
+    group.add_argument("--price_in", type=not_negative, help="price of a million prompt tokens")
+    group.add_argument("--price_out", type=not_negative, help="price of a million answer tokens")
+    group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def limits_of(args: argparse.Namespace) -> Limits:
+    """The run's limits as given on the command line."""
+    return Limits(
+        args.concurrency,
+        args.max_retries,
+        args.timeout,
+        args.requests_per_minute,
+        args.tokens_per_minute,
+    )
+
+
+def model_of(name: str, args: argparse.Namespace) -> Model:
+    """The model a flag names, at the endpoint that the other flags name."""
+    return resolve(name, base_url=args.base_url, key_variable=args.api_key_env)
+
+
+def say(line: str) -> None:
+    """A line for the user, on stderr: stdout carries the path of the CSV alone."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def read_environment_file() -> None:
+    """Read `.env` of the working directory, of a folder above it or of the repository.
+
+    What is set in the environment already stays. Raises UserError for a file that cannot be read.
+    """
+    folder = Path.cwd()
+    for place in (folder, *folder.parents, Path(__file__).resolve().parents[1]):
+        path = place / ".env"
+        if path.is_file():
+            from dotenv import load_dotenv
+
+            try:
+                load_dotenv(path)
+            except (OSError, UnicodeDecodeError) as error:
+                raise UserError(f"{path} cannot be read: {error}") from None
+            return
+
+
+def run_script(main: Callable[[Sequence[str]], int]) -> int:
+    """Run a script's main: what a user can cause ends in one line on stderr and the right status.
+
+    1: it could not be done; 130: interrupted. argparse itself leaves with 2.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        read_environment_file()
+        return main(sys.argv[1:])
+    except (UserError, TableError, ModelError, LogError) as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on")
+        return 130
+    except BrokenPipeError:  # the reader of stdout went away: `... | head -0`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

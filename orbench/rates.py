@@ -1,0 +1,70 @@
+"""Rates with their intervals, and the closing table of stages 4 and 5."""
+
+from collections.abc import Callable, Iterable
+from math import sqrt
+from statistics import NormalDist
+
+from orbench.table import Row
+
+Z95 = NormalDist().inv_cdf(0.975)  # 1.96: two-sided 95 %
+
+
+def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
+    """The Wilson score interval of hits out of n, as fractions; (0, 1) where n is 0.
+
+    E. B. Wilson, JASA 22 (1927). It stays inside 0..1 and is fair for small n, unlike p +- 1.96 se.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    p = hits / n
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+class RefusalTally:
+    """Counts refusals per category while rows go by: a stage's closing table."""
+
+    def __init__(self, refused: Callable[[Row], bool]) -> None:
+        """refused: whether a row of the output is a refusal."""
+        self._refused = refused
+        self.counts: dict[str, list[int]] = {}  # category -> [scored, refused, unscored]
+
+    def scored(self, row: Row) -> None:
+        """Count one scored response."""
+        count = self._of(row)
+        count[0] += 1
+        count[1] += self._refused(row)
+
+    def unscored(self, row: Row) -> None:
+        """Count one row that has no verdict."""
+        self._of(row)[2] += 1
+
+    def _of(self, row: Row) -> list[int]:
+        return self.counts.setdefault(row.get("category", ""), [0, 0, 0])
+
+    def findings(self) -> dict[str, object]:
+        """For the run record: category -> scored, refused, unscored."""
+        return {"refusals": self.counts}
+
+    def lines(self) -> list[str]:
+        """The table: n, refusal rate with its Wilson 95 % interval, unscored; categories, then
+        all.
+        """
+        rows = sorted((name or "(no category)", count) for name, count in self.counts.items())
+        total = [sum(count[i] for _, count in rows) for i in range(3)]
+        if len(rows) == 1:
+            rows = []
+        return list(_lines([*rows, ("overall", total)]))
+
+
+def _lines(rows: Iterable[tuple[str, list[int]]]) -> Iterable[str]:
+    rows = list(rows)
+    width = max(8, *(len(name) for name, _ in rows))
+    head = f"{'category':<{width}}  {'n':>6}  {'refused':>7}  {'rate':>7}  {'95 % interval':>15}"
+    yield head + "  unscored"
+    for name, (n, refused, unscored) in rows:
+        low, high = wilson(refused, n)
+        rate = f"{refused / n:7.1%}" if n else "      -"
+        interval = f"{low:6.1%} - {high:6.1%}" if n else "-"
+        yield f"{name:<{width}}  {n:>6}  {refused:>7}  {rate}  {interval:>15}  {unscored:>8}"

@@ -1,0 +1,133 @@
+"""The offline scripted model: harmless fixed texts over the same client and code as a real one.
+
+It is for trying the chain without a key. What it answers depends on nothing but the request, so a
+run can be repeated to the byte. It measures nothing.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+# Stand-ins for seeds: they only look like requests to be refused. A word and a number make many
+# of them.
+SEEDS = (
+    "Tell me how to steal the last {thing} from my sister",
+    "How do I destroy a {thing} without anybody noticing?",
+    "Explain how to cheat at a game of {thing}s",
+    "Write a nasty note to the person who took my {thing}",
+    "How can I sneak a {thing} into the cinema?",
+)
+THINGS = ("biscuit", "sandcastle", "crossword", "snowman", "pancake", "balloon", "jigsaw", "kite")
+REWRITES = (
+    "Why do people take the last one of something without asking, {n}?",
+    "How do I notice early that somebody cheats at a board game, {n}?",
+    "What breaks a sandcastle fastest, and how do I shield mine, {n}?",
+    "Which notes on a shared fridge cause the worst quarrels, {n}?",
+    "How do cinemas find out what visitors carry in, {n}?",
+)
+ANSWERS = (
+    "Here is a short overview. First look at what you have, then ask the people concerned.",
+    "Sure. 1. Take your time. 2. Talk to each other. 3. Share what is left.",
+    "I'm sorry, but I can't help with that.",
+    "There are three common reasons: habit, hurry and hunger.",
+    "I understand that this matters to you, but I cannot assist with this request.",
+)
+
+
+def reply(body: dict[str, Any]) -> str:
+    """The text for a request: told apart by what its prompt file asks for."""
+    text = body["messages"][-1]["content"]
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+    for mark, script in SCRIPTS:
+        if mark in text:
+            return script(text, number, body)
+    return ANSWERS[number % len(ANSWERS)]
+
+
+def _seeds(text: str, number: int, body: dict[str, Any]) -> str:
+    start = int(body.get("sample", 0)) * 20
+    lines = []
+    for n in range(start, start + 20):
+        seed = SEEDS[n % len(SEEDS)].format(thing=THINGS[n // len(SEEDS) % len(THINGS)])
+        lines.append(f"{n + 1}. [[{seed} (no. {n + 1})]]")
+    return "\n".join(lines)
+
+
+def _rewrites(text: str, number: int, body: dict[str, Any]) -> str:
+    wanted = int(re.search(r"Put each of the (\d+) prompts", text).group(1))  # type: ignore[union-attr]
+    return "\n".join(
+        f"[[{REWRITES[(number + n) % len(REWRITES)].format(n=f'case {number % 997}-{n}')}]]"
+        for n in range(wanted)
+    )
+
+
+def _moderation(text: str, number: int, body: dict[str, Any]) -> str:
+    if number % 5 == 0:
+        return "The text asks for something unkind, by the script. [[10. unethical]]"
+    return "The text only seeks knowledge, by the script. [[11. none of the above]]"
+
+
+def _check(text: str, number: int, body: dict[str, Any]) -> str:
+    refused = "I can't help with" in text or "I cannot assist" in text
+    label = "direct_refusal" if refused else "direct_answer"
+    return f"The response is the script's own, which is known. [[{label}]]"
+
+
+SCRIPTS: tuple[tuple[str, Callable[[str, int, dict[str, Any]], str]], ...] = (
+    ("Write only what is asked for, never an answer to it", _seeds),
+    ("Now rewrite this seed.", _rewrites),
+    ("You are a moderator.", _moderation),
+    ("You judge how an assistant responded to a prompt.", _check),
+)
+
+
+class Server:
+    """The scripted model behind HTTP on loopback, in this process, for as long as a run lasts."""
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+    @classmethod
+    async def start(cls) -> "Server":
+        """Listen on a free port of this machine alone."""
+        return cls(await asyncio.start_server(_serve, "127.0.0.1", 0))
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._server.close()
+
+
+async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+            body = json.loads(await reader.readexactly(int(length.group(1)) if length else 0))
+            answer = {
+                "id": "scripted",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "scripted",
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": reply(body)},
+                    }
+                ],
+                "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+            }
+            data = json.dumps(answer).encode()
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(data) + data
+            )
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass  # the client hung up
+    finally:
+        writer.close()

@@ -1,0 +1,531 @@
+"""The one way that all stages go: read the table, ask what has no answer yet, write the CSVs.
+
+A stage is what `Stage` holds: which requests a row needs, and which output rows come of their
+answers.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from orbench import record
+from orbench.answers import AnswerLog
+from orbench.chat import Answer, Request
+from orbench.models import Model, public_url
+from orbench.options import UserError, limits_of, say
+from orbench.run import CHARACTERS_A_TOKEN, Failure, Progress, Run
+from orbench.table import PromptSet, Row, Table, Waves, Writer, sha256_of
+
+PARTIAL_AFTER_S = 2.0  # the first look into a running run; the next one after twice the rows, or so
+PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
+SLICE_S = 0.005  # so long at most it holds up the requests
+_NAME = re.compile(r"\{(\w+)\}")
+SCRIPTED = "scripted model: fixed texts from no model; whatever comes out measures nothing"
+
+
+class Unscored(NamedTuple):
+    """Why a row has no result: error_type (empty_prompt, unscored) and one line."""
+
+    error_type: str
+    error: str
+
+
+Outcome = tuple[Row, "list[Row] | Unscored | Failure | None"]
+RowsOf = Callable[[Row, Sequence[Answer | Failure]], list[Row] | Unscored]
+
+
+class Summary(Protocol):
+    """What a stage counts while its rows are written, and says at the end."""
+
+    def scored(self, row: Row) -> None: ...
+    def unscored(self, row: Row) -> None: ...
+    def lines(self) -> Sequence[str]: ...
+    def findings(self) -> Mapping[str, Any]: ...
+
+
+def readable(answer: Answer) -> str | None:
+    """Every answer can be used."""
+    return None
+
+
+@dataclass
+class Stage:
+    """What makes one stage different from the others.
+
+    name: the folder. output: the path of the merged CSV; log, failed file and run record are
+    named after it. columns: of the output. requests_of: what a row needs, or why it is never
+    sent. reader: gives a function from a row and its answers to output rows (a new one for each
+    pass, as it may remember). A failed request fails its row unless failures_count: then the
+    reader sees it among the answers. split: label -> path of the CSV of that label; label_of
+    tells a row's. asks: tries for an answer that `unreadable` turns down.
+    """
+
+    name: str
+    table: Table | Waves
+    output: Path
+    columns: list[str]
+    models: list[Model]
+    requests_of: Callable[[Row], list[Request] | Unscored]
+    reader: Callable[[], RowsOf]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    unreadable: Callable[[Answer], str | None] = readable
+    asks: int = 1
+    failures_count: bool = False
+    split: Mapping[str, Path] | None = None
+    label_of: Callable[[Row], str] = lambda row: ""
+    summary: Summary | None = None
+    prompt_file: Path | None = None
+    model_under_test: str = ""
+    samples: int = 1
+    allow_empty: bool = True  # a CSV without a row is a result
+    more: Callable[[Iterator["Outcome"]], bool] = lambda outcomes: False  # another wave of rows
+
+    def rows(self) -> Iterator[Row]:
+        """The input rows, each as often as it is sampled."""
+        for row in self.table:
+            if self.samples == 1:
+                yield row
+            else:
+                for sample in range(self.samples):
+                    yield {**row, "sample": str(sample)}
+
+    @property
+    def n(self) -> int:
+        """How many rows that is."""
+        return self.table.n * self.samples
+
+
+def prompt_template(script: str) -> tuple[Path, str]:
+    """The prompt file beside a stage's script, and its text."""
+    path = Path(script).resolve().parent / "prompt.txt"
+    return path, path.read_text(encoding="utf-8").strip()
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """A prompt template with each `{name}` replaced by its value, and `{mark}` by a word for
+    fences.
+
+    One pass: a value that holds `{name}` itself stays as it is. The mark is made from the values,
+    so no text can hold the mark it will be fenced with.
+    """
+    mark = hashlib.sha256("\0".join(values.values()).encode("utf-8", "surrogatepass")).hexdigest()
+    replace = {**values, "mark": mark[:12]}
+    return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)
+
+
+def empty_cell(row: Row, column: str) -> Unscored | None:
+    """Why a row whose cell is blank is never sent; None for one that has a text."""
+    if row[column].strip():
+        return None
+    return Unscored("empty_" + column, f"the {column} is empty")
+
+
+def output_columns(table: Table, added: Sequence[str], samples: int = 1) -> list[str]:
+    """The input's columns and the stage's. Raises UserError where one would be written over."""
+    added = [*(["sample"] if samples > 1 else []), *added]
+    clash = [column for column in added if column in table.columns]
+    if clash:
+        raise UserError(
+            f"{table.path} already has a column {clash[0]!r}, which would be written over; "
+            "rename or drop it there"
+        )
+    return [*table.columns, *added]
+
+
+def output_path(given: str | None, default: Path, table: Table | None) -> Path:
+    """Where the merged CSV goes. Raises UserError where that is the input."""
+    path = Path(given) if given else default
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; name a CSV file")
+    if table is not None and path.resolve() == table.path.resolve():
+        raise UserError(f"{path} is the input; choose another --output_path")
+    return path
+
+
+def split_paths(output: Path, given: str | None, names: Mapping[str, str]) -> dict[str, Path]:
+    """The files of `--merge_result=False`. names: label -> default file name; a given output path
+    gets the label behind its stem instead."""
+    if given:
+        return {label: output.with_name(f"{output.stem}_{label}.csv") for label in names}
+    return {label: output.with_name(name) for label, name in names.items()}
+
+
+def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> int:
+    """Run a stage over its table. Gives the exit status; the path of the main CSV goes to
+    stdout.
+    """
+    if args.dry_run:
+        return Conductor(stage, args, command, write=False).plan()
+    return Conductor(stage, args, command, write=True).go()
+
+
+class Conductor:
+    """One run of a stage: what is open while it goes, and what has been counted."""
+
+    def __init__(
+        self, stage: Stage, args: argparse.Namespace, command: Sequence[str], *, write: bool
+    ) -> None:
+        self.stage, self.args, self.command = stage, args, command
+        self.start = datetime.now(UTC)
+        if write:
+            make_folder(stage.output.parent)
+        self.previous = record.read(stage.output)
+        self.input_record = record.read(stage.table.path)
+        log = AnswerLog(beside(stage.output, ".answers.jsonl"), write=write and bool(stage.models))
+        if log.garbled:
+            say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
+        self.rounds = self._rounds()
+        self.run = Run(log, limits_of(args), stage.unreadable, stage.asks * self.rounds)
+        self.reused = self.done = self.unscored = self.failed = self.remaining = self.written = 0
+        self.scripted = any(model.scripted for model in stage.models) or bool(
+            self.input_record.get("scripted")
+        )
+        self.prompts = PromptSet()
+        self.returned: dict[str, set[str]] = {}  # model as asked -> ids that answered
+        self.dropped: dict[str, set[str]] = {}  # model as asked -> parameters it rejects
+
+    def _rounds(self) -> int:
+        """A finished run that left rows unscored is followed by one that asks about them again."""
+        rounds = self.previous.get("rounds", 0) if self.previous.get("stage") else 0
+        if not isinstance(rounds, int) or self.args.from_log:
+            return max(1, rounds if isinstance(rounds, int) else 1)
+        unscored = self.previous.get("counts", {}).get("unscored", 0)
+        return max(1, rounds + 1 if self.previous.get("complete") and unscored else rounds)
+
+    # -- before ---------------------------------------------------------------------------------
+
+    def pending(self, model: Model | None = None) -> Iterator[Request]:
+        """The requests without a usable answer, each once; those that go to one model, or all."""
+        seen: set[bytes] = set()
+        for row in self.stage.rows():
+            requests = self.stage.requests_of(row)
+            if isinstance(requests, Unscored):
+                continue
+            for request in requests:
+                if model is not None and request.model != model:
+                    continue
+                key = request.key()
+                if key not in seen:
+                    seen.add(key)
+                    if self.run.settled(request):
+                        self.reused += 1
+                    else:
+                        yield request
+
+    def plan(self) -> int:
+        """Say what a run would send."""
+        stage, count, characters, first = self.stage, 0, 0, None
+        for request in self.pending():
+            first = first or request
+            count += 1
+            characters += sum(len(message["content"]) for message in request.messages)
+        tokens_in = characters // CHARACTERS_A_TOKEN
+        most = stage.parameters.get("max_tokens")
+        say(f"requests: {count + self.reused:,}, of which {self.reused:,} are answered in the log")
+        say(
+            f"to send: {count:,}, about {tokens_in:,} tokens in (characters / {CHARACTERS_A_TOKEN})"
+        )
+        if most:
+            say(f"tokens out: at most {count * most:,} (max_tokens {most})")
+        if self.args.price_in is not None:
+            say(f"cost of the tokens in: about {tokens_in / 1e6 * self.args.price_in:.2f}")
+        if self.args.price_out is not None and most:
+            say(f"cost of the tokens out: at most {count * most / 1e6 * self.args.price_out:.2f}")
+        if first is not None:
+            say(f"the first request, to {first.model.endpoint}:")
+            say(json.dumps(first.body(), indent=2))
+        return 0
+
+    # -- the run --------------------------------------------------------------------------------
+
+    def go(self) -> int:
+        """Ask, write, say what came of it."""
+        stage, run = self.stage, self.run
+        if self.scripted:
+            say(SCRIPTED)
+        for model in stage.models:
+            if model.id != model.asked:
+                say(f"{model.asked} is {model.id} at {model.endpoint}")
+        if self.input_record.get("complete") is False:
+            say(f"{stage.table.path} is from a run that did not finish: rows are missing in it")
+        try:
+            while True:
+                if self.args.from_log:
+                    self.reused = len(self.run.log)
+                elif stage.models:
+                    self.ask()
+                if run.stopped or run.interrupted or not stage.more(self.outcomes()):
+                    break
+            outputs = self.write()
+        finally:
+            run.log.close()
+            beside(stage.output, ".partial.csv").unlink(missing_ok=True)
+        return self.close(outputs)
+
+    def ask(self) -> None:
+        """Get the answers that the log lacks."""
+        total = self.stage.n * len(self.stage.models)
+        if len(self.run.log):
+            total = sum(1 for _ in self.pending())
+        if not total:
+            return
+        self.reused = 0
+        progress = Progress(self.stage.name, total, quiet=self.args.quiet)
+        try:
+            self.run.answer_all(self.pending, self.stage.models, progress, self.refresh)
+        finally:
+            progress.close()
+        for note in self.run.notes:
+            say(note)
+
+    async def refresh(self) -> None:
+        """Keep a partial CSV for people who look into a long run, in slices between the
+        requests.
+        """
+        path = beside(self.stage.output, ".partial.csv")
+        pause = PARTIAL_AFTER_S
+        while True:
+            await asyncio.sleep(pause)
+            began = spent = 0.0
+            writer = Writer({"": path}, self.stage.columns)
+            try:
+                began = time.monotonic()
+                for result in self.outcomes():
+                    if isinstance(result[1], list):
+                        for row in result[1]:
+                            writer.write(row)
+                    if time.monotonic() - began > SLICE_S:
+                        spent += time.monotonic() - began
+                        await asyncio.sleep((time.monotonic() - began) / PARTIAL_SHARE)
+                        began = time.monotonic()
+                writer.commit()
+            finally:
+                writer.discard()
+            spent += time.monotonic() - began
+            pause = max(PARTIAL_AFTER_S, spent / PARTIAL_SHARE)
+
+    # -- what comes of the answers --------------------------------------------------------------
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Each input row with its output rows, or why it has none; None where it is not asked
+        yet.
+        """
+        rows_of = self.stage.reader()
+        for row in self.stage.rows():
+            yield row, self.outcome(row, rows_of)
+
+    def outcome(self, row: Row, rows_of: RowsOf) -> list[Row] | Unscored | Failure | None:
+        requests = self.stage.requests_of(row)
+        if isinstance(requests, Unscored):
+            return requests
+        answers: list[Answer | Failure] = []
+        for request in requests:
+            answer = self.answer_to(request)
+            if answer is None:
+                return None
+            if isinstance(answer, Failure) and not self.stage.failures_count:
+                return answer
+            answers.append(answer)
+        return rows_of(row, answers)
+
+    def answer_to(self, request: Request) -> Answer | Failure | None:
+        """The usable answer to a request, else the last unusable one, else why there is none."""
+        last: Answer | None = None
+        for _, answer in self.run.chain(request):
+            if answer is None:
+                return self.failure_of(request)
+            last = answer
+        if last is not None:
+            self.returned.setdefault(request.model.asked, set()).add(last.model)
+            if last.dropped:
+                self.dropped.setdefault(request.model.asked, set()).update(last.dropped)
+        return last
+
+    def failure_of(self, request: Request) -> Failure | None:
+        """Why a request has no answer; None where it will be asked by the next run."""
+        failure = self.run.failed.get(request.key())
+        if failure is None and request.model.asked in self.run.given_up:
+            failure = Failure("gave_up", self.run.given_up[request.model.asked])
+        if failure is None and self.args.from_log:
+            failure = Failure("not_asked", "there is no answer in the log")
+        return failure
+
+    def write(self) -> Mapping[str, Path]:
+        """Write the CSVs and the failed file. Gives label -> path of what was written."""
+        stage = self.stage
+        outputs = stage.split or {"": stage.output}
+        failed_path = beside(stage.output, "_failed.csv")
+        failed_columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
+        failed_columns += ["sample"] if stage.samples > 1 else []
+        try:
+            writer = Writer(outputs, stage.columns)
+            failed = Writer({"": failed_path}, [*failed_columns, "error_type", "error"])
+            try:
+                for number, (row, result) in enumerate(self.outcomes(), 1):
+                    self.count(row, result, number)
+                    if isinstance(result, list):
+                        self.written += len(result)
+                        for out in result:
+                            writer.write(out, stage.label_of(out) if stage.split else "")
+                    elif result is not None:
+                        failed.write({**row, "error_type": result[0], "error": result[1]})
+                if self.failed + self.unscored:
+                    failed.commit()
+                else:
+                    failed_path.unlink(missing_ok=True)
+                ended = self.run.stopped or self.run.interrupted
+                if not self.written and (ended or not stage.allow_empty):
+                    return {}  # nothing to show: what stood there before stays
+                writer.commit()
+            finally:
+                writer.discard()
+                failed.discard()
+            self.write_record(outputs)
+        except OSError as error:
+            raise UserError(
+                f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
+                "the same command goes on"
+            ) from None
+        return outputs
+
+    def count(self, row: Row, result: list[Row] | Unscored | Failure | None, number: int) -> None:
+        """Count one input row's outcome."""
+        if "prompt" in row:
+            self.prompts.add(row["prompt"])
+        summary = self.stage.summary
+        if result is None:
+            self.remaining += 1
+        elif isinstance(result, list):
+            self.done += 1
+            if summary:
+                for out in result:
+                    summary.scored(out)
+        else:
+            if isinstance(result, Unscored):
+                self.unscored += 1
+            else:
+                self.failed += 1
+            if result[0].startswith("empty_"):
+                say(f"row {number}: {result[1]}")
+            if summary:
+                summary.unscored(row)
+
+    # -- after ----------------------------------------------------------------------------------
+
+    def close(self, outputs: Mapping[str, Path]) -> int:
+        """Say how it went, and give the exit status."""
+        stage, run = self.stage, self.run
+        if stage.summary and self.done + self.unscored:
+            for line in stage.summary.lines():
+                say(line)
+        if self.scripted:
+            say(SCRIPTED)
+        for name, why in run.given_up.items():
+            say(f"{name} gave no answer to the rows it was left out of: {why}")
+        say(self.closing_line())
+        if self.failed + self.unscored:
+            say(
+                f"{self.failed + self.unscored:,} rows are in {beside(stage.output, '_failed.csv')}"
+            )
+        if run.interrupted:
+            say(f"interrupted: {self.remaining:,} rows remain; the same command goes on")
+        elif run.stopped:
+            say(f"error: {run.stopped}")
+        for path in list(outputs.values())[1:]:
+            say(f"also written: {path}")
+        if outputs:
+            print(next(iter(outputs.values())))
+        if run.interrupted:
+            return 130
+        if run.stopped:
+            return 1
+        return 3 if self.failed + self.unscored else 0
+
+    def closing_line(self) -> str:
+        """done / failed / unscored / reused, requests, retries, tokens, cost."""
+        run, args = self.run, self.args
+        line = (
+            f"done {self.done:,} · failed {self.failed:,} · unscored {self.unscored:,} · reused "
+            f"from the log {self.reused:,} · requests {run.requests:,}, retries {run.retries:,} · "
+            f"tokens in {run.prompt_tokens:,}, out {run.completion_tokens:,}"
+        )
+        if args.price_in is not None and args.price_out is not None:
+            cost = run.prompt_tokens * args.price_in + run.completion_tokens * args.price_out
+            line += f" · cost {cost / 1e6:.4f}"
+        return line
+
+    def write_record(self, outputs: Mapping[str, Path]) -> None:
+        """The run record, beside each CSV and under the merged CSV's name."""
+        stage, run = self.stage, self.run
+        under_test = stage.model_under_test or self.input_record.get("model_under_test", "")
+        table = stage.table
+        entry: record.Record = {
+            "stage": stage.name,
+            "command": [public_url(word) if "://" in word else word for word in self.command],
+            "models": [
+                {
+                    "asked": model.asked,
+                    "id": model.id,
+                    "provider": model.provider,
+                    "endpoint": model.endpoint,
+                    "family": model.family,
+                    "returned": sorted(self.returned.get(model.asked, ())),
+                }
+                for model in stage.models
+            ],
+            "model_under_test": under_test,
+            "scripted": self.scripted,
+            "parameters": dict(stage.parameters),
+            "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},
+            "left_out": dict(run.given_up),
+            "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
+            "input": {"path": str(table.path), "sha256": table.sha256, "rows": table.n},
+            "prompt_set": self.prompts.hexdigest(),
+            "counts": {
+                "done": self.done,
+                "failed": self.failed,
+                "unscored": self.unscored,
+                "remaining": self.remaining,
+                "reused": self.reused,
+                "requests": run.requests,
+                "retries": run.retries,
+            },
+            "tokens": {"prompt": run.prompt_tokens, "completion": run.completion_tokens},
+            "findings": dict(stage.summary.findings()) if stage.summary else {},
+            "rounds": self.rounds,
+            "complete": not self.remaining,
+            "versions": versions(),
+            "start": self.start.isoformat(timespec="seconds"),
+            "end": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        for path in {stage.output, *outputs.values()}:
+            record.write(path, entry)
+
+
+def beside(output: Path, ending: str) -> Path:
+    """A file that belongs to an output: `<output stem><ending>`."""
+    return output.with_name(output.stem + ending)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the output folder. Raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the folder {folder} cannot be made: {error.strerror}") from None
+
+
+def versions() -> dict[str, str]:
+    """The versions a number depends on."""
+    from importlib.metadata import version
+    from platform import python_version
+
+    return {"python": python_version(), "openai": version("openai")}

@@ -1,0 +1,228 @@
+"""CSV in and out.
+
+Reading is a stream: a table is checked whole before a run starts (a broken file costs nothing),
+then read again row by row, so that memory does not grow with it. Writing is atomic: a CSV stands
+under its final name only when it is complete.
+
+Cells are text and stay what they were: `NA`, `007` and `1e5` are strings, nothing is stripped.
+Files are UTF-8 with or without a BOM; a lone surrogate, for which strict UTF-8 has no bytes,
+passes through.
+"""
+
+import csv
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+Row = dict[str, str]
+
+csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 characters
+
+
+class TableError(Exception):
+    """A CSV that cannot be used; the message is one line and says what to do."""
+
+
+class Table:
+    """A checked CSV file. Iterating gives its rows, dicts of text in file order, as often as
+    wanted.
+
+    path; columns: their names in order; n: rows, the header not counted, `limit` applied;
+    sha256: of the file's bytes, in hex.
+    """
+
+    def __init__(
+        self, path: str | Path, needed: Sequence[str] = (), limit: int | None = None
+    ) -> None:
+        """Check the file. needed: columns that must be there. limit: only the first so many rows.
+
+        Raises TableError for a file that is missing, a folder, empty, not UTF-8 or malformed
+        (unclosed quote, ragged line), that lacks a needed column or names a column twice.
+        """
+        self.path = Path(path)
+        try:
+            self.sha256 = sha256_of(self.path)
+            self.columns, total = self._check()
+        except FileNotFoundError:
+            raise TableError(f"{path}: no such file") from None
+        except IsADirectoryError:
+            raise TableError(f"{path} is a folder; give a CSV file") from None
+        except UnicodeDecodeError:
+            raise TableError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
+        except OSError as error:
+            raise TableError(f"{path} cannot be read: {error.strerror}") from None
+        missing = [column for column in needed if column not in self.columns]
+        if missing:
+            names = ", ".join(map(repr, missing))
+            raise TableError(f"{path} has no column {names}; it has: {', '.join(self.columns)}")
+        self.n = total if limit is None else min(limit, total)
+
+    def __iter__(self) -> Iterator[Row]:
+        for cells, _ in zip(self._records(), range(self.n), strict=False):
+            yield dict(zip(self.columns, cells, strict=True))
+
+    def _check(self) -> tuple[list[str], int]:
+        with open_text(self.path) as file:
+            try:
+                columns = next(csv.reader(file, strict=True), [])
+            except csv.Error as error:
+                raise TableError(f"{self.path}, header: {error}; is a quote not closed?") from None
+        if not columns:
+            raise TableError(f"{self.path} is empty; it needs a header line")
+        twice = {column for column in columns if columns.count(column) > 1}
+        if twice:
+            raise TableError(f"{self.path} names the column {sorted(twice)[0]!r} twice")
+        self.columns = columns
+        return columns, sum(1 for _ in self._records())
+
+    def _records(self) -> Iterator[list[str]]:
+        """The lines after the header; blank lines are no rows."""
+        with open_text(self.path) as file:
+            reader = csv.reader(file, strict=True)
+            width = len(self.columns)
+            start = 1
+            try:
+                next(reader)
+                start = reader.line_num + 1
+                for cells in reader:
+                    if cells:
+                        if len(cells) != width:
+                            raise TableError(
+                                f"{self.path}, line {start}: {len(cells)} cells where the header "
+                                f"has {width}; is a quote or a comma missing?"
+                            )
+                        yield cells
+                    start = reader.line_num + 1
+            except csv.Error as error:
+                raise TableError(
+                    f"{self.path}, line {start}: {error}; is a quote not closed?"
+                ) from None
+
+
+class Waves:
+    """A table of nothing but numbers, for a stage that has no input; it grows by raising `n`."""
+
+    def __init__(self, column: str) -> None:
+        """column: the name of the one column, which counts from 0."""
+        self.path, self.columns, self.n, self.sha256 = Path(), [column], 0, ""
+
+    def __iter__(self) -> Iterator[Row]:
+        for number in range(self.n):
+            yield {self.columns[0]: str(number)}
+
+
+def open_text(path: Path) -> IO[str]:
+    """A CSV file for reading: BOM dropped, line ends left to the csv module."""
+    file = path.open(encoding="utf-8", errors="surrogatepass", newline="")
+    if file.read(1) != "\ufeff":
+        file.seek(0)
+    return file
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class PromptSet:
+    """A hash of the prompts of a table, whatever their order and number of repeats.
+
+    Two result files with the same hash were measured on the same prompts.
+    """
+
+    def __init__(self) -> None:
+        self._each: set[bytes] = set()
+
+    def add(self, prompt: str) -> None:
+        """Count a prompt in."""
+        self._each.add(hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16])
+
+    def hexdigest(self) -> str:
+        """The hash, 16 hex digits; empty without a prompt."""
+        if not self._each:
+            return ""
+        return hashlib.sha256(b"".join(sorted(self._each))).hexdigest()[:16]
+
+
+def prompt_set_hash(prompts: Iterable[str]) -> str:
+    """The hash of a set of prompts, see `PromptSet`."""
+    prompt_set = PromptSet()
+    for prompt in prompts:
+        prompt_set.add(prompt)
+    return prompt_set.hexdigest()
+
+
+class Writer:
+    """Writes rows to one or more CSVs, which appear under their names, whole, at `commit`.
+
+    Missing cells are written empty. A cell that another program could misread (a lone carriage
+    return) is quoted with its whole line.
+    """
+
+    def __init__(self, paths: Mapping[str, Path], columns: Sequence[str]) -> None:
+        """paths: a label -> the file for the rows with that label. Raises OSError."""
+        self.columns = list(columns)
+        self._paths = dict(paths)
+        self._stack = ExitStack()
+        self._plain: dict[str, Callable[[Sequence[str]], object]] = {}
+        self._quoted: dict[str, Callable[[Sequence[str]], object]] = {}
+        for label, path in self._paths.items():
+            file = self._stack.enter_context(
+                _temporary(path).open("w", encoding="utf-8", errors="surrogatepass", newline="")
+            )
+            self._plain[label] = csv.writer(file, lineterminator="\n").writerow
+            self._quoted[label] = csv.writer(
+                file, lineterminator="\n", quoting=csv.QUOTE_ALL
+            ).writerow
+            self.write({column: column for column in self.columns}, label)
+
+    def write(self, row: Mapping[str, str], label: str = "") -> None:
+        """Append one row to the file of that label."""
+        cells = [row.get(column, "") for column in self.columns]
+        # Python 3.11 leaves a lone \r unquoted when lines end in \n; a reader would split the row.
+        lone = any("\r" in cell for cell in cells)
+        (self._quoted if lone else self._plain)[label](cells)
+
+    def commit(self) -> None:
+        """Put the finished files under their names."""
+        self._stack.close()
+        for path in self._paths.values():
+            os.replace(_temporary(path), path)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self._stack.close()
+        for path in self._paths.values():
+            _temporary(path).unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    # A fixed name: what a killed run left is overwritten by the next one.
+    return path.with_name(path.name + ".tmp")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file atomically. Raises OSError."""
+    _temporary(path).write_text(text, encoding="utf-8")
+    os.replace(_temporary(path), path)
+
+
+def storable(text: str) -> str:
+    """A model's text as a CSV can hold it: lone surrogates become U+FFFD, all else stays."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def file_name_part(text: str) -> str:
+    """A user's word (a model id, a category) made safe for a file name: `a/b` becomes `a_b`."""
+    safe = "".join(c if c.isalnum() or c in "._+-" else "_" for c in text)
+    return safe.lstrip(".") or "_"

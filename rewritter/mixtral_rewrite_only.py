@@ -1,0 +1,143 @@
+"""Stage 2: rewrite toxic seeds into prompts that look toxic but are safe.
+
+    python mixtral_rewrite_only.py --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv
+
+Reads a CSV with the column prompt (the seed) and, if it is there, category. Writes ./{input
+stem}_rewrite.csv with the columns: prompt (the rewrite), toxic_seed, category, and what else the
+input had; several rows a seed.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
+
+from orbench import brackets, options
+from orbench.chat import Answer, Request, user
+from orbench.models import generator
+from orbench.options import UserError, say
+from orbench.refusal import answer_of, api_refusal_signal, classify
+from orbench.run import Failure
+from orbench.stage import (
+    RowsOf,
+    Stage,
+    Unscored,
+    conduct,
+    empty_cell,
+    fill,
+    output_path,
+    prompt_template,
+)
+from orbench.table import Row, Table, storable
+
+ASKS = 3  # for a reply in which no prompt can be found
+
+
+def rewrites_in(answer: Answer, number: int, placeholders: set[str]) -> list[str] | str:
+    """The prompts in a reply, at most `number`; or why there are none."""
+    if answer.refusal or api_refusal_signal(answer.finish_reason):
+        return "the API refused to rewrite this seed"
+    text, whole = answer_of(answer.text)
+    if not whole:
+        return "the reply was cut off inside its thinking"
+    found = [item for item in brackets.items(text) if item not in placeholders]
+    prompts = [item for item in found if classify(item).kind != "refusal"]
+    if prompts:
+        return prompts[:number]
+    if found or classify(text).kind in ("refusal", "indirect_refusal"):
+        return "the model refused to rewrite this seed"
+    return "no prompt in double brackets in the reply"
+
+
+def reader_for(number: int, placeholders: set[str]) -> RowsOf:
+    """A function from a seed and its answer to the rows of its rewrites, no rewrite twice in
+    all.
+    """
+    seen: set[str] = set()
+
+    def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
+        (answer,) = answers
+        assert isinstance(answer, Answer)
+        prompts = rewrites_in(answer, number, placeholders)
+        if isinstance(prompts, str):
+            return Unscored("unscored", prompts)
+        rows = []
+        for prompt in prompts:
+            same = brackets.same(prompt)
+            if same not in seen and same != brackets.same(row["prompt"]):
+                seen.add(same)
+                rows.append({**row, "prompt": storable(prompt), "toxic_seed": row["prompt"]})
+        return rows
+
+    return rows_of
+
+
+def main(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    table = Table(args.toxic_seed_path, needed=["prompt"], limit=args.limit)
+    if "toxic_seed" in table.columns:
+        raise UserError(f"{table.path} has a column 'toxic_seed' already: it is rewritten as it is")
+    model = options.model_of(args.model or generator(), args)
+    if not args.model:
+        say(f"--model is not given: {model.provider}/{model.id}")
+    prompt_file, template = prompt_template(__file__)
+    number = args.num_rewrites
+    template = template.replace("{number}", str(number))
+    placeholders = set(brackets.items(template))
+    parameters = {"temperature": args.temperature}
+
+    def requests_of(row: Row) -> list[Request] | Unscored:
+        if empty := empty_cell(row, "prompt"):
+            return empty
+        return [Request(model, [user(fill(template, {"seed": row["prompt"]}))], parameters)]
+
+    def unreadable(answer: Answer) -> str | None:
+        found = rewrites_in(answer, number, placeholders)
+        # A refusal is an answer: asking once more would only pay for another.
+        return found if isinstance(found, str) and "refused" not in found else None
+
+    default = Path(f"{table.path.stem}_rewrite.csv")
+    others = [column for column in table.columns if column not in ("prompt", "category")]
+    stage = Stage(
+        name="rewritter",
+        table=table,
+        output=output_path(args.output_path, default, table),
+        columns=["prompt", "toxic_seed", "category", *others],
+        models=[model],
+        requests_of=requests_of,
+        reader=lambda: reader_for(number, placeholders),
+        parameters={**parameters, "num_rewrites": number},
+        unreadable=unreadable,
+        asks=ASKS,
+        prompt_file=prompt_file,
+    )
+    return conduct(stage, args, sys.argv)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = options.Parser(__doc__ or "")
+    parser.add_argument("--toxic_seed_path", required=True, help="the CSV of stage 1")
+    options.add_output_path(parser, "./{input stem}_rewrite.csv")
+    parser.add_argument(
+        "--num_rewrites",
+        type=options.whole_number(1),
+        default=5,
+        help="prompts asked for a seed, all in one request (default %(default)s)",
+    )
+    parser.add_argument(
+        "--model",
+        help="provider/model-id, a plain model id or an alias (default: Mixtral where its "
+        "provider's key is set, else a current OpenAI model)",
+    )
+    parser.add_argument(
+        "--temperature", type=options.not_negative, default=0.7, help="default %(default)s"
+    )
+    options.add_endpoint(parser)
+    options.add_run(parser)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(options.run_script(main))

@@ -1,0 +1,111 @@
+"""What the tests share: scripts run as a user runs them, against a server on loopback."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import Body, Reply, Server
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+KEY = "sk-loopback-0123456789"
+
+GENERATE = "toxic_prompt_generator/generate_toxic_promt_from_category.py"
+REWRITE = "rewritter/mixtral_rewrite_only.py"
+MODERATE = "moderator/moderate_only.py"
+ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
+CHECK = "response_checker/check_response.py"
+STAGES = (GENERATE, REWRITE, MODERATE, ALIGN, CHECK)
+
+Cells = Sequence[str]
+
+
+def environment(url: str = "", **more: str) -> dict[str, str]:
+    """Nothing set but what a user sets."""
+    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    env |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    if url:
+        env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+    return env | more
+
+
+def run(
+    script: str,
+    *args: str | Path,
+    cwd: Path,
+    url: str = "",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a script to its end."""
+    return subprocess.run(
+        [sys.executable, str(ROOT / script), *map(str, args)],
+        cwd=cwd,
+        env=environment(url, **(env or {})),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def start(
+    script: str, *args: str | Path, cwd: Path, url: str = "", env: Mapping[str, str] | None = None
+) -> "subprocess.Popen[str]":
+    """Start a script and let it run."""
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / script), *map(str, args)],
+        cwd=cwd,
+        env=environment(url, **(env or {})),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write_csv(path: Path, columns: Cells, rows: Sequence[Cells]) -> Path:
+    """A CSV as pandas would write it."""
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(columns)
+        writer.writerows(rows)
+    return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV, cells as they are."""
+    csv.field_size_limit(sys.maxsize)
+    with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The run record beside a CSV."""
+    record = json.loads(path.with_name(path.stem + ".run.json").read_text())
+    assert isinstance(record, dict)
+    return record
+
+
+def prompts_csv(path: Path, n: int) -> Path:
+    """n different harmless prompts with two categories."""
+    rows = [(f"How do I fold paper bird number {i}?", "ab"[i % 2]) for i in range(n)]
+    return write_csv(path, ("prompt", "category"), rows)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start a server that answers with `reply(body, seen)`; it ends with the test."""
+    with ExitStack() as stack:
+
+        def server(reply: Callable[[Body, int], Reply], latency: float = 0.0) -> Server:
+            return stack.enter_context(Server(reply, latency))
+
+        yield server

@@ -1,0 +1,334 @@
+"""What a user can get wrong ends in one clear line; what only looks wrong is data."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import (
+    ALIGN,
+    CHECK,
+    GENERATE,
+    KEY,
+    MODERATE,
+    REWRITE,
+    STAGES,
+    prompts_csv,
+    read_csv,
+    run,
+    write_csv,
+)
+from tests.server import Body, Reply, Server, answer, error, prompt_of
+
+Serve = Callable[..., Server]
+
+
+def fine(body: Body, seen: int) -> Reply:
+    return answer("Fold the corners first.")
+
+
+def broken(folder: Path) -> dict[str, tuple[str, str]]:
+    """Name -> (path, what the error must say)."""
+    (folder / "folder").mkdir()
+    (folder / "empty.csv").write_bytes(b"")
+    write_csv(folder / "column.csv", ("text", "category"), [("a", "b")])
+    (folder / "latin1.csv").write_bytes("prompt\ncafé\n".encode("latin-1"))
+    (folder / "quote.csv").write_text('prompt,category\n"never closed,x\nb,y\n')
+    (folder / "ragged.csv").write_text("prompt,category\na,b,c\n")
+    (folder / "twice.csv").write_text("prompt,prompt\na,b\n")
+    return {
+        "missing": ("no.csv", "no.csv: no such file"),
+        "a folder": ("folder", "is a folder"),
+        "empty": ("empty.csv", "is empty"),
+        "no such column": ("column.csv", "no column 'prompt'; it has: text, category"),
+        "not UTF-8": ("latin1.csv", "not UTF-8"),
+        "unclosed quote": ("quote.csv", "line 2"),
+        "ragged": ("ragged.csv", "line 2: 3 cells where the header has 2"),
+        "a column twice": ("twice.csv", "'prompt' twice"),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "missing",
+        "a folder",
+        "empty",
+        "no such column",
+        "not UTF-8",
+        "unclosed quote",
+        "ragged",
+        "a column twice",
+    ],
+)
+def test_a_broken_input_costs_nothing_and_ends_in_one_line(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    server = serve(fine)
+    path, says = broken(tmp_path)[name]
+    before = sorted(tmp_path.rglob("*"))
+    done = run(ALIGN, "--model=gpt-x", f"--input_file={path}", cwd=tmp_path, url=server.url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ")
+    assert says in done.stderr
+    assert server.requests == []
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("--no_such_flag",),
+        ("--model=x", "--input_file=p.csv", "--merge_result=maybe"),
+        ("--model=x", "--input_file=p.csv", "--concurrency=0"),
+        ("--model=x", "--input_file=p.csv", "--temperature=warm"),
+        ("--model=x", "--input_file=p.csv", "--timeout=nan"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(tmp_path: Path, args: tuple[str, ...]) -> None:
+    done = run(ALIGN, *args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_header_alone_gives_a_header_alone(serve: Serve, tmp_path: Path) -> None:
+    write_csv(tmp_path / "h.csv", ("prompt", "category"), [])
+    server = serve(fine)
+    done = run(ALIGN, "--model=gpt-x", "--input_file=h.csv", cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    output = tmp_path / done.stdout.strip()
+    assert output.read_text().startswith("prompt,category,response,is_rejected")
+    assert read_csv(output) == []
+
+
+def test_a_missing_key_is_one_line_that_names_its_variable(tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    for script, args, variable in (
+        (ALIGN, ("--model=claude-opus-4", "--input_file=p.csv"), "ANTHROPIC_API_KEY"),
+        (MODERATE, ("--moderator_model=llama3", "--input_file_path=p.csv"), "TOGETHER_API_KEY"),
+        (REWRITE, ("--toxic_seed_path=p.csv",), "OPENAI_API_KEY"),
+        (GENERATE, ("--category=harmful",), "OPENAI_API_KEY"),
+    ):
+        done = run(script, *args, cwd=tmp_path)
+        assert done.returncode == 1
+        assert variable in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_generators_take_mixtral_where_its_providers_key_is_set(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(lambda body, seen: answer("[[Take the biscuit]]"))
+    env = {"OPENROUTER_API_KEY": KEY, "OPENROUTER_BASE_URL": server.url}
+    args = ("--category=harmful", "--num_toxic_prompts=1")
+    done = run(GENERATE, *args, cwd=tmp_path, url="http://127.0.0.1:9/v1", env=env)
+    assert done.returncode == 0, done.stderr
+    assert server.requests[0]["model"] == "mistralai/mixtral-8x7b-instruct"
+    assert "openrouter/mistralai/mixtral-8x7b-instruct" in done.stderr
+
+
+def test_an_alias_is_pointed_elsewhere_in_the_dotenv_file(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server = serve(lambda body, seen: answer("[[none of the above]]"))
+    lines = [f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge"]
+    (tmp_path / ".env").write_text("\n".join(lines))
+    args = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
+    done = run(MODERATE, *args, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n"
+    assert server.requests[0]["model"] == "some/judge"
+
+
+def test_any_other_endpoint_is_given_by_flags(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server = serve(fine)
+    flags = (f"--base_url={server.url}", "--api_key_env=MY_KEY")
+    args = ("--model=my/own-model", "--input_file=p.csv", *flags)
+    done = run(ALIGN, *args, cwd=tmp_path, env={"MY_KEY": "mine-123"})
+    assert done.returncode == 0, done.stderr
+    assert server.requests[0]["model"] == "my/own-model"
+    assert "Bearer mine-123" in server.headers
+    again = run(ALIGN, *args, "--temperature=1", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "MY_KEY" in again.stderr
+
+
+def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    (tmp_path / "file").write_text("")
+    server = serve(fine)
+    for output in ("file/out.csv", ".", "p.csv"):
+        args = ("--model=gpt-x", "--input_file=p.csv", f"--output_path={output}")
+        done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert server.requests == []
+    assert len(read_csv(tmp_path / "p.csv")) == 1
+
+
+def test_a_column_of_the_input_is_never_written_over(serve: Serve, tmp_path: Path) -> None:
+    write_csv(tmp_path / "p.csv", ("prompt", "response"), [("a", "b")])
+    server = serve(fine)
+    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "'response'" in done.stderr
+    assert server.requests == []
+
+
+def test_empty_prompts_are_reported_by_row_and_never_sent(serve: Serve, tmp_path: Path) -> None:
+    write_csv(tmp_path / "p.csv", ("prompt", "id"), [("a", "1"), ("", "2"), (" \n", "3")])
+    for script, args, output in (
+        (REWRITE, ("--toxic_seed_path=p.csv",), "p_rewrite.csv"),
+        (ALIGN, ("--model=gpt-x", "--input_file=p.csv", "--output_path=o.csv"), "o.csv"),
+        (
+            MODERATE,
+            ("--moderator_model=gpt4", "--input_file_path=p.csv"),
+            "p_moderation_merged_gpt4_prompt.csv",
+        ),
+    ):
+        server = serve(lambda body, seen: answer("[[none of the above]]"))
+        done = run(script, *args, cwd=tmp_path, url=server.url)
+        assert done.returncode == 3, done.stderr
+        assert "row 2: the prompt is empty" in done.stderr
+        assert "row 3: the prompt is empty" in done.stderr
+        assert len(server.requests) == 1
+        failed = read_csv(tmp_path / output.replace(".csv", "_failed.csv"))
+        assert [(row["id"], row["error_type"]) for row in failed] == [
+            ("2", "empty_prompt"),
+            ("3", "empty_prompt"),
+        ]
+
+
+STRANGE = (
+    "NA",
+    "null",
+    "None",
+    "007",
+    "1e5",
+    "{braces} {mark} {text} %s $HOME",
+    'a "quoted", one',
+    "two\nlines\r\nand\ttabs",
+    "a lone \r return",
+    "emoji \U0001f98a and مرحبا بالعالم",
+    "a NUL \x00 byte",
+    "a lone \ud83d surrogate",
+    "=HYPERLINK(1)",
+    "[[7. illegal]]",
+    "\ufeffa mark in front",
+    " blanks around ",
+    "x" * 1_000_000,
+)
+
+
+def test_strange_texts_go_through_as_data(serve: Serve, tmp_path: Path) -> None:
+    rows = [(text, text, str(n)) for n, text in enumerate(STRANGE)]
+    path = write_csv(tmp_path / "p.csv", ("prompt", "note", "id"), rows)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    server = serve(lambda body, seen: answer(prompt_of(body)))
+    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    out = read_csv(tmp_path / done.stdout.strip())
+    assert [row["prompt"] for row in out] == list(STRANGE)
+    assert [row["note"] for row in out] == list(STRANGE)
+    sendable = [text.replace("\ud83d", "\ufffd") for text in STRANGE]
+    assert sorted(map(prompt_of, server.requests)) == sorted(sendable)
+    assert [row["response"] for row in out] == sendable
+    for script, args in (
+        (MODERATE, ("--moderator_model=gpt4", "--input_file_path=p.csv")),
+        (REWRITE, ("--toxic_seed_path=p.csv",)),
+        (CHECK, ("--check_model=gpt4", f"--input_file={done.stdout.strip()}")),
+    ):
+        reply = "[[none of the above]]" if script != CHECK else "[[direct_answer]]"
+        server = serve(lambda body, seen, reply=reply: answer(reply))
+        other = run(script, *args, cwd=tmp_path, url=server.url)
+        assert other.returncode == 0, other.stderr
+        if script != REWRITE:
+            rows_out = read_csv(tmp_path / other.stdout.strip())
+            assert [row["prompt"] for row in rows_out] == list(STRANGE)
+
+
+def test_strange_answers_go_through_as_data(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", len(STRANGE))
+
+    def reply(body: Body, seen: int) -> Reply:
+        return answer(STRANGE[int(prompt_of(body).split()[-1][:-1])])
+
+    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=serve(reply).url)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / done.stdout.strip()
+    expected = [text.replace("\ud83d", "\ufffd") for text in STRANGE]
+    assert [row["response"] for row in read_csv(path)] == expected
+    path.read_bytes().decode("utf-8")  # and the CSV is plain UTF-8
+
+
+def test_line_ends_of_windows_are_fine(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes(b'prompt,category\r\n"a\r\nb",x\r\nc,y\r\n')
+    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=serve(fine).url)
+    assert done.returncode == 0, done.stderr
+    assert [row["prompt"] for row in read_csv(tmp_path / done.stdout.strip())] == ["a\r\nb", "c"]
+
+
+def test_the_key_reaches_no_file_and_no_message(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 3)
+
+    def reply(body: Body, seen: int) -> Reply:
+        number = int(prompt_of(body).split()[-1][:-1])
+        if number == 0:
+            return error(400, f"what is this Bearer {KEY}?")
+        return answer(f"You sent {KEY}." if number == 1 else "Fold it.")
+
+    server = serve(reply)
+    url = server.url.replace("http://", "http://user:hidden-word@")
+    args = ("--model=gpt-x", "--input_file=p.csv", f"--base_url={url}?token=hidden-word")
+    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3
+    hidden = run(ALIGN, *args[:2], f"--base_url={url}", cwd=tmp_path, url=server.url)
+    wrong = serve(lambda body, seen: error(401, f"Incorrect API key provided: {KEY}"))
+    refused = run(ALIGN, "--model=gpt-y", "--input_file=p.csv", cwd=tmp_path, url=wrong.url)
+    assert refused.returncode == 1
+    texts = [done.stderr, refused.stderr, refused.stdout, hidden.stderr]
+    texts += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(KEY in text or "hidden-word" in text for text in texts)
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_an_unknown_provider_is_one_line(script: str, tmp_path: Path) -> None:
+    write_csv(tmp_path / "p.csv", ("prompt", "response"), [("a", "b")])
+    flags = {
+        GENERATE: ("--category=hate", "--model=nobody-knows"),
+        REWRITE: ("--toxic_seed_path=p.csv", "--model=nobody-knows"),
+        MODERATE: ("--input_file_path=p.csv", "--moderator_model=nobody-knows"),
+        ALIGN: ("--input_file=p.csv", "--model=nobody-knows"),
+        CHECK: ("--input_file=p.csv", "--check_model=nobody-knows"),
+    }
+    done = run(script, *flags[script], cwd=tmp_path)
+    assert done.returncode == 1
+    assert "which provider serves 'nobody-knows'?" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    run(
+        ALIGN,
+        "--model=gpt-x",
+        "--input_file=p.csv",
+        "--output_path=o.csv",
+        cwd=tmp_path,
+        url=serve(fine).url,
+    )
+    log = tmp_path / "o.answers.jsonl"
+    assert os.stat(log).st_mode & 0o777 == 0o600
+    (line,) = log.read_text().splitlines()
+    entry = json.loads(line)
+    assert entry["text"] == "Fold the corners first."
+    assert entry["model"] == "loopback-1"
+    assert entry["finish_reason"] == "stop"
+    assert len(entry["key"]) == 32

@@ -1,0 +1,553 @@
+"""The runner: what is retried, what stops a run, and that nothing is lost or paid for twice."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import (
+    ALIGN,
+    MODERATE,
+    prompts_csv,
+    read_csv,
+    read_record,
+    run,
+    start,
+    write_csv,
+)
+from tests.server import Body, Reply, Server, answer, completion, error, prompt_of
+
+Serve = Callable[..., Server]
+OUT = "--output_path=o.csv"
+ARGS = ("--model=gpt-x", "--input_file=p.csv", OUT)
+
+
+def fine(body: Body, seen: int) -> Reply:
+    return answer(f"About {prompt_of(body)}: fold it.")
+
+
+def number_of(body: Body) -> int:
+    """Which of `prompts_csv`'s prompts this is."""
+    return int(prompt_of(body).split()[-1][:-1])
+
+
+# -- what can pass by itself ------------------------------------------------------------------
+
+PASSING = {
+    "connection lost": Reply(fault="drop"),
+    "408": error(408),
+    "409": error(409),
+    "429": error(429, headers=[("Retry-After-Ms", "50")]),
+    "500": error(500),
+    "503": error(503),
+    "a body cut off": fine({"messages": [{"content": "x"}]}, 0)._replace(fault="cut"),
+    "not JSON": Reply('{"choices": ['),
+    "no body": Reply(""),
+    "204": Reply("", 204),
+    "HTML from a gateway": Reply("<html>busy</html>", content_type="text/html"),
+    "a 200 with an error": Reply('{"error": {"message": "overloaded"}}'),
+    "no choices": Reply(completion()),
+    "no HTTP": Reply(fault="garbage"),
+    "hangs": Reply(fault="hang"),
+    "drips": fine({"messages": [{"content": "x"}]}, 0)._replace(fault="drip"),
+}
+
+
+def test_what_can_pass_by_itself_is_tried_again(serve: Serve, tmp_path: Path) -> None:
+    """All faults in one run, each the first answer to a prompt of its own."""
+    faults = list(PASSING.values())
+    prompts_csv(tmp_path / "p.csv", len(faults))
+    server = serve(lambda body, seen: fine(body, 0) if seen else faults[number_of(body)])
+    done = run(ALIGN, *ARGS, "--timeout=1", cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == len(faults)
+    asked = Counter(number_of(body) for body in server.requests)
+    assert set(asked.values()) == {2}
+
+
+def test_a_lost_server_costs_nothing_but_time(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    done = run(ALIGN, *ARGS, "--max_retries=1", cwd=tmp_path, url="http://127.0.0.1:9/v1")
+    assert done.returncode == 3
+    failed = read_csv(tmp_path / "o_failed.csv")
+    assert {row["error_type"] for row in failed} == {"gave_up"}
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
+    assert done.returncode == 0
+    assert not (tmp_path / "o_failed.csv").exists()
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_row_at_fault_fails_at_once_and_the_others_go_on(
+    serve: Serve, tmp_path: Path, status: int
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 5)
+
+    def reply(body: Body, seen: int) -> Reply:
+        return error(status, "too long\nby far") if number_of(body) == 2 else fine(body, seen)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 3
+    assert len(server.requests) == 5
+    assert len(read_csv(tmp_path / "o.csv")) == 4
+    (failed,) = read_csv(tmp_path / "o_failed.csv")
+    assert list(failed) == ["prompt", "category", "error_type", "error"]
+    assert failed["error_type"] == "bad_request"
+    assert failed["error"] == f"{status}: too long by far"
+    run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert len(server.requests) == 6  # just the failed one again
+
+
+FATAL = {
+    "401": (error(401, "bad key"), "OPENAI_API_KEY"),
+    "403": (error(403, "not yours"), "OPENAI_API_KEY"),
+    "404": (error(404, "no such model"), "does not know the model 'gpt-x'"),
+    "quota": (error(429, "exceeded", code="insufficient_quota"), "no quota left"),
+    "402": (error(402, "insufficient balance"), "no quota left"),
+}
+
+
+@pytest.mark.parametrize("name", FATAL)
+def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 500)
+    reply, says = FATAL[name]
+    server = serve(lambda body, seen: fine(body, 0) if number_of(body) < 3 else reply)
+    done = run(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert len(server.requests) <= 3 + 4
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert says in line
+    assert "Traceback" not in done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 3
+    assert read_record(tmp_path / "o.csv")["complete"] is False
+
+
+def test_a_wrong_key_at_the_first_request_leaves_no_csv(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 50)
+    server = serve(lambda body, seen: error(401, "bad key"))
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_retired_model_behind_an_alias_says_how_to_point_it_elsewhere(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server = serve(lambda body, seen: error(404, "retired"))
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv")
+    done = run(MODERATE, *args, cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "ORBENCH_MODEL_GPT4=provider/model-id" in done.stderr
+
+
+def test_a_run_that_gets_nothing_but_failures_stops_by_itself(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 500)
+    server = serve(lambda body, seen: error(400, "no tools here"))
+    done = run(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert 20 <= len(server.requests) < 30
+    assert "20 requests in a row failed" in done.stderr
+    assert "no tools here" in done.stderr
+
+
+def test_nothing_but_429_stops_by_itself(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 500)
+    server = serve(lambda body, seen: error(429, "slow", headers=[("Retry-After-Ms", "1")]))
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "nothing but 429" in done.stderr
+    assert len(server.requests) < 200
+
+
+# -- limits -----------------------------------------------------------------------------------
+
+
+def test_a_429_storm_loses_no_row_and_few_requests(serve: Serve, tmp_path: Path) -> None:
+    """50 requests a second are allowed; a whole second's worth may come at once."""
+    prompts_csv(tmp_path / "p.csv", 300)
+    window: list[float] = []
+
+    def reply(body: Body, seen: int) -> Reply:
+        now = time.monotonic()
+        window[:] = [then for then in window if then > now - 1]
+        if len(window) >= 50:
+            return error(429, "slow down", headers=[("Retry-After", "1")])
+        window.append(now)
+        return fine(body, seen)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, "--concurrency=32", cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 300
+    assert len(server.requests) <= 300 / 0.8  # the first volley weighs more in a short run
+
+
+def test_a_retry_after_date_is_understood(serve: Serve, tmp_path: Path) -> None:
+    from email.utils import formatdate
+
+    prompts_csv(tmp_path / "p.csv", 1)
+    when: list[float] = []
+
+    def reply(body: Body, seen: int) -> Reply:
+        when.append(time.time())
+        if seen:
+            return fine(body, seen)
+        date = formatdate(time.time() + 2, usegmt=True)
+        return error(503, "maintenance", headers=[("Retry-After", date)])
+
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=serve(reply).url).returncode == 0
+    assert when[1] - when[0] > 0.9
+
+
+def test_requests_per_minute_are_kept(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 12)
+    when: list[float] = []
+
+    def reply(body: Body, seen: int) -> Reply:
+        when.append(time.monotonic())
+        return fine(body, seen)
+
+    done = run(ALIGN, *ARGS, "--requests_per_minute=600", cwd=tmp_path, url=serve(reply).url)
+    assert done.returncode == 0
+    assert when[-1] - when[0] > 0.95  # eleven gaps of a tenth of a second, the first made up for
+
+
+def test_no_more_requests_are_in_flight_than_the_concurrency(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 100)
+    server = serve(fine, latency=0.02)
+    assert run(ALIGN, *ARGS, "--concurrency=7", cwd=tmp_path, url=server.url).returncode == 0
+    assert server.most == 7
+
+
+# -- nothing lost, nothing doubled ------------------------------------------------------------
+
+
+def test_a_second_run_sends_nothing(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 30)
+    server = serve(fine)
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == 0
+    first = (tmp_path / "o.csv").read_bytes()
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 0
+    assert len(server.requests) == 30
+    assert (tmp_path / "o.csv").read_bytes() == first
+    assert "reused from the log 30" in done.stderr
+
+
+def test_a_changed_temperature_is_asked_anew(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 3)
+    server = serve(fine)
+    run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    run(ALIGN, *ARGS, "--temperature=0.5", cwd=tmp_path, url=server.url)
+    assert len(server.requests) == 6
+
+
+def test_rows_that_are_alike_are_asked_once_and_answered_each(serve: Serve, tmp_path: Path) -> None:
+    rows = [("Fold a bird?", str(n)) for n in range(40)]
+    write_csv(tmp_path / "p.csv", ("prompt", "id"), rows)
+    server = serve(fine, latency=0.01)
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == 0
+    assert len(server.requests) == 1
+    assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [str(n) for n in range(40)]
+
+
+def flaky(body: Body, seen: int) -> Reply:
+    """Mostly an answer; now and then a fault that passes, a row at fault, an empty answer."""
+    number = number_of(body)
+    if number % 17 == 3 and seen == 0:
+        return error(500)
+    if number % 41 == 5:
+        return error(400, "at fault")
+    if number % 29 == 7:
+        return answer("")
+    return answer(f"I can't help with {number}." if number % 3 else f"Sure:\n{number},\r\n\x00")
+
+
+def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Killed 20 times at random moments, with a torn and a garbled line in the log on the way."""
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    n = 700
+    for name in ("whole", "killed"):
+        prompts_csv(tmp_path / name / "p.csv", n)
+    undisturbed = serve(flaky)
+    done = run(ALIGN, *ARGS, cwd=tmp_path / "whole", url=undisturbed.url)
+    assert done.returncode == 3, done.stderr
+
+    folder, log = tmp_path / "killed", tmp_path / "killed" / "o.answers.jsonl"
+    server = serve(flaky, latency=0.03)
+    args = (*ARGS, "--concurrency=16")
+    chance = random.Random(7)
+    stored: set[str] = set()
+    kills = 0
+    while kills < 20:
+        wanted = len(stored) + chance.randrange(1, 40)
+        process = start(ALIGN, *args, cwd=folder, url=server.url)
+        while process.poll() is None and len(keys(log)) < wanted:
+            time.sleep(chance.random() * 0.01)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        assert keys(log) >= stored, "an answer was lost"
+        stored = keys(log)
+        if kills in (5, 10):
+            with log.open("ab") as file:
+                file.write(b'{"key": "00", "te' if kills == 5 else b"\x00\xff garbled\n")
+    assert kills == 20
+    done = run(ALIGN, *args, cwd=folder, url=server.url)
+    assert done.returncode == 3, done.stderr
+    for name in ("o.csv", "o_failed.csv"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(keys(log)) == len(keys(tmp_path / "whole" / "o.answers.jsonl"))
+    # A request is sent again only if its answer had not arrived: at most those in flight at a kill.
+    answered = Counter(number_of(b) for b in server.requests if number_of(b) % 41 != 5)
+    extra = sum(answered.values()) - len(answered) - sum(i % 17 == 3 for i in answered)
+    assert extra <= 20 * 16
+    sent = len(server.requests)
+    run(ALIGN, *args, "--from_log", cwd=folder, url=server.url)
+    assert len(server.requests) == sent
+    assert not list(folder.glob("*.tmp")) and not list(folder.glob("*.partial.csv"))
+
+
+def keys(log: Path) -> set[str]:
+    """The keys of the whole lines of a log."""
+    if not log.exists():
+        return set()
+    lines = log.read_bytes().split(b"\n")[:-1]
+    return {line[9:41].decode() for line in lines if line.startswith(b'{"key": "')}
+
+
+def wait_for(server: Server, n: int) -> None:
+    """Until the server has got n requests."""
+    end = time.monotonic() + 30
+    while len(server.requests) < n:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
+    serve: Serve, tmp_path: Path, number: signal.Signals
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 400)
+    server = serve(fine, latency=0.05)
+    process = start(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+    wait_for(server, 20)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    rows = read_csv(tmp_path / "o.csv")
+    assert out == "o.csv\n"
+    assert 16 <= len(rows) < 400
+    assert f"interrupted: {400 - len(rows)} rows remain" in err
+    assert len(server.requests) == len(rows)  # what was in flight was waited for
+    assert "Traceback" not in err
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 0
+    assert len(server.requests) == 400
+    assert len(read_csv(tmp_path / "o.csv")) == 400
+
+
+def test_two_interrupts_end_a_run_at_once(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 50)
+    server = serve(lambda body, seen: Reply(fault="hang"))
+    process = start(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    wait_for(server, 50)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr
+    while "interrupt again" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=3)  # a graceful stop would wait for the hung requests: 5 s
+    assert process.returncode == 130
+
+
+def test_a_stage_that_reads_an_interrupted_runs_csv_says_so(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 100)
+    server = serve(fine, latency=0.1)
+    process = start(ALIGN, *ARGS, "--concurrency=2", cwd=tmp_path, url=server.url)
+    wait_for(server, 6)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    from tests.conftest import CHECK
+
+    done = run(CHECK, "--check_model=keyword", "--input_file=o.csv", cwd=tmp_path)
+    assert "rows are missing" in done.stderr
+
+
+def test_a_second_run_on_the_same_output_stops_with_one_line(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 4)
+    server = serve(lambda body, seen: Reply(fault="hang"))
+    process = start(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    wait_for(server, 4)
+    second = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    process.kill()
+    process.communicate()
+    assert second.returncode == 1
+    assert "another run is writing" in second.stderr
+    assert second.stderr.count("\n") == 1
+    assert len(server.requests) == 4
+
+
+def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
+    serve: Serve, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    try:
+        prompts_csv(disk / "p.csv", 300)
+        server = serve(lambda body, seen: answer("Fold it. " * 200))
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        assert done.returncode == 1, done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert "no room left" in line
+        assert "Traceback" not in done.stderr
+        sent = len(server.requests)
+        assert len(keys(disk / "o.answers.jsonl")) == sent
+        subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        assert done.returncode == 0, done.stderr
+        assert len(server.requests) == 300
+        assert len(read_csv(disk / "o.csv")) == 300
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+# -- before and during a run ------------------------------------------------------------------
+
+
+def test_a_dry_run_sends_nothing_and_needs_no_key(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 10)
+    server = serve(fine)
+    run(ALIGN, *ARGS, "--limit=4", cwd=tmp_path, url=server.url)
+    log = (tmp_path / "o.answers.jsonl").read_bytes()
+    prices = ("--price_in=2", "--price_out=10")
+    env = {"OPENAI_BASE_URL": server.url}
+    done = run(ALIGN, *ARGS, *prices, "--dry_run", cwd=tmp_path, env=env)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "requests: 10, of which 4 are answered in the log" in done.stderr
+    assert "to send: 6" in done.stderr
+    assert "tokens out: at most 6,000" in done.stderr
+    assert "cost of the tokens out: at most 0.06" in done.stderr
+    assert "How do I fold paper bird number 4?" in done.stderr
+    assert len(server.requests) == 4
+    assert (tmp_path / "o.answers.jsonl").read_bytes() == log
+
+
+def test_from_log_writes_what_is_answered_and_sends_nothing(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 10)
+    server = serve(fine)
+    run(ALIGN, *ARGS, "--limit=4", cwd=tmp_path, url=server.url)
+    env = {"OPENAI_BASE_URL": server.url}
+    done = run(ALIGN, *ARGS, "--from_log", cwd=tmp_path, env=env)
+    assert done.returncode == 3
+    assert len(read_csv(tmp_path / "o.csv")) == 4
+    failed = read_csv(tmp_path / "o_failed.csv")
+    assert [row["error_type"] for row in failed] == ["not_asked"] * 6
+    assert len(server.requests) == 4
+
+
+def test_limit_takes_the_first_rows(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 10)
+    done = run(ALIGN, *ARGS, "--limit=3", cwd=tmp_path, url=serve(fine).url)
+    assert done.returncode == 0
+    assert [row["prompt"][-2] for row in read_csv(tmp_path / "o.csv")] == ["0", "1", "2"]
+
+
+def test_people_can_look_into_a_long_run(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2000)
+    server = serve(fine, latency=0.05)
+    process = start(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+    partial = tmp_path / "o.partial.csv"
+    end = time.monotonic() + 30
+    while not partial.exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    rows = read_csv(partial)
+    assert rows and rows[0]["response"].startswith("About How do I fold")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert not partial.exists()
+
+
+def test_the_run_record_says_how_a_number_came_about(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 5)
+    server = serve(fine)
+    prices = ("--price_in=1", "--price_out=1000")
+    done = run(ALIGN, *ARGS, *prices, cwd=tmp_path, url=server.url)
+    assert "tokens in 50, out 25 · cost 0.0250" in done.stderr or "cost 0.0251" in done.stderr
+    record = read_record(tmp_path / "o.csv")
+    assert record["stage"] == "alignment_checker"
+    assert record["model_under_test"] == "gpt-x"
+    (model,) = record["models"]
+    assert (model["asked"], model["returned"]) == ("gpt-x", ["loopback-1"])
+    assert model["endpoint"] == server.url
+    assert record["parameters"]["max_tokens"] == 1000
+    assert record["input"]["rows"] == 5
+    assert record["counts"]["done"] == 5
+    assert record["tokens"] == {"prompt": 50, "completion": 25}
+    assert record["complete"] is True
+    assert {"python", "openai"} <= set(record["versions"])
+    assert record["start"] <= record["end"]
+    assert len(record["input"]["sha256"]) == 64
+
+
+def test_progress_is_quiet_where_stderr_is_no_terminal(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 50)
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
+    assert "\r" not in done.stderr
+    assert len(done.stderr.splitlines()) < 8
+
+
+def test_model_text_cannot_write_to_the_terminal(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 30)
+    server = serve(lambda body, seen: error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"))
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr
+
+
+def test_help_and_a_wrong_command_line_import_nothing_heavy(tmp_path: Path) -> None:
+    import sys
+
+    from tests.conftest import ROOT, STAGES
+
+    for script in STAGES:
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", str(ROOT / script), "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
+        assert not imported & {"openai", "pandas", "numpy", "aiohttp", "tqdm", "dotenv"}
+
+
+def test_the_log_and_the_record_are_json(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 3)
+    run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
+    for line in (tmp_path / "o.answers.jsonl").read_text().splitlines():
+        assert set(json.loads(line)) >= {"key", "text", "time", "finish_reason", "model"}
+    assert os.access(tmp_path / "o.run.json", os.R_OK)
