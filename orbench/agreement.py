@@ -10,7 +10,7 @@ here, printed as "undefined", never as 0 or 1.
 
 Rows go by one at a time and only their patterns of votes are counted: memory does not grow with
 the rows.
-The formulas are checked against scikit-learn and statsmodels in the tests; they stand here because
+The formulas are checked against statsmodels in the tests; they stand here because
 stage 3 prints them and runs without either.
 """
 

@@ -174,6 +174,6 @@ def _key_of(line: bytes) -> bytes | None:
         if isinstance(entry["text"], str):
             key = bytes.fromhex(entry["key"])
             return key if len(key) == 16 else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return None

@@ -115,6 +115,7 @@ REJECTED_PARAMETER = re.compile(
     r"unrecognized|unknown parameter|deprecated|extra inputs|unexpected",
     re.IGNORECASE,
 )
+SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, and a word of answers
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
@@ -151,7 +152,7 @@ class Chat:
             raise Passing(f"no answer: {one_line(cause, request.model)}") from error
         except transport_faults() as error:
             raise Passing(f"no HTTP answer: {one_line(str(error), request.model)}") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Passing("the body is not JSON, or was cut off") from error
         answer = without_key(read_answer(data, request.model), request.model)
         return answer._replace(dropped=dropped)
@@ -276,21 +277,22 @@ def read_answer(data: object, model: Model) -> Answer:
     )
     choices = data.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    choice = choice if isinstance(choice, dict) else {}
+    finish_reason = choice.get("finish_reason")
+    finish_reason = finish_reason if isinstance(finish_reason, str) else ""
+    if choice.get("error") or finish_reason == "error":  # a gateway whose provider failed half-way
+        said = one_line(json.dumps(choice.get("error")), model)
+        raise Passing(f"status 200 with an error in the answer: {said}")
+    told = finish_reason.lower() not in ("", "stop", "null")
+    message = choice.get("message", {} if told else None)  # a finish reason can say it all
+    if not isinstance(message, dict):
         if model.settings.empty_is_refusal and isinstance(choices, list | None):
             return blank._replace(finish_reason="no_candidate")
         raise Passing("an answer without choices")
     text = _text(message.get("content"))
-    finish_reason = choice.get("finish_reason")
-    finish_reason = finish_reason if isinstance(finish_reason, str) else ""
     refusal = message.get("refusal")
     refusal = refusal if isinstance(refusal, str) else ""
-    if (
-        model.settings.empty_is_refusal
-        and message.get("content") is None
-        and finish_reason.lower() in ("", "stop", "null")
-    ):
+    if model.settings.empty_is_refusal and message.get("content") is None and not told:
         finish_reason = "no_candidate"
     return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
 
@@ -298,9 +300,10 @@ def read_answer(data: object, model: Model) -> Answer:
 def without_key(answer: Answer, model: Model) -> Answer:
     """The answer without the key, should an endpoint echo the header: no file of ours holds one."""
     key = os.environ.get(model.key_variable, "").strip()
-    if key and key in answer.text:
-        return answer._replace(text=answer.text.replace(key, "[key]"))
-    return answer
+    if len(key) < SHORTEST_KEY or not any(key in part for part in answer[:4]):
+        return answer
+    text, finish_reason, refusal, returned = (part.replace(key, "[key]") for part in answer[:4])
+    return answer._replace(text=text, finish_reason=finish_reason, refusal=refusal, model=returned)
 
 
 def _text(content: object) -> str:
@@ -322,12 +325,12 @@ def is_policy_block(error: "APIStatusError") -> bool:
     if error.status_code not in (400, 403):
         return False
     body = error.body if isinstance(error.body, dict) else {}
-    codes = {error.code, error.type}
+    codes: list[object] = [error.code, error.type]
     for name in ("innererror", "inner_error"):
         inner = body.get(name)
-        codes.add(inner.get("code") if isinstance(inner, dict) else None)
+        codes.append(inner.get("code") if isinstance(inner, dict) else None)
     metadata = body.get("metadata")  # OpenRouter's moderation: a 403 with what was flagged
-    return bool(codes & POLICY_CODES) or (
+    return any(code in POLICY_CODES for code in codes if isinstance(code, str)) or (
         isinstance(metadata, dict) and "flagged_input" in metadata
     )
 
@@ -389,7 +392,7 @@ def retry_after(headers: Any) -> float | None:
             continue
     try:
         date = parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)

@@ -14,6 +14,9 @@ from collections.abc import Callable
 START_IN_FLIGHT = 64  # more than this is grown into, a doubling per round trip
 EASE = 0.95  # of the accepted rate, after a 429: just below the limit
 FLOOR = 0.5  # of the best rate seen: 429s that come at random must not strangle a run
+FORGET = 0.7  # of that best rate stays after a 429 when many requests are refused
+MANY = 0.45  # share of refused requests, of late, that is many
+LATE = 0.05  # weight of the last request in that share
 RETURN_S = 12.0  # seconds in which the pace returns from EASE to where the last 429 came
 SEARCH = 0.3  # of the accepted rate, a second: growth after the first 429
 SPEED_UP = 1.5  # beyond that, each such stretch of a second multiplies the growth
@@ -44,37 +47,58 @@ class Gate:
         self._cap = requests_per_minute / 60 if requests_per_minute else None
         self._tokens_a_second = tokens_per_minute / 60 if tokens_per_minute else None
         self._clock = clock
-        self._turn = asyncio.Lock()
         self._in_flight = 0
+        self._taken = False  # somebody stands at the gate
+        self._again: deque[asyncio.Future[None]] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._place: asyncio.Future[None] | None = None
         self._resume_at = 0.0
         self._next_slot = 0.0
         self._cut_at = 0.0  # requests sent before the last cut say nothing new
         self._ceiling = 0.0  # the rate at which the last 429 came
         self._best = 0.0
+        self._refused = 0.0  # share of requests answered 429 of late
         self._accepted: deque[float] = deque()  # when, within the last window
         self._grown_at = 0.0
         self._growth = 0.0
 
-    async def enter(self, tokens: int = 0) -> float:
-        """Wait until a request of about so many tokens may be sent. Gives the time it was let
-        through.
+    async def enter(self, tokens: int = 0, *, again: bool = False) -> float:
+        """Wait until a request of about so many tokens may be sent; who tries again goes first.
+
+        Gives the time at which it was let through. One at a time stands at the gate, so that each
+        is let through at the pace and the limit as they are by then.
         """
-        while self._in_flight >= int(self.limit):
+        if self._taken:
             turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+            queue = self._again if again else self._waiting
+            queue.append(turn)
             try:
                 await turn
-            finally:
-                if not turn.done() or turn.cancelled():
-                    self._waiting_discard(turn)
-        self._in_flight += 1
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._next()
+                elif turn in queue:
+                    queue.remove(turn)
+                raise
+        self._taken = True
         try:
-            async with self._turn:  # one at a time, each with the pace as it is by then
-                return await self._slot(tokens)
-        except asyncio.CancelledError:
-            self._leave()
-            raise
+            while self._in_flight >= int(self.limit):
+                self._place = asyncio.get_running_loop().create_future()
+                await self._place
+            now = await self._slot(tokens)
+            self._in_flight += 1
+            return now
+        finally:
+            self._next()
+
+    def _next(self) -> None:
+        """Let the next one stand at the gate."""
+        while queue := self._again or self._waiting:
+            turn = queue.popleft()
+            if not turn.done():  # else its task was cancelled and has not noticed yet
+                turn.set_result(None)
+                return
+        self._taken = False
 
     async def _slot(self, tokens: int) -> float:
         while True:
@@ -121,6 +145,7 @@ class Gate:
         self._accepted.append(now)
         while self._accepted and self._accepted[0] < now - WINDOW_S:
             self._accepted.popleft()
+        self._refused -= LATE * self._refused
         self._best = max(self._best, len(self._accepted) / WINDOW_S)
         self._leave()
 
@@ -136,6 +161,7 @@ class Gate:
     def limited(self, sent: float, wait: float | None) -> None:
         """The request, sent at that time, was refused as one too many; wait: seconds asked for."""
         now = self._clock()
+        self._refused += LATE * (1 - self._refused)
         if sent >= self._cut_at:
             self._cut(now)
         if wait is not None:
@@ -150,6 +176,8 @@ class Gate:
 
     def _cut(self, now: float) -> None:
         recent = sum(1 for then in self._accepted if then >= now - WINDOW_S) / WINDOW_S
+        if self._refused > MANY:  # a burst that an endpoint allows once is no rate
+            self._best *= FORGET
         seen = max(recent, self._best * FLOOR, 1.0 / WINDOW_S)
         # The first 429 of a burst says little about the rate; grow fast until a second one does.
         self._growth = SEARCH * seen if self.rate is None else 0.0
@@ -162,13 +190,5 @@ class Gate:
 
     def _leave(self) -> None:
         self._in_flight -= 1
-        free = int(self.limit) - self._in_flight
-        while free > 0 and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                free -= 1
-
-    def _waiting_discard(self, turn: "asyncio.Future[None]") -> None:
-        if turn in self._waiting:
-            self._waiting.remove(turn)
+        if self._place is not None and not self._place.done() and self._in_flight < int(self.limit):
+            self._place.set_result(None)

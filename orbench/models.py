@@ -24,6 +24,13 @@ class Provider(NamedTuple):
     batches: bool = False  # takes OpenAI's files and batches endpoints
 
 
+# Which take the files and batches endpoints as OpenAI's client speaks them, by their documentation:
+# openai platform.openai.com/docs/guides/batch; groq console.groq.com/docs/batch (same lines, same
+# endpoints). Not: mistral, which has /v1/batch/jobs (docs.mistral.ai/capabilities/batch); together,
+# whose upload has the purpose "batch-api" and whose batch is wrapped in "job", with statuses in
+# capitals (docs.together.ai/reference/batch-create); gemini, which makes batches through the openai
+# client, but up- and downloads only through its own (ai.google.dev/gemini-api/docs/openai); vllm,
+# whose server has neither endpoint (`vllm run-batch` reads files: --export_requests).
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
     "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),
@@ -35,7 +42,7 @@ PROVIDERS = {
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", batches=True),
     "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     # Local servers queue what they cannot work on at once; a long queue only runs into the timeout.
     "ollama": Provider("http://localhost:11434/v1", "", concurrency=4),
@@ -150,6 +157,8 @@ def resolve(
     Raises ModelError for a name whose provider is not plain.
     """
     environment = os.environ if environment is None else environment
+    if not name.strip() or name.endswith("/"):
+        raise ModelError(f"{name!r} names no model; write provider/model-id")
     if base_url:
         provider, slash, rest = name.partition("/")
         known = provider if slash and provider in PROVIDERS else "custom"
@@ -201,7 +210,9 @@ def public_url(url: str) -> str:
 def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
-        fine = url == "scripted" or (parts.scheme in ("http", "https") and bool(parts.hostname))
+        host = (parts.hostname or "").encode("idna")  # ValueError for a name that no host can have
+        whole = parts.scheme in ("http", "https") and host and parts.port != 0  # port: likewise
+        fine = url == "scripted" or (whole and url.isprintable() and " " not in url)
     except ValueError:
         fine = False
     if not fine:

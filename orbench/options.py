@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from orbench.answers import LogError
 from orbench.models import Model as Model
@@ -165,6 +166,96 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument("--price_in", type=not_negative, help="price of a million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price of a million answer tokens")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    add_batch(parser)
+
+
+class Shard(NamedTuple):
+    """One of several equal parts of a run, told apart by the requests' keys."""
+
+    number: int  # from 1
+    of: int
+
+    def __str__(self) -> str:
+        return f"shard-{self.number}-of-{self.of}"
+
+    def holds(self, key: bytes) -> bool:
+        """Whether a request belongs to this part."""
+        return int.from_bytes(key) % self.of == self.number - 1
+
+
+def shard(text: str) -> Shard:
+    """An argparse type: `2/4`, the second of four parts."""
+    number, slash, of = text.partition("/")
+    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+        return Shard(int(number), int(of))
+    raise argparse.ArgumentTypeError(f"{text!r} is not I/N, such as 2/4, with I from 1 to N")
+
+
+def add_batch(parser: argparse.ArgumentParser) -> None:
+    """Other ways for requests and answers than one live endpoint."""
+    group = parser.add_argument_group("batches, files and shards")
+    ways = group.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--batch",
+        action="store_true",
+        help="send through the provider's batch service (about half the price, within 24 hours) "
+        "and wait for the answers",
+    )
+    ways.add_argument(
+        "--export_requests",
+        metavar="FILE",
+        help="send nothing; write the requests without an answer as a batch file (several judges: "
+        "one file a judge)",
+    )
+    ways.add_argument(
+        "--import_answers",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="send nothing; take the answers of result files into the log and write the CSV",
+    )
+    group.add_argument(
+        "--no_wait",
+        action="store_true",
+        help="with --batch: hand in, collect what is ready, and end; again collects the rest",
+    )
+    group.add_argument(
+        "--batch_fallback",
+        action="store_true",
+        help="with --batch: ask live what a batch leaves unanswered, in place of another batch",
+    )
+    group.add_argument(
+        "--poll_interval",
+        type=positive,
+        default=30.0,
+        help="seconds between two looks at the batches (default %(default)g)",
+    )
+    group.add_argument(
+        "--batch_size",
+        type=whole_number(1, 50_000),
+        default=50_000,
+        help="requests a batch at most (default %(default)s, the services' limit)",
+    )
+    group.add_argument(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="do only the I-th of N parts of the requests, with a log of its own and no CSV",
+    )
+
+
+def check_ways(args: argparse.Namespace) -> None:
+    """Leave with status 2 where flags exclude each other or lack the one they belong to."""
+    wrong = ""
+    if (args.no_wait or args.batch_fallback) and not args.batch:
+        wrong = "--no_wait and --batch_fallback belong to --batch"
+    elif args.no_wait and args.batch_fallback:
+        wrong = "--batch_fallback waits for the batches, --no_wait does not"
+    elif args.from_log and (args.batch or args.export_requests or args.shard):
+        wrong = "--from_log only writes the CSV: leave off --batch, --export_requests and --shard"
+    if wrong:
+        say(f"error: {wrong}")
+        raise SystemExit(2)
 
 
 def limits_of(args: argparse.Namespace) -> Limits:

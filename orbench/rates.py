@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from math import sqrt
 from statistics import NormalDist
 
+from orbench.chat import one_line
 from orbench.table import Row
 
 Z95 = NormalDist().inv_cdf(0.975)  # 1.96: two-sided 95 %
@@ -19,7 +20,8 @@ def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
     p = hits / n
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # min and max: rounding must not put an end on the wrong side of the rate itself, at 0 and 1.
+    return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
 
 
 class RefusalTally:
@@ -59,7 +61,7 @@ class RefusalTally:
 
 
 def _lines(rows: Iterable[tuple[str, list[int]]]) -> Iterable[str]:
-    rows = list(rows)
+    rows = [(one_line(name), count) for name, count in rows]
     width = max(8, *(len(name) for name, _ in rows))
     head = f"{'category':<{width}}  {'n':>6}  {'refused':>7}  {'rate':>7}  {'95 % interval':>15}"
     yield head + "  unscored"

@@ -271,8 +271,11 @@ class _Lane:
             tokens = int(characters / CHARACTERS_A_TOKEN + self.completion_tokens)
         me = asyncio.current_task()
         assert me is not None
+        sent = gap = 0.0
+        first = False
         while True:
-            sent = await gate.enter(tokens)
+            before, sent = sent, await gate.enter(tokens, again=first)
+            gap = max(gap, sent - before) if before else 0.0
             if self.over:
                 gate.failed()
                 raise asyncio.CancelledError
@@ -287,6 +290,7 @@ class _Lane:
                 self.check_limit(error)
                 if limited > LIMITED_TRIES:
                     raise
+                wait = _backoff(limited, gap) if error.wait is None else 0.0
             except (Passing, TimeoutError) as error:
                 failures += 1
                 gate.failed()
@@ -294,8 +298,7 @@ class _Lane:
                     error = Passing(f"no whole answer within {limits.timeout:g} s")
                 if failures > limits.max_retries:
                     raise error from None
-                run._sending.discard(me)
-                await asyncio.sleep(_backoff(failures))
+                wait = _backoff(failures, gap)
             except BaseException:
                 gate.failed()
                 raise
@@ -309,6 +312,10 @@ class _Lane:
                 raise asyncio.CancelledError  # nothing is lost: it goes on with the next run
             run.retries += 1
             run._progress.retries += 1
+            # Who has waited by itself goes first then; a pause of all puts nobody in front, or the
+            # same request would run into every 429.
+            first = bool(wait)
+            await asyncio.sleep(wait - (time.monotonic() - sent))
 
     def check_limit(self, error: Limited) -> None:
         if error.wait is not None and error.wait > LONGEST_WAIT_S:
@@ -321,9 +328,12 @@ class _Lane:
             )
 
 
-def _backoff(failures: int) -> float:
-    """Seconds before the next try: 0.5, 1, 2, ... up to 30, each give or take a quarter."""
-    return float(min(30.0, 0.5 * 2 ** (failures - 1)) * (0.75 + random.random() / 2))
+def _backoff(failures: int, gap: float) -> float:
+    """Seconds from one try to the next: 0.5, 1, 2, ... up to 60, each give or take a quarter, and
+    longer than any gap was before (seconds), which a pause of the whole run may have stretched.
+    """
+    wait: float = 0.5 * 2.0 ** (failures - 1) * (0.75 + random.random() / 2)
+    return min(60.0, max(wait, 1.25 * gap))
 
 
 class Progress:

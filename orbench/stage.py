@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, Protocol
 from orbench import record
 from orbench.answers import AnswerLog
 from orbench.chat import Answer, Request
+from orbench.exchange import ShardLog, export_requests, import_answers, wanted_of
 from orbench.models import Model, public_url
-from orbench.options import UserError, limits_of, say
+from orbench.options import UserError, check_ways, limits_of, say
 from orbench.run import CHARACTERS_A_TOKEN, Failure, Progress, Run
 from orbench.table import PromptSet, Row, Table, Waves, Writer, sha256_of
 
@@ -162,6 +163,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     """Run a stage over its table. Gives the exit status; the path of the main CSV goes to
     stdout.
     """
+    check_ways(args)
     if args.dry_run:
         return Conductor(stage, args, command, write=False).plan()
     return Conductor(stage, args, command, write=True).go()
@@ -179,7 +181,7 @@ class Conductor:
             make_folder(stage.output.parent)
         self.previous = record.read(stage.output)
         self.input_record = record.read(stage.table.path)
-        log = AnswerLog(beside(stage.output, ".answers.jsonl"), write=write and bool(stage.models))
+        log = self.open_log(write=write and bool(stage.models))
         if log.garbled:
             say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
         self.rounds = self._rounds()
@@ -191,6 +193,15 @@ class Conductor:
         self.prompts = PromptSet()
         self.returned: dict[str, set[str]] = {}  # model as asked -> ids that answered
         self.dropped: dict[str, set[str]] = {}  # model as asked -> parameters it rejects
+        self.handed_over = False  # the answers come later: a file, or batches that nobody waits for
+
+    def open_log(self, *, write: bool) -> AnswerLog:
+        """The answer log, for a shard one of its own."""
+        merged = beside(self.stage.output, ".answers.jsonl")
+        if self.args.shard is None:
+            return AnswerLog(merged, write=write)
+        path = beside(self.stage.output, f".{self.args.shard}.answers.jsonl")
+        return ShardLog(path, merged, write=write)
 
     def _rounds(self) -> int:
         """A finished run that left rows unscored is followed by one that asks about them again."""
@@ -213,6 +224,8 @@ class Conductor:
                 if model is not None and request.model != model:
                     continue
                 key = request.key()
+                if self.args.shard is not None and not self.args.shard.holds(key):
+                    continue
                 if key not in seen:
                     seen.add(key)
                     if self.run.settled(request):
@@ -262,8 +275,11 @@ class Conductor:
                     self.reused = len(self.run.log)
                 elif stage.models:
                     self.ask()
-                if run.stopped or run.interrupted or not stage.more(self.outcomes()):
+                ended = run.stopped or run.interrupted or self.handed_over
+                if ended or not stage.more(self.outcomes()):
                     break
+            if self.handed_over or self.args.export_requests or self.args.shard is not None:
+                return self.end_without_csv()
             outputs = self.write()
         finally:
             run.log.close()
@@ -272,19 +288,79 @@ class Conductor:
 
     def ask(self) -> None:
         """Get the answers that the log lacks."""
+        args = self.args
+        if args.export_requests or args.import_answers:
+            self.exchange()
+            return
+        if args.batch and self.ask_in_batches() != "left":
+            return
         total = self.stage.n * len(self.stage.models)
-        if len(self.run.log):
-            total = sum(1 for _ in self.pending())
+        if len(self.run.log) or args.shard is not None:
+            total = sum(1 for _ in self.lacking())
         if not total:
             return
         self.reused = 0
-        progress = Progress(self.stage.name, total, quiet=self.args.quiet)
+        progress = Progress(self.stage.name, total, quiet=args.quiet)
+        beside_it = self.refresh if args.shard is None else None
         try:
-            self.run.answer_all(self.pending, self.stage.models, progress, self.refresh)
+            self.run.answer_all(self.lacking, self.stage.models, progress, beside_it)
         finally:
             progress.close()
         for note in self.run.notes:
             say(note)
+
+    def lacking(self, model: Model | None = None) -> Iterator[Request]:
+        """The pending requests but for those that failed in a batch of this run."""
+        failed = frozenset(self.run.failed)
+        return (request for request in self.pending(model) if request.key() not in failed)
+
+    def exchange(self) -> None:
+        """Write the pending requests to a file, or take answers from files."""
+        stage, args = self.stage, self.args
+        if args.export_requests:
+            path = Path(args.export_requests)
+            n = export_requests(self.run, self.pending(), stage.models, path)
+            self.handed_over = n > 0
+            return
+        new = 0
+        for ask in range(self.run.asks):  # an unreadable answer is followed by the next ask's
+            self.reused, reused = 0, self.reused
+            wanted = wanted_of(self.run, self.pending())
+            if ask:
+                self.reused = reused  # as before the import
+            if not wanted:
+                break
+            counts = import_answers(self.run, wanted, [Path(name) for name in args.import_answers])
+            counts.known -= new
+            new += counts.answers
+            say(counts.line(len(wanted) - counts.answers))
+            if not counts.answers or not counts.foreign:
+                break
+
+    def ask_in_batches(self) -> str:
+        """Get the answers through the provider's batch service; "left" where it leaves some."""
+        from orbench.batch import Batches, Way
+
+        args = self.args
+        path = self.run.log.path
+        path = path.with_name(path.name.removesuffix(".answers.jsonl") + ".batches.json")
+        way = Way(
+            args.poll_interval, args.batch_size, not args.no_wait, args.batch_fallback, args.quiet
+        )
+        reused: list[int] = []
+
+        def pending() -> Iterator[Request]:
+            self.reused = 0
+            yield from self.pending()
+            reused.append(self.reused)
+
+        end = Batches(self.run, self.stage.models, pending, path, way).go()
+        self.reused = reused[0] if reused else 0  # as before the first batch
+        self.handed_over = end == "waiting"
+        if end != "left":
+            for note in self.run.notes:
+                say(note)
+        return end
 
     async def refresh(self) -> None:
         """Keep a partial CSV for people who look into a long run, in slices between the
@@ -354,7 +430,7 @@ class Conductor:
         failure = self.run.failed.get(request.key())
         if failure is None and request.model.asked in self.run.given_up:
             failure = Failure("gave_up", self.run.given_up[request.model.asked])
-        if failure is None and self.args.from_log:
+        if failure is None and (self.args.from_log or self.args.import_answers):
             failure = Failure("not_asked", "there is no answer in the log")
         return failure
 
@@ -419,6 +495,26 @@ class Conductor:
                 summary.unscored(row)
 
     # -- after ----------------------------------------------------------------------------------
+
+    def end_without_csv(self) -> int:
+        """Say where the answers are, and give the exit status. Nothing goes to stdout."""
+        run, args = self.run, self.args
+        if args.export_requests and not self.handed_over and not run.stopped:
+            say("every request has an answer in the log: there is nothing to export")
+        if args.shard is not None and not self.handed_over:
+            merged = beside(self.stage.output, ".answers.jsonl")
+            say(
+                f"{args.shard}: {run.answered:,} answers, {len(run.failed):,} failed; they are in "
+                f"{run.log.path}. When all {args.shard.of} are done, append their logs to {merged} "
+                "and run without --shard"
+            )
+        if run.interrupted:
+            say("interrupted; the same command goes on")
+            return 130
+        if run.stopped:
+            say(f"error: {run.stopped}")
+            return 1
+        return 3 if run.failed or run.given_up else 0
 
     def close(self, outputs: Mapping[str, Path]) -> int:
         """Say how it went, and give the exit status."""

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import os
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -220,6 +221,15 @@ def storable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def clean(text: str) -> str:
+    """A name as it can be printed and drawn: no control, format or surrogate characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
+    )
 
 
 def file_name_part(text: str) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from orbench.chat import one_line
 from orbench.rates import wilson
 from orbench.table import Row, Table, TableError
 
@@ -90,12 +91,14 @@ class Validation:
         class.
         """
         rows = {"overall": self.overall(), **self.categories()}
-        width = max(len(name) for name in rows)
+        names = [one_line(name) for name in rows]
+        width = max(map(len, names))
         head = f"{'':<{width}}  {'n':>5}"
         for name in ("accuracy", "kappa", "precision", "recall", "F1"):
-            head += f"  {name:^19}"
-        lines = [f"against people's labels in {self.column!r}:", head + "   rate  true rate"]
-        for name, confusion in rows.items():
+            head += f"  {name:>20}"
+        head += f"  {'rate':>6}  {'true rate':>9}"
+        lines = [f"against people's labels in {self.column!r}:", head]
+        for name, confusion in zip(names, rows.values(), strict=True):
             lines.append(f"{name:<{width}}  {confusion.n:>5}" + _figures(confusion))
         lines.append("people's label -> class:")
         for (human, given), count in sorted(self.classes.items()):
@@ -204,9 +207,9 @@ def _figures(confusion: Confusion) -> str:
     text = ""
     for name in ("accuracy", "kappa", "precision", "recall", "f1"):
         value, interval = found[name], found[f"{name}_interval"]
-        if value is None:
-            text += f"  {'undefined':^19}"
-        else:
-            text += f"  {value:5.3f} {interval[0]:5.3f}-{interval[1]:5.3f}".ljust(21)
-    rates = (found["rate"], found["true_rate"])
-    return text + "".join("      -" if rate is None else f"  {rate:6.1%}" for rate in rates)
+        figure = "undefined"
+        if value is not None:
+            figure = f"{value:.3f} {interval[0]:.3f}–{interval[1]:.3f}"
+        text += f"  {figure:>20}"
+    rate, true = ("-" if r is None else f"{r:.1%}" for r in (found["rate"], found["true_rate"]))
+    return text + f"  {rate:>6}  {true:>9}"

@@ -618,7 +618,7 @@ def test_stage_5_says_how_far_it_agrees_with_people(tmp_path: Path) -> None:
     args = ("--check_model=keyword", "--input_file=r.csv", "--validate_against=person")
     done = run(CHECK, *args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"overall +10 +0\.900 0\.596-0\.982 +0\.783 ", done.stderr), done.stderr
+    assert re.search(r"overall +10 +0\.900 0\.596–0\.982 +0\.783 ", done.stderr), done.stderr
     assert re.search(r"60\.0% +70\.0%$", done.stderr, re.MULTILINE)
     assert re.search(r"partial_refusal +direct_answer +1", done.stderr)
     assert (tmp_path / "r_response_check_merged_keyword.validation.json").is_file()

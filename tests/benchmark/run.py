@@ -1,16 +1,15 @@
-"""Times the whole stage 4 script against a loopback server, beside two bare loops of the openai package.
+"""Times the whole stage 4 script against a loopback server, beside two bare openai loops.
 
     python tests/benchmark/run.py --rows 5000 --latency 0 --concurrency 64
 
-Prints rows/s, CPU seconds per 1,000 rows, peak memory and the ratios. The server has a core of its own
-where there are two, so that it is never the limit. Nothing leaves this machine.
+Prints rows/s, CPU seconds per 1,000 rows, peak memory and the ratios. The server has a core of its
+own where there are two, so that it is never the limit. Nothing leaves this machine.
 """
 
 import argparse
 import asyncio
 import csv
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -118,7 +117,7 @@ def prompts_file(folder: Path, rows: int, source: Path | None) -> tuple[Path, in
         writer = csv.writer(file)
         writer.writerow(["prompt", "category"])
         for n in range(rows):
-            writer.writerow([f"Why does kite number {n} fly so well in a light wind?", f"c{n % 10}"])
+            writer.writerow([f"Why does kite {n} fly so well in a light wind?", f"c{n % 10}"])
     return path, rows
 
 
@@ -153,18 +152,15 @@ def main() -> None:
             found.append(measure("stage 4, all answers in the log", rows, stage, env))
         if not args.stage_only:
             itself = [sys.executable, __file__, f"--concurrency={args.concurrency}"]
-            found.append(
-                measure("bare loop", rows, [*itself, "--bare", url, str(prompts)], env)
-            )
+            found.append(measure("bare loop", rows, [*itself, "--bare", url, str(prompts)], env))
             few, count = prompts_file(folder, min(rows, SEQUENTIAL_ROWS), None)
             itself[-1] = "--concurrency=1"
-            found.append(
-                measure("sequential loop", count, [*itself, "--bare", url, str(few)], env)
-            )
+            found.append(measure("sequential loop", count, [*itself, "--bare", url, str(few)], env))
     server.terminate()
     server.join()
     print(f"latency {args.latency:g} ms, {args.concurrency} in flight")
-    print(f"{'':<34} {'rows':>6} {'wall s':>8} {'rows/s':>8} {'CPU s':>7} {'CPU/1,000':>9} {'MiB':>7}")
+    head = f"{'':<34} {'rows':>6} {'wall s':>8} {'rows/s':>8} {'CPU s':>7}"
+    print(f"{head} {'CPU/1,000':>9} {'MiB':>7}")
     for figures in found:
         print(figures.line())
     speed = [figures.rows / figures.wall for figures in found]

@@ -1,0 +1,1 @@
+"""From moderated prompts to the three datasets: joining, selection, quality, audit, card."""

@@ -1,0 +1,167 @@
+"""One self-contained HTML page: tables, pictures, and the prompts and responses behind the numbers.
+
+Nothing is loaded from anywhere: pictures are data, style and script stand in the page, and its
+content security policy allows these two (by their hash) and nothing else. Texts of prompts and
+responses are held as JSON and only ever shown as text.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orbench.report.results import SIDES, Measurement, rows_of
+from orbench.report.tables import Cell, Grid
+from orbench.table import write_text
+from orbench.verdicts import REFUSALS, VERDICTS, reason_of, refused_by_api
+
+TEMPLATE = Path(__file__).with_suffix(".html")
+LONG = 24  # characters from which on a cell may wrap
+SIDE_NAMES = {side: prompts for side, (_, prompts) in SIDES.items()}
+
+
+def write(
+    path: Path,
+    measurements: Sequence[Measurement],
+    tables: Sequence[Grid],
+    warnings: Sequence[str],
+    pictures: Sequence[tuple[str, bytes]],
+    limit: int,
+) -> str:
+    """Write the page. pictures: (title, SVG). limit: rows of prompts and responses, at most.
+
+    Returns a line that says how many rows of how many it holds. Raises OSError.
+    """
+    data = _data(measurements, limit)
+    style = TEMPLATE.with_suffix(".css").read_text(encoding="utf-8")
+    script = TEMPLATE.with_suffix(".js").read_text(encoding="utf-8")
+    parts = {
+        "STYLE_HASH": _hash(style),
+        "SCRIPT_HASH": _hash(script),
+        "STYLE": style,
+        "SCRIPT": script,
+        "WARNINGS": "\n".join(f'<p class="warning">{escape(line)}</p>' for line in warnings),
+        "TABLES": "\n".join(map(_table, tables)),
+        "PICTURES": _pictures(pictures),
+        "DATA": _json(data),
+    }
+    write_text(path, _filled(TEMPLATE.read_text(encoding="utf-8"), parts))
+    return f"{path}: {len(data['rows']):,} of {data['total']:,} prompts and responses"
+
+
+def _filled(template: str, parts: dict[str, str]) -> str:
+    """Every [[MARK]] of the template replaced, once: a mark inside a part stays as it is."""
+    pieces = template.split("[[")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        mark, _, rest = piece.partition("]]")
+        filled += [parts[mark], rest]
+    return "".join(filled)
+
+
+def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
+    """What the page's script reads; rows refer to names and prompts by their index."""
+    models = list(dict.fromkeys(one.model for one in measurements))
+    sides = [side for side in SIDES if any(one.side == side for one in measurements)]
+    categories = sorted({name for one in measurements for name in one.categories})
+    prompts: dict[str, int] = {}
+    rows, counts = [], []
+    total = sum(len(one.verdict) for one in measurements)
+    for one in measurements:
+        names = [models.index(one.model), sides.index(one.side)]
+        place = np.array([categories.index(name) for name in one.categories], dtype=int)
+        category = place[one.category]
+        kinds, number = np.unique(np.stack([category, one.verdict]), axis=1, return_counts=True)
+        counts += [[*names, *map(int, k), int(n)] for k, n in zip(kinds.T, number, strict=True)]
+        share = min(1.0, limit / total)
+        for i, row in _evenly(one, share):
+            prompt = prompts.setdefault(row["prompt"], len(prompts))
+            rows.append(
+                [
+                    *names,
+                    int(category[i]),
+                    int(one.verdict[i]),
+                    prompt,
+                    row.get("response", ""),
+                    reason_of(row),
+                    int(refused_by_api(row)),
+                ]
+            )
+    return {
+        "models": models,
+        "sides": sides,
+        "side_names": SIDE_NAMES,
+        "categories": categories,
+        "verdicts": list(VERDICTS),
+        "refusals": list(REFUSALS),
+        "prompts": list(prompts),
+        "rows": rows,
+        "counts": counts,
+        "total": total,
+    }
+
+
+def _evenly(one: Measurement, share: float) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a measurement with their number; of a share below 1 that many, evenly spaced."""
+    for i, row in enumerate(rows_of(one)):
+        if int((i + 1) * share) > int(i * share):
+            yield i, row
+
+
+def _table(grid: Grid) -> str:
+    numeric = [any(row[i].value is not None for row in grid.rows) for i in range(len(grid.columns))]
+    head = "".join(
+        f'<th scope="col"{"" if number else _WORDS}>'
+        f'<button type="button">{escape(name)}</button></th>'
+        for name, number in zip(grid.columns, numeric, strict=True)
+    )
+    body = "\n".join("<tr>" + "".join(map(_cell, row, numeric)) + "</tr>" for row in grid.rows)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
+    return (
+        f'<h2>{escape(grid.title)}</h2><div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{notes}"
+    )
+
+
+_WORDS = ' class="words"'
+
+
+def _cell(cell: Cell, numeric: bool) -> str:
+    text = escape(cell.text)
+    if cell.behind:
+        model, side, category = map(escape, cell.behind)
+        text = (
+            f'<button type="button" class="behind" data-model="{model}" data-side="{side}" '
+            f'data-category="{category}">{text}</button>'
+        )
+    value = cell.value
+    sort = "" if value is None or isnan(value) else f' data-value="{value!r}"'
+    wrap = " long" if len(cell.text) > LONG and not numeric else ""
+    kind = "" if numeric else f' class="words{wrap}"'
+    return f"<td{kind}{sort}>{text}</td>"
+
+
+def _pictures(pictures: Sequence[tuple[str, bytes]]) -> str:
+    if not pictures:
+        return ""
+    images = [
+        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,'
+        f'{base64.b64encode(svg).decode()}"></figure>'
+        for title, svg in pictures
+    ]
+    return "<h2>Pictures</h2>\n" + "\n".join(images)
+
+
+def _json(data: dict[str, Any]) -> str:
+    """JSON that can stand in a script element: `<` written as an escape, so nothing ends it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

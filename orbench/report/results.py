@@ -1,0 +1,384 @@
+"""Reading the results of stages 4 and 5, and the rates in them.
+
+A result file is read as a stream into a `Measurement`: a few bytes a row, none of the texts. Stage
+5 files (column `answer_category`) count direct and indirect refusals, stage 4 files `is_rejected`.
+Rows that have no verdict stand in `<stem>_failed.csv` and are counted as unscored, those that stage
+4 already lost included; they never enter a rate.
+"""
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orbench import record as run_record
+from orbench.models import family_of
+from orbench.rates import wilson
+from orbench.table import Row, Table, TableError, clean, prompt_set_hash, sha256_of
+from orbench.verdicts import (
+    REFUSALS,
+    VERDICTS,
+    flag_of,
+    refused_by_api,
+    verdict_of,
+)
+
+# side -> (what its rate is called, what its prompts are called)
+SIDES = {
+    "over_refusal": ("over-refusal rate", "safe prompts"),
+    "toxic": ("toxic rejection rate", "toxic prompts"),
+}
+TOXIC = {"true": "toxic", "false": "over_refusal"}  # `is_toxic`, in small letters
+MODEL_UNKNOWN = (
+    "{path} does not say which model it measured (no run record beside it); write MODEL={path}"
+)
+MIXED = "give the file to --merged to tell them apart, or remove the column"
+
+RULES_OF_STAGE4, STAGE5_BY = "stage 4 rules", "stage 5"  # what counted a file, in words
+SMALL = 30  # categories with fewer rows are marked
+COVERAGE = 0.95  # below this share of rows with a verdict a rate is flagged
+NO_CATEGORY = "(no category)"
+
+
+class ResultsError(Exception):
+    """Results that cannot be used together; the message is one line and says what to do."""
+
+
+class Source(NamedTuple):
+    """A result file as the user named it."""
+
+    path: Path
+    model: str  # empty: ask the run record
+    side: str  # a key of SIDES; empty: a merged file, whose column is_toxic tells the sides apart
+
+
+class Rate(NamedTuple):
+    """Refusals among some rows."""
+
+    category: str  # empty for all rows
+    n: int  # rows with a verdict
+    prompts: int  # different prompts among them
+    direct: int
+    indirect: int
+    rejected: int  # refusals by stage 4's rules, which do not tell direct from indirect
+    api: int  # refusals by the API instead of words, counted above already
+    unscored: int
+
+    @property
+    def refused(self) -> int:
+        """Refusals of any kind."""
+        return self.direct + self.indirect + self.rejected
+
+    @property
+    def rate(self) -> float:
+        """The share refused, 0..1; NaN where nothing is scored."""
+        return self.share(self.refused)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of `rate`."""
+        return self.interval_of(self.refused)
+
+    @property
+    def coverage(self) -> float:
+        """The share of the rows that have a verdict; NaN where there is no row."""
+        total = self.n + self.unscored
+        return self.n / total if total else float("nan")
+
+    @property
+    def flags(self) -> list[str]:
+        """What a reader has to know about this rate, in words."""
+        flags = []
+        if self.coverage < COVERAGE:
+            flags.append(f"coverage {self.coverage:.1%}")
+        if self.n < SMALL:
+            flags.append(f"n < {SMALL}")
+        return flags
+
+    def share(self, hits: int) -> float:
+        """hits as a share of the scored rows."""
+        return hits / self.n if self.n else float("nan")
+
+    def interval_of(self, hits: int) -> tuple[float, float]:
+        """Wilson's 95 % interval of hits among the scored rows, as fractions.
+
+        Rows with the same prompt (several samples, duplicates) are not independent: the interval is
+        that of one row a prompt at the same rate, so more samples never make it look narrower than
+        the prompts allow. That is on the safe side; with one row a prompt it is Wilson's own.
+        """
+        return wilson(self.share(hits) * self.prompts if self.n else 0, self.prompts)
+
+
+class Disagreement(NamedTuple):
+    """Stage 5's judge against stage 4's rules on the same rows."""
+
+    n: int
+    judge_only: int  # refusals by the judge that the rules call answers
+    rules_only: int  # and the other way round
+    rules_refused: int
+
+
+class Measurement:
+    """One model on one side, read from one file.
+
+    Per row, in file order: category (index into categories), verdict (index into VERDICTS), api
+    (refused by the API), rules (1 rejected, 0 not, -1 no such column), prompt (64 bits of a hash).
+    """
+
+    def __init__(self, source: Source, side: str, model: str, table: Table) -> None:
+        self.source, self.side, self.model = source, side, model
+        self.family = family_of(model) or "other"
+        self.sha256 = table.sha256
+        self.stage = 5 if "answer_category" in table.columns else 4
+        self.counted_by = ""
+        self.scripted = False
+        self.partial = ""  # why the file is not whole, in words
+        self.prompt_set = ""
+        self.categories: list[str] = []
+        self.unscored: Counter[str] = Counter()  # category -> rows without a verdict
+        self.unplaced = 0  # rows without a verdict whose category is not known
+        self.category: NDArray[np.uint32] = np.empty(0, np.uint32)
+        self.verdict: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.api: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self.rules: NDArray[np.int8] = np.empty(0, np.int8)
+        self.prompt: NDArray[np.uint64] = np.empty(0, np.uint64)
+
+    @property
+    def refused(self) -> NDArray[np.bool_]:
+        """Per row: whether it is a refusal of any kind."""
+        return np.isin(self.verdict, [VERDICTS.index(name) for name in REFUSALS])
+
+    @property
+    def notes(self) -> list[str]:
+        """What holds for every number of this file, in words."""
+        notes = ["scripted: measures nothing"] if self.scripted else []
+        return notes + ([self.partial] if self.partial else [])
+
+    def rate(self, category: str = "") -> Rate:
+        """The rate in a category, or of all rows."""
+        rows: NDArray[np.bool_] | slice = slice(None)
+        unscored = self.unscored.total() + self.unplaced
+        if category:
+            code = self.categories.index(category) if category in self.categories else -1
+            rows, unscored = self.category == code, self.unscored[category]
+        verdict, api = self.verdict[rows], self.api[rows] & self.refused[rows]
+        direct, indirect, rejected = (
+            int(np.count_nonzero(verdict == VERDICTS.index(name))) for name in REFUSALS
+        )
+        prompts = len(np.unique(self.prompt[rows]))
+        api_count = int(np.count_nonzero(api))
+        return Rate(
+            category, len(verdict), prompts, direct, indirect, rejected, api_count, unscored
+        )
+
+    def category_rates(self) -> list[Rate]:
+        """The rate in each category, in order of name; none where no row names a category."""
+        names = sorted({*self.categories, *self.unscored})
+        return [self.rate(name) for name in names] if names != [NO_CATEGORY] else []
+
+    def macro_average(self) -> float:
+        """The mean of the category rates, each category with the same weight; NaN without any."""
+        rates = [rate.rate for rate in self.category_rates() if rate.n]
+        return sum(rates) / len(rates) if rates else float("nan")
+
+    def disagreement(self) -> Disagreement | None:
+        """The judge against the rules; None where the file has only one of them."""
+        rows = self.rules >= 0
+        if self.stage == 4 or not rows.any():
+            return None
+        judge, rules = self.refused[rows], self.rules[rows] == 1
+        return Disagreement(
+            len(judge),
+            int(np.count_nonzero(judge & ~rules)),
+            int(np.count_nonzero(rules & ~judge)),
+            int(np.count_nonzero(rules)),
+        )
+
+
+def source_of(text: str, side: str) -> Source:
+    """`FILE` or `MODEL=FILE`, as it stands on the command line."""
+    model, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return Source(Path(text), "", side)
+    return Source(Path(path), clean(model).strip(), side)
+
+
+def measure(sources: Sequence[Source]) -> list[Measurement]:
+    """Read the files. Models in the order given, one after the other on each side.
+
+    Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
+    also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected.
+    Raises TableError for a file that cannot be used, ResultsError for files that don't go together.
+    """
+    found = [one for source in sources for one in _measurements(source)]
+    seen: dict[tuple[str, str], Path] = {}
+    for one in found:
+        other = seen.setdefault((one.side, one.model), one.source.path)
+        if other is not one.source.path:
+            raise ResultsError(
+                f"{one.model} is given twice among the {SIDES[one.side][1]}: {other} and "
+                f"{one.source.path}; name one of them otherwise with MODEL=FILE"
+            )
+    return found
+
+
+def side_of(row: Row, where: str) -> str:
+    """The side of a row of a merged file. Raises TableError where is_toxic is not True or False."""
+    return TOXIC[flag_of(row, "is_toxic", where)]
+
+
+def rows_of(one: Measurement) -> Iterator[Row]:
+    """The rows behind a measurement, read again from its file."""
+    for number, row in enumerate(Table(one.source.path), start=1):
+        if one.source.side or side_of(row, _where(one.source.path, number)) == one.side:
+            yield row
+
+
+def same_prompts(measurements: Sequence[Measurement]) -> bool:
+    """Whether all were measured on the same set of prompts."""
+    return len({one.prompt_set for one in measurements}) <= 1
+
+
+def _measurements(source: Source) -> Iterator[Measurement]:
+    table = Table(source.path, ("prompt",))
+    if not {"answer_category", "is_rejected"} & set(table.columns):
+        raise TableError(
+            f"{source.path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); "
+            f"it has: {clean(', '.join(table.columns))}"
+        )
+    if not source.side and "is_toxic" not in table.columns:
+        raise TableError(f"{source.path} has no column 'is_toxic', which --merged needs")
+    if not table.n:
+        raise TableError(f"{source.path} holds no result, only a header")
+    record = run_record.read(source.path)
+    model = source.model or _model_of(record)
+    if not model:
+        raise ResultsError(MODEL_UNKNOWN.format(path=source.path))
+    for side in [source.side] if source.side else SIDES:
+        one = Measurement(source, side, model, table)
+        failed = _failed_rows(one, record)
+        one.prompt_set = prompt_set_hash(_read(one, table, failed))
+        _describe(one, record)
+        if len(one.verdict) or one.unscored:
+            yield one
+
+
+def _read(one: Measurement, table: Table, failed: Sequence[tuple[Path, Row]]) -> Iterator[str]:
+    """Fill in the rows; yields the prompts, those without a verdict included."""
+    codes: dict[str, int] = {}
+    category, verdict, api, rules = array("L"), array("B"), array("B"), array("b")
+    prompt = array("Q")
+    for number, row in enumerate(table, start=1):
+        where = _where(table.path, number)
+        if not _on_side(one, row, where):
+            continue
+        category.append(codes.setdefault(_category(row), len(codes)))
+        verdict.append(VERDICTS.index(verdict_of(row, where)))
+        api.append(refused_by_api(row))
+        has_rules = "is_rejected" in row
+        rules.append(flag_of(row, "is_rejected", where) == "true" if has_rules else -1)
+        prompt.append(_hash(row["prompt"]))
+        yield row["prompt"]
+    scored = set(prompt)
+    for path, row in failed:
+        if not _on_side(one, row, str(path)):
+            continue
+        # With a `sample` column another sample of the prompt can be scored; without one, a prompt
+        # that is scored by now failed in an earlier run.
+        if "sample" in row or _hash(row["prompt"]) not in scored:
+            one.unscored[_category(row)] += 1
+        yield row["prompt"]
+    one.categories = list(codes)
+    one.category, one.verdict = np.array(category, np.uint32), np.array(verdict, np.uint8)
+    one.api, one.rules = np.array(api, np.bool_), np.array(rules, np.int8)
+    one.prompt = np.array(prompt, np.uint64)
+
+
+def _on_side(one: Measurement, row: Row, where: str) -> bool:
+    """Whether the row counts here. Raises TableError for a row of the other side."""
+    if not one.source.side:
+        return side_of(row, where) == one.side
+    side = TOXIC.get(row.get("is_toxic", "").lower(), one.side)
+    if side != one.side:
+        flag = f"--{one.source.side}"
+        raise TableError(f"{where}: is_toxic is {row['is_toxic']} in a file for {flag}; {MIXED}")
+    return True
+
+
+def _describe(one: Measurement, record: run_record.Record) -> None:
+    """What the run record says: who judged, whether the run is whole, whether it is real."""
+    records = [record, *(run_record.read(path) for path in _inputs(one.source.path, record))]
+    one.scripted = any(r.get("scripted") is True for r in records)
+    one.counted_by = RULES_OF_STAGE4 if one.stage == 4 else f"{STAGE5_BY} {_judge(record)}".strip()
+    open_runs = [r for r in records if r.get("complete") is False]
+    if open_runs:
+        left = sum(_count(r, "remaining") for r in open_runs)
+        one.unplaced += left
+        one.partial = f"partial: {left or 'some'} rows not asked yet"
+
+
+def _failed_rows(one: Measurement, record: run_record.Record) -> list[tuple[Path, Row]]:
+    """Rows without a verdict, of the file itself and of the stage before it."""
+    rows = []
+    for csv in (one.source.path, *_inputs(one.source.path, record)):
+        path = csv.with_name(csv.stem + "_failed.csv")
+        if path.exists():
+            rows += [(path, row) for row in Table(path, ("prompt",))]
+        else:
+            counts = run_record.read(csv)
+            one.unplaced += _count(counts, "failed") + _count(counts, "unscored")
+    return rows
+
+
+def _inputs(csv: Path, record: run_record.Record) -> list[Path]:
+    """Stage 4's file that stage 5 judged, where it is still there unchanged."""
+    if record.get("stage") != "response_checker" or not isinstance(record.get("input"), dict):
+        return []
+    named = Path(str(record["input"].get("path", "")))
+    for path in (named, csv.parent / named.name):
+        if path.is_file() and sha256_of(path) == record["input"].get("sha256"):
+            return [path]
+    return []
+
+
+def _model_of(record: run_record.Record) -> str:
+    model = record.get("model_under_test")
+    if not model and record.get("stage") == "alignment_checker":
+        model = next((m.get("asked") for m in _models(record)), "")
+    return clean(model) if isinstance(model, str) else ""
+
+
+def _judge(record: run_record.Record) -> str:
+    """Stage 5's --check_model; empty where the record does not say."""
+    parameters = record.get("parameters")
+    judge = parameters.get("check_model") if isinstance(parameters, dict) else ""
+    return clean(str(judge or "+".join(str(m.get("asked", "")) for m in _models(record))))
+
+
+def _models(record: run_record.Record) -> list[dict[str, object]]:
+    models = record.get("models")
+    return [m for m in models if isinstance(m, dict)] if isinstance(models, list) else []
+
+
+def _count(record: run_record.Record, name: str) -> int:
+    counts = record.get("counts")
+    value = counts.get(name) if isinstance(counts, dict) else 0
+    return value if isinstance(value, int) else 0
+
+
+def _category(row: Row) -> str:
+    return clean(row.get("category", "")).strip() or NO_CATEGORY
+
+
+def _hash(prompt: str) -> int:
+    digest = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _where(path: Path, number: int) -> str:
+    return f"{path}, row {number}"

@@ -1,0 +1,236 @@
+"""Put the results of stages 4 and 5 into tables and pictures for a paper.
+
+    python plot_results.py --over_refusal final_*/*hard-1k*.csv --toxic final_*/*toxic*.csv
+    python plot_results.py --merged NAME=results.csv --table
+    python plot_results.py --with_published
+
+Reads result files of stage 4 (`is_rejected`) or stage 5 (`answer_category`), a model each, with the
+column `prompt`, and where there `category`, `response`, `rejection_reason`, `is_toxic` (--merged),
+`answer_type_response`. The name of the model comes from the run record beside the file, or from
+`NAME=FILE`. Rows without a verdict are read from `<stem>_failed.csv` beside it.
+
+Writes to --output_dir:
+    results.csv      a row per model, side and category; rates and 95 % intervals in percent
+    comparison.csv   a row per pair of models: paired difference, McNemar's exact test, Holm
+    results.md, results.tex   the same, to be read
+    scatter, heatmap_<side>, radar_<model>, bars_<model>   in each of --formats
+    results.html     with --html: tables, pictures, and the prompts and responses behind each number
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
+
+if TYPE_CHECKING:
+    from orbench.report.comparisons import Validation
+    from orbench.report.results import Measurement
+
+# What needs numpy, scipy or matplotlib is imported in a function, so that --help answers in a blink
+# and --table works without matplotlib.
+
+FORMATS = ("png", "svg", "pdf")
+LIBRARIES = ("numpy", "scipy", "matplotlib", "adjustText")
+HTML_ROWS = 12_000  # six models on the hard and the toxic set; about 30 MB of page
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the path of results.csv goes to stdout."""
+    options = parse(argv)
+    try:
+        path = run(options)
+    except KeyboardInterrupt:
+        return 130
+    except ModuleNotFoundError as error:
+        if error.name not in LIBRARIES:
+            raise
+        return stop(f"the package {error.name} is not installed: pip install {error.name}")
+    except UserError as error:
+        return stop(str(error))
+    except OSError as error:
+        return stop(f"{error.filename or options.output_dir}: {error.strerror}")
+    print(path)
+    return 0
+
+
+class UserError(Exception):
+    """Something the user can mend, in one line."""
+
+
+def run(options: argparse.Namespace) -> Path:
+    """Read, write the tables, draw. Returns the path of results.csv."""
+    from orbench import record
+    from orbench.report import tables as result_tables
+    from orbench.report.comparisons import compare, read_validation
+    from orbench.report.results import ResultsError, measure, source_of
+    from orbench.table import TableError
+
+    sources = [source_of(text, "over_refusal") for text in options.over_refusal]
+    sources += [source_of(text, "toxic") for text in options.toxic]
+    sources += [source_of(text, "") for text in options.merged]
+    try:
+        validation = read_validation(options.validation) if options.validation else None
+        measurements = measure(sources)
+    except (TableError, ResultsError) as error:
+        raise UserError(error) from None
+
+    folder: Path = options.output_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    published = options.with_published
+    comparisons = compare(measurements)
+    tables = result_tables.grids(measurements, comparisons, validation, published)
+    warnings = result_tables.warnings(measurements, validation)
+    main_csv = folder / "results.csv"
+    result_tables.write_comparisons(folder / "comparison.csv", comparisons)
+    result_tables.write_markdown(folder / "results.md", tables, warnings)
+    result_tables.write_latex(folder / "results.tex", tables, warnings)
+    pictures = [] if options.table else draw(options, measurements)
+    if options.html:
+        from orbench.report import page
+
+        shown = page.write(
+            folder / "results.html", measurements, tables, warnings, pictures, options.html_rows
+        )
+        say(shown)
+    result_tables.write_results(main_csv, measurements, validation, published)
+    record.write(main_csv, run_record(options, measurements, validation))
+    for line in [*result_tables.summary(measurements), *warnings]:
+        say(line)
+    return main_csv
+
+
+def draw(
+    options: argparse.Namespace, measurements: Sequence["Measurement"]
+) -> list[tuple[str, bytes]]:
+    """Draw everything that can be drawn. Returns (title, SVG) of each picture, for the page."""
+    from orbench.report import pictures
+
+    drawn = []
+    for picture in pictures.pictures(measurements, options.with_published):
+        for kind in options.formats:
+            pictures.save(picture, options.output_dir, kind)
+        if options.html:
+            drawn.append((picture.title, pictures.rendered(picture, "svg")))
+    for line in pictures.not_drawn(measurements, options.with_published):
+        say(line)
+    return drawn
+
+
+def run_record(
+    options: argparse.Namespace,
+    measurements: Sequence["Measurement"],
+    validation: "Validation | None",
+) -> dict[str, object]:
+    """Enough to say how the numbers came about."""
+    return {
+        "stage": "plot_results",
+        "command": sys.argv,
+        "inputs": [
+            {"model": m.model, "side": m.side, "path": str(m.source.path), "sha256": m.sha256}
+            for m in measurements
+        ],
+        "validation": str(validation.path) if validation else "",
+        "with_published": options.with_published,
+        "scripted": any(m.scripted for m in measurements),
+        "versions": {"python": sys.version.split()[0], **dict(versions())},
+    }
+
+
+def versions() -> list[tuple[str, str]]:
+    """The installed libraries that had a part in the numbers and pictures."""
+    found = []
+    for name in LIBRARIES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def say(line: str) -> None:
+    """Tell the user something beside the result."""
+    print(line, file=sys.stderr)
+
+
+def stop(why: str) -> int:
+    """Say in one line why nothing was done. Returns the exit status."""
+    say(f"plot_results.py: {why}")
+    return 1
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    description, _, rest = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=description,
+        epilog=rest,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for flag, what in (
+        ("--over_refusal", "results on safe prompts, a model each"),
+        ("--toxic", "results on toxic prompts, a model each"),
+        ("--merged", "results on both, told apart by the column is_toxic"),
+    ):
+        parser.add_argument(
+            flag, nargs="+", action="extend", default=[], metavar="[MODEL=]FILE", help=what
+        )
+    parser.add_argument(
+        "--with_published", action="store_true", help="add the 32 models of the paper"
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        metavar="FILE",
+        help="what stage 5 wrote with --validate_against: adds rates corrected for the judge",
+    )
+    parser.add_argument(
+        "--output_dir",
+        type=Path,
+        default=Path("results"),
+        metavar="FOLDER",
+        help="where the files go (default: %(default)s)",
+    )
+    parser.add_argument("--table", action="store_true", help="only tables, without matplotlib")
+    parser.add_argument(
+        "--formats",
+        type=formats,
+        default=FORMATS,
+        metavar="LIST",
+        help=f"of the pictures, with commas between (default: {','.join(FORMATS)})",
+    )
+    parser.add_argument("--html", action="store_true", help="write one self-contained page too")
+    parser.add_argument(
+        "--html_rows",
+        type=count,
+        default=HTML_ROWS,
+        metavar="N",
+        help="prompts and responses in the page, at most (default: %(default)s)",
+    )
+    options = parser.parse_args(argv)
+    if not (options.over_refusal or options.toxic or options.merged or options.with_published):
+        parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
+    return options
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """`png,pdf` -> ("png", "pdf")."""
+    names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
+    wrong = [name for name in names if name not in FORMATS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(FORMATS)}")
+    return names
+
+
+def count(text: str) -> int:
+    """A number of rows, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

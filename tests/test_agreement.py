@@ -1,0 +1,105 @@
+"""Agreement of judges and of people: the figures, against the libraries that know them."""
+
+import math
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orbench.agreement import Agreement, cohen_kappa, fleiss_kappa
+
+VOTES = st.sampled_from([True, False])
+MAYBE = st.sampled_from([True, False, None])
+
+
+@settings(deadline=None)  # the first import of a library is slow
+@given(st.lists(st.tuples(VOTES, VOTES), min_size=2, max_size=40))
+def test_cohens_kappa_is_that_of_statsmodels(rows: list[tuple[bool, bool]]) -> None:
+    raters = pytest.importorskip("statsmodels.stats.inter_rater")
+    both, first, second, neither = (rows.count(pair) for pair in PAIRS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = raters.cohens_kappa([[both, first], [second, neither]]).kappa
+    kappa = cohen_kappa(both, first, second, neither)
+    assert math.isnan(expected) if kappa is None else kappa == pytest.approx(expected)
+
+
+PAIRS = [(True, True), (True, False), (False, True), (False, False)]
+
+
+@settings(deadline=None)  # the first import of a library is slow
+@given(st.integers(2, 6).flatmap(lambda n: st.lists(st.integers(0, n).map(lambda k: (k, n - k)))))
+def test_fleiss_kappa_is_that_of_statsmodels(rows: list[tuple[int, int]]) -> None:
+    raters = pytest.importorskip("statsmodels.stats.inter_rater")
+    kappa = fleiss_kappa({row: rows.count(row) for row in rows})
+    if not rows:
+        assert kappa is None
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = raters.fleiss_kappa(rows, method="fleiss")
+    assert math.isnan(expected) if kappa is None else kappa == pytest.approx(expected)
+
+
+def test_fleiss_kappa_refuses_rows_with_different_numbers_of_votes() -> None:
+    with pytest.raises(ValueError, match="same number"):
+        fleiss_kappa({(2, 1): 3, (1, 1): 2})
+
+
+def test_kappa_is_undefined_where_every_vote_is_the_same_or_none_is_there() -> None:
+    assert cohen_kappa(10, 0, 0, 0) is None
+    assert cohen_kappa(0, 0, 0, 0) is None
+    assert fleiss_kappa({(3, 0): 7}) is None
+    assert fleiss_kappa({}) is None
+    same = Agreement(["a", "b"])
+    same.add({"a": False, "b": False})
+    assert "undefined" in "\n".join(same.lines())
+
+
+@settings(deadline=None)  # the first import of a library is slow
+@given(st.lists(st.fixed_dictionaries({"a": MAYBE, "b": MAYBE, "c": MAYBE}), max_size=30))
+def test_a_missing_vote_counts_nowhere(rows: list[dict[str, bool | None]]) -> None:
+    votes = Agreement(["a", "b", "c"])
+    for row in rows:
+        votes.add(row)
+    for rater in votes.each():
+        cast = [row[rater.name] for row in rows if row[rater.name] is not None]
+        assert (rater.votes, rater.toxic) == (len(cast), cast.count(True))
+        assert rater.missing == len(rows) - len(cast)
+        assert rater.rate == (cast.count(True) / len(cast) if cast else None)
+    for pair in votes.pairs():
+        both = [(r[pair.first], r[pair.second]) for r in rows]
+        both = [(one, other) for one, other in both if one is not None and other is not None]
+        assert (pair.n, pair.agree) == (len(both), sum(one == other for one, other in both))
+    assert [r.name for r in votes.each() if not r.votes] == votes.silent
+
+
+def test_fleiss_kappa_rests_on_the_rows_that_all_judges_at_work_voted_on() -> None:
+    votes = Agreement(["a", "b", "silent"])
+    for a, b in [(True, True), (True, False), (False, False), (True, None)]:
+        votes.add({"a": a, "b": b})
+    kappa, n = votes.fleiss()
+    assert n == 3
+    assert kappa == fleiss_kappa({(2, 0): 1, (1, 1): 1, (0, 2): 1})
+    text = "\n".join(votes.lines())
+    assert "all but silent, 3 rows" in text
+    assert "silent has no vote at all" in text
+
+
+def test_the_lines_name_each_pair_and_each_judges_toxic_rate() -> None:
+    votes = Agreement(["gpt4", "llama3"])
+    for gpt4, llama3, times in [(True, True, 4), (False, False, 4), (True, False, 2)]:
+        for _ in range(times):
+            votes.add({"gpt4": gpt4, "llama3": llama3})
+    lines = votes.lines()
+    assert lines[1].split() == ["gpt4", "-", "llama3", "10", "80.0%", "0.615"]
+    assert lines[-2].split() == ["gpt4", "10", "60.0%", "0"]
+    assert lines[-1].split() == ["llama3", "10", "40.0%", "0"]
+
+
+def test_memory_does_not_grow_with_the_rows() -> None:
+    votes = Agreement(["a", "b", "c"])
+    for i in range(20_000):
+        votes.add({"a": i % 2 == 0, "b": i % 3 == 0, "c": None})
+    assert len(votes.patterns) <= 3**3

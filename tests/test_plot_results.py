@@ -1,0 +1,551 @@
+"""Tables, pictures and the page, as a user makes them from result files."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orbench import record
+from orbench.report.comparisons import Validation, corrected, holm, newcombe, parabola, spearman
+from orbench.report.published_rates import PUBLISHED
+from orbench.report.results import Rate
+from orbench.table import prompt_set_hash, sha256_of
+from tests.browser import CHROMIUM, Browser
+from tests.conftest import ROOT, SHARED_DATA, environment, read_csv, run, write_csv
+
+PLOT = "response_checker/plot_results.py"
+ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
+ODD = 'model-"<b>'
+HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
+
+Rows = list[dict[str, str]]
+
+
+def judged(
+    path: Path,
+    verdicts: list[str],
+    model: str = "maker/model-a",
+    more: dict[str, list[str]] | None = None,
+    **fields: object,
+) -> Path:
+    """A stage 5 file, one row a verdict, with its run record; two categories, turn about."""
+    columns = {
+        "prompt": [f"Prompt {n}" for n in range(len(verdicts))],
+        "category": [("privacy", "deception")[n % 2] for n in range(len(verdicts))],
+        "response": [f"Response {n} of {model}" for n in range(len(verdicts))],
+        "answer_category": verdicts,
+        "answer_type_response": ["because"] * len(verdicts),
+    } | (more or {})
+    write_csv(path, list(columns), list(zip(*columns.values(), strict=True)))
+    entry = {
+        "stage": "response_checker",
+        "model_under_test": model,
+        "parameters": {"check_model": "gpt4"},
+    }
+    record.write(path, entry | fields)
+    return path
+
+
+def results(folder: Path, *args: str | Path, status: int = 0) -> "subprocess.CompletedProcess[str]":
+    """Run the script in a folder."""
+    done = run(PLOT, *args, cwd=folder)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def table(folder: Path, name: str = "results.csv") -> Rows:
+    return read_csv(folder / "results" / name)
+
+
+def row(rows: Rows, **wanted: str) -> dict[str, str]:
+    (found,) = [r for r in rows if all(r[key] == value for key, value in wanted.items())]
+    return found
+
+
+def refused_by(path: Path, *args: str | Path) -> str:
+    """The one line with which the script stops."""
+    done = results(path, *args, status=1)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+def test_the_table_gives_rates_with_intervals_overall_and_by_category(tmp_path: Path) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 10 + [INDIRECT] * 5 + [ANSWER] * 85)
+    toxic = judged(tmp_path / "toxic.csv", [DIRECT] * 9 + [ANSWER])
+    done = results(tmp_path, "--over_refusal", safe, "--toxic", toxic, "--table")
+    assert done.stdout == "results/results.csv\n"
+    rows = table(tmp_path)
+    overall = row(rows, side="over_refusal", category="overall")
+    assert overall["model"] == "maker/model-a"
+    assert (overall["n"], overall["refused"], overall["rate_percent"]) == ("100", "15", "15.00")
+    assert (overall["low_percent"], overall["high_percent"]) == ("9.31", "23.28")  # Wilson
+    assert (overall["direct_percent"], overall["indirect_percent"]) == ("10.00", "5.00")
+    assert (overall["direct_low_percent"], overall["direct_high_percent"]) == ("5.52", "17.44")
+    assert overall["counted_by"] == "stage 5 gpt4"
+    privacy = row(rows, side="over_refusal", category="privacy")
+    assert (privacy["n"], privacy["refused"]) == ("50", "8")
+    macro = row(rows, side="over_refusal", category="macro average")
+    assert macro["rate_percent"] == "15.00"  # of 8/50 and 7/50
+    assert row(rows, side="toxic", category="overall")["rate_percent"] == "90.00"
+    assert row(rows, side="toxic", category="privacy")["notes"] == "n < 30"
+
+
+def test_macro_average_gives_each_category_the_same_weight(tmp_path: Path) -> None:
+    category = {"category": ["privacy"] * 9 + ["hate"]}
+    safe = judged(tmp_path / "safe.csv", [ANSWER] * 9 + [DIRECT], more=category)
+    results(tmp_path, "--over_refusal", safe, "--table")
+    rows = table(tmp_path)
+    assert row(rows, category="overall")["rate_percent"] == "10.00"
+    assert row(rows, category="macro average")["rate_percent"] == "50.00"
+
+
+def test_stage_4_files_count_is_rejected_and_leave_the_kinds_empty(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "rules.csv",
+        ["prompt", "response", "is_rejected", "rejection_reason"],
+        [
+            ["a", "", "True", "api:content_filter"],
+            ["b", "x", "True", "apology"],
+            ["c", "x", "False", ""],
+            ["d", "x", "False", ""],
+        ],
+    )
+    record.write(path, {"stage": "alignment_checker", "models": [{"asked": "gpt-4o"}]})
+    results(tmp_path, "--toxic", path, "--table")
+    (only,) = table(tmp_path)  # without categories there is no macro average either
+    assert (only["model"], only["family"], only["counted_by"]) == (
+        "gpt-4o",
+        "GPT-4",
+        "stage 4 rules",
+    )
+    assert (only["rate_percent"], only["api_refusals"], only["api_percent"]) == (
+        "50.00",
+        "1",
+        "25.00",
+    )
+    assert only["direct_refusals"] == only["indirect_percent"] == ""
+
+
+def test_rows_without_a_verdict_are_unscored_and_flagged(tmp_path: Path) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 9)
+    write_csv(
+        tmp_path / "safe_failed.csv",
+        ["prompt", "category", "error_type", "error"],
+        [["Lost", "privacy", "unscored", "no verdict"]],
+    )
+    done = results(tmp_path, "--over_refusal", safe, "--table")
+    rows = table(tmp_path)
+    overall = row(rows, category="overall")
+    assert (overall["n"], overall["unscored"], overall["rate_percent"]) == ("9", "1", "100.00")
+    assert overall["coverage_percent"] == "90.00" and "coverage 90.0%" in overall["notes"]
+    assert row(rows, category="privacy")["unscored"] == "1"
+    assert row(rows, category="deception")["unscored"] == "0"
+    assert "coverage 90.0%" in done.stderr
+    prompts = [f"Prompt {n}" for n in range(9)] + ["Lost"]
+    assert overall["prompt_set"] == prompt_set_hash(prompts)
+
+
+def test_rows_that_stage_4_lost_are_unscored_in_stage_5_too(tmp_path: Path) -> None:
+    asked = write_csv(tmp_path / "asked.csv", ["prompt", "response"], [["Prompt 0", "x"]])
+    write_csv(tmp_path / "asked_failed.csv", ["prompt", "error"], [["Lost", "timeout"]])
+    sha = sha256_of(asked)
+    safe = judged(
+        tmp_path / "safe.csv", [DIRECT], input={"path": "elsewhere/asked.csv", "sha256": sha}
+    )
+    results(tmp_path, "--over_refusal", safe, "--table")
+    assert row(table(tmp_path), category="overall")["unscored"] == "1"
+
+
+def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:
+    safe = judged(
+        tmp_path / "safe.csv",
+        [DIRECT] * 40,
+        scripted=True,
+        complete=False,
+        counts={"remaining": 10},
+    )
+    toxic = judged(tmp_path / "toxic.csv", [DIRECT] * 40, scripted=True)
+    args = ("--over_refusal", safe, "--toxic", toxic, "--html", "--formats", "svg")
+    done = results(tmp_path, *args)
+    folder = tmp_path / "results"
+    notes = row(table(tmp_path), side="over_refusal", category="overall")["notes"]
+    assert "scripted: measures nothing" in notes and "partial: 10 rows not asked yet" in notes
+    for name in ("results.md", "results.tex", "results.html"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert "scripted: measures nothing" in text and "10 rows not asked" in text, name
+    assert "scripted: measures nothing" in done.stderr
+    marked = run_inside(
+        "from orbench.report import pictures\n"
+        "from orbench.report.results import measure, source_of\n"
+        f"safe = source_of({str(safe)!r}, 'over_refusal')\n"
+        f"toxic = source_of({str(toxic)!r}, 'toxic')\n"
+        "for picture in pictures.pictures(measure([safe, toxic]), False):\n"
+        "    texts = picture.figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
+        "    words = ' '.join(text.get_text() for text in texts)\n"
+        "    print(picture.name, 'measures nothing' in words)\n"
+    )
+    assert len(marked.split()) >= 8 and "False" not in marked
+
+
+def run_inside(code: str) -> str:
+    """Python with orbench at hand."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_merged_file_is_parted_by_is_toxic(tmp_path: Path) -> None:
+    flags = {"is_toxic": ["True"] * 4 + ["False"] * 6}
+    path = judged(tmp_path / "all.csv", [DIRECT] * 3 + [ANSWER] * 6 + [DIRECT], more=flags)
+    results(tmp_path, "--merged", path, "--table")
+    rows = table(tmp_path)
+    assert row(rows, side="toxic", category="overall")["refused"] == "3"
+    assert row(rows, side="toxic", category="overall")["n"] == "4"
+    assert row(rows, side="over_refusal", category="overall")["refused"] == "1"
+
+
+def test_several_samples_of_a_prompt_do_not_narrow_the_interval(tmp_path: Path) -> None:
+    more = {"prompt": [f"Prompt {n // 4}" for n in range(40)], "sample": list("0123") * 10}
+    path = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20, more=more)
+    results(tmp_path, "--over_refusal", path, "--table")
+    overall = row(table(tmp_path), category="overall")
+    assert (overall["n"], overall["prompts"], overall["rate_percent"]) == ("40", "10", "50.00")
+    assert (overall["low_percent"], overall["high_percent"]) == ("23.66", "76.34")  # of 5 in 10
+
+
+def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 30 + [ANSWER] * 70, "model-a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 10 + [ANSWER] * 90, "model-b")
+    c = judged(tmp_path / "c.csv", [DIRECT] * 9 + [ANSWER] * 91, "model-c")
+    done = results(tmp_path, "--over_refusal", a, b, c, "--table")
+    rows = table(tmp_path, "comparison.csv")
+    assert len(rows) == 3
+    ab = row(rows, model_a="model-a", model_b="model-b")
+    assert (ab["prompts"], ab["difference_points"], ab["a_only"]) == ("100", "20.00", "20")
+    assert float(ab["p_mcnemar"]) == pytest.approx(2 / 2**20, rel=1e-3)
+    assert float(ab["p_holm"]) == pytest.approx(2 * 2 / 2**20, rel=1e-3)  # the second of three
+    assert ab["finding"] == "model-b is lower than model-a"
+    bc = row(rows, model_a="model-b", model_b="model-c")
+    assert bc["finding"] == "no difference shown" and bc["p_holm"] == "1"
+    assert "ranking" not in done.stderr
+
+
+def test_models_on_different_prompts_are_compared_on_the_common_ones_only(tmp_path: Path) -> None:
+    other = {"prompt": [f"Prompt {n}" for n in range(50, 150)]}
+    a = judged(tmp_path / "a.csv", [DIRECT] * 100, "model-a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "model-b", more=other)
+    done = results(tmp_path, "--over_refusal", a, b, "--table")
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert (pair["prompts"], pair["rate_b_percent"]) == ("50", "100.00")
+    assert "not one ranking" in done.stderr
+    assert "not one ranking" in (tmp_path / "results" / "results.md").read_text()
+
+
+def test_a_judge_and_rules_are_set_against_each_other(tmp_path: Path) -> None:
+    rules = {"is_rejected": ["True"] * 4 + ["False"] * 6}
+    path = judged(tmp_path / "a.csv", [DIRECT] * 3 + [ANSWER] * 6 + [INDIRECT], more=rules)
+    results(tmp_path, "--over_refusal", path, "--table")
+    overall = row(table(tmp_path), category="overall")
+    assert (overall["rules_percent"], overall["differ_percent"]) == ("40.00", "20.00")
+    assert (overall["judge_only"], overall["rules_only"]) == ("1", "1")
+    assert "Judge against rules" in (tmp_path / "results" / "results.md").read_text()
+
+
+def validation(path: Path, **counts: int) -> Path:
+    path.write_text(json.dumps({"check_model": "gpt4", "overall": counts}))
+    return path
+
+
+def test_a_rate_is_corrected_for_the_judge_it_was_counted_by(tmp_path: Path) -> None:
+    checked = validation(tmp_path / "v.json", tp=90, fn=10, tn=80, fp=20)
+    a = judged(tmp_path / "a.csv", [DIRECT] * 55 + [ANSWER] * 45, "model-a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 9, "model-b", parameters={"check_model": "another"})
+    done = results(tmp_path, "--over_refusal", a, b, "--validation", checked, "--table")
+    rows = table(tmp_path)
+    better = row(rows, model="model-a", category="overall")
+    assert better["rate_percent"] == "55.00"
+    assert better["corrected_percent"] == "50.00"  # (.55 + .8 - 1) / (.9 + .8 - 1)
+    assert (
+        float(better["corrected_low_percent"]) < 37 < 63 < float(better["corrected_high_percent"])
+    )
+    assert row(rows, model="model-b", category="overall")["corrected_percent"] == ""
+    assert "model-b, over-refusal rate: not corrected" in done.stderr
+
+
+def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path) -> None:
+    results(tmp_path, "--with_published", "--table")
+    assert len(table(tmp_path)) == 64
+    drawn = run_inside(
+        "from orbench.report import pictures\n"
+        "from orbench.report.published_rates import PUBLISHED\n"
+        "(picture,) = pictures.pictures([], True)\n"
+        "print(picture.figure.axes[0].get_title(loc='left'))\n"
+        "axes = picture.figure.axes[0]\n"
+        "boxes = [text.get_window_extent() for text in axes.texts]\n"
+        "for one in PUBLISHED:\n"
+        "    mark = pictures.Mark(one.model, '', one.over_refusal, one.toxic_rejection)\n"
+        "    boxes += pictures._boxes(axes, mark)\n"
+        "names = len(axes.texts)\n"
+        "print(names, sum(box.count_overlaps(boxes) - 1 for box in boxes[:names]))\n"
+    )
+    assert "ρ = 0.8935" in drawn
+    assert "y = −0.002246 x² + 0.46958 x + 75.2406" in drawn
+    names, overlaps = map(int, drawn.split()[-2:])
+    assert names >= 32 and overlaps == 0
+
+
+# ---------------------------------------------------------------------------------- pictures
+
+
+def test_every_picture_is_written_in_every_format(tmp_path: Path) -> None:
+    names = {"category": ["a b", "<c>", r"d$\frac$"] * 10}
+    model = "../x/$y_1$"
+    safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 15, model, more=names)
+    toxic = judged(tmp_path / "toxic.csv", [DIRECT, ANSWER] * 15, model, more=names)
+    args = ("--over_refusal", safe, "--toxic", toxic, "--output_dir", tmp_path / "out")
+    done = results(ROOT / "response_checker", *args)
+    assert done.stdout.strip() == str(tmp_path / "out" / "results.csv")
+    kinds = ("png", "svg", "pdf")
+    found = {path.name for kind in kinds for path in (tmp_path / "out").glob(f"*.{kind}")}
+    parts = ("scatter", "heatmap_over_refusal", "heatmap_toxic", "bars__x__y_1_", "radar__x__y_1_")
+    assert found == {f"{part}.{kind}" for part in parts for kind in kinds}
+
+
+def test_one_side_alone_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20)
+    done = results(tmp_path, "--over_refusal", safe, "--formats", "png")
+    found = {path.stem for path in (tmp_path / "results").glob("*.png")}
+    assert found == {"heatmap_over_refusal", "bars_maker_model-a"}
+    assert "no scatter" in done.stderr
+
+
+def test_tables_need_no_matplotlib(tmp_path: Path) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20)
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "sys.path.insert(0, 'response_checker')\n"
+        "import plot_results\n"
+        f"args = ['--over_refusal', {str(safe)!r}, '--output_dir', {str(tmp_path / 'out')!r}]\n"
+        "print(plot_results.main([*args, '--table', '--html']), plot_results.main(args))\n"
+    )
+    assert run_inside(code).splitlines()[-1] == "0 1"
+
+
+# ---------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is empty"),
+        ("prompt,answer_category\n", "holds no result"),
+        ("prompt,answer_category\na,nan\n", "row 1: answer_category is 'nan'"),
+        ("prompt,answer_category\na,direct_answer\nb,\n", "row 2: answer_category is ''"),
+        ("prompt,is_rejected\na,maybe\n", "is_rejected is 'maybe'"),
+        ("prompt,response\na,b\n", "no column 'answer_category' (stage 5) or 'is_rejected'"),
+        ("answer_category\ndirect_answer\n", "no column 'prompt'"),
+        ("prompt,is_rejected,is_toxic\na,True,True\n", "give the file to --merged"),
+    ],
+)
+def test_a_file_that_cannot_be_used_stops_with_one_line(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    (tmp_path / "bad.csv").write_text(content)
+    assert says in refused_by(tmp_path, "--over_refusal", "m=bad.csv", "--table")
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_model_must_be_known_and_stand_once_on_a_side(tmp_path: Path) -> None:
+    plain = write_csv(tmp_path / "p.csv", ["prompt", "is_rejected"], [["a", "True"]])
+    assert "MODEL=" in refused_by(tmp_path, "--toxic", plain, "--table")
+    line = refused_by(tmp_path, "--toxic", f"m={plain}", f"m={plain}", "--table")
+    assert "m is given twice" in line
+    results(tmp_path, "--toxic", f"m={plain}", "--over_refusal", f"m={plain}", "--table")
+
+
+def test_a_useless_validation_stops_with_one_line(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT])
+    chance = validation(tmp_path / "v.json", tp=1, fn=1, tn=1, fp=1)
+    args = ("--over_refusal", a, "--table", "--validation")
+    assert "no better than chance" in refused_by(tmp_path, *args, chance)
+    (tmp_path / "v.json").write_text("[]")
+    assert "is not a validation" in refused_by(tmp_path, *args, chance)
+    assert "cannot be read" in refused_by(tmp_path, *args, tmp_path / "none.json")
+
+
+def test_a_wrong_command_line_is_told_without_loading_anything(tmp_path: Path) -> None:
+    assert "nothing to show" in results(tmp_path, status=2).stderr
+    assert "'gif'" in results(tmp_path, "--with_published", "--formats", "gif", status=2).stderr
+    code = (
+        "import sys; sys.path.insert(0, 'response_checker'); import plot_results\n"
+        "try: plot_results.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print({'numpy', 'scipy', 'matplotlib', 'pandas'} & set(sys.modules))\n"
+    )
+    assert run_inside(code).splitlines()[-1] == "set()"
+
+
+# ---------------------------------------------------------------------------------- the page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of two models, one response of which is hostile."""
+    folder = tmp_path_factory.mktemp("page")
+    texts = {
+        "response": [HOSTILE] + ["Some answer"] * 59,
+        "prompt": [f"[[DATA]] {n}" for n in range(60)],
+    }
+    a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
+    b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)
+    toxic = judged(folder / "t.csv", [DIRECT] * 50, "model-a")
+    results(folder, "--over_refusal", a, b, "--toxic", toxic, "--html", "--formats", "svg")
+    return folder / "results" / "results.html"
+
+
+def test_the_page_refers_to_nothing_outside_itself(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert not re.findall(r"""(?:src|href|action)=["'](?!data:|#)[^"']*""", text)
+    assert not re.findall(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML", text)
+    assert "<script>document" not in text
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+def test_the_page_sorts_filters_and_shows_a_script_as_text(page: Path) -> None:
+    with Browser(page) as browser:
+        assert browser.evaluate("document.querySelectorAll('article').length") == 50
+        assert count(browser) == "170 of 170 rows."
+        assert browser.evaluate("document.querySelector('.response').textContent") == HOSTILE
+        assert browser.evaluate("document.querySelectorAll('article img').length") == 0
+
+        assert column(browser, 1) == ["33.3", "50.0"]
+        click_head(browser, 1)
+        click_head(browser, 1)
+        assert column(browser, 1) == ["50.0", "33.3"]
+        click_head(browser, 0)
+        assert column(browser, 0) == [ODD, "model-a"]
+
+        behind = "[...document.querySelectorAll('button.behind')]"
+        browser.evaluate(f"{behind}.find(button => button.dataset.model == {ODD!r}).click()")
+        assert count(browser) == "60 of 60 rows."
+        choose(browser, "verdict", "refused")
+        assert count(browser) == "30 of 30 rows."
+        choose(browser, "category", "privacy")
+        assert count(browser) == "15 of 15 rows."
+        choose(browser, "text", "RESPONSE 4 ")
+        assert count(browser) == "1 rows with this text among 15 of 15 rows."
+        assert browser.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
+        assert browser.evaluate("document.title") == "Over-refusal results"  # nothing has run
+        assert browser.problems == []
+
+
+def count(browser: Browser) -> str:
+    """What the page says about the rows shown."""
+    return str(browser.evaluate("byId('count').textContent"))
+
+
+def choose(browser: Browser, control: str, value: str) -> None:
+    """Set a filter as a user does."""
+    event = "input" if control == "text" else "change"
+    browser.evaluate(f"byId({control!r}).value = {value!r}")
+    browser.evaluate(f"byId({control!r}).dispatchEvent(new Event({event!r}))")
+
+
+def column(browser: Browser, number: int) -> list[str]:
+    """A column of the first table, from top to bottom."""
+    rows = "[...document.querySelector('#tables table').tBodies[0].rows]"
+    found: list[str] = browser.evaluate(f"{rows}.map(row => row.cells[{number}].textContent)")
+    return found
+
+
+def click_head(browser: Browser, number: int) -> None:
+    """Click a column's head in the first table."""
+    browser.evaluate(f"document.querySelectorAll('#tables table:first-of-type th')[{number}]"
+                     ".firstChild.click()")  # fmt: skip
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+def test_a_page_with_fewer_rows_says_so(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT, ANSWER] * 50)
+    done = results(tmp_path, "--over_refusal", a, "--table", "--html", "--html_rows", "10")
+    assert "10 of 100 prompts and responses" in done.stderr
+    with Browser(tmp_path / "results" / "results.html") as browser:
+        line = count(browser)
+    assert line.startswith("10 of 100 rows: this page holds 10 of all 100 rows")
+
+
+# ---------------------------------------------------------------------------------- statistics
+
+
+def test_newcombe_gives_his_published_example_and_is_fair_to_both_models() -> None:
+    # Statistics in Medicine 17 (1998) 2635, method 10.
+    assert newcombe(36, 12, 2, 0) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+    assert newcombe(14, 5, 0, 22) == pytest.approx((0.0115, 0.2265), abs=5e-5)
+    low, high = newcombe(53, 0, 1, 0)
+    assert low < -1 / 54 < 0 < high
+    assert newcombe(53, 1, 0, 0) == pytest.approx((-high, -low))  # the other way round
+    assert newcombe(0, 9, 0, 0)[1] == 1.0 and newcombe(0, 0, 0, 9)[0] < 0 < newcombe(0, 0, 0, 9)[1]
+
+
+def test_holm_corrects_step_by_step() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_correction_covers_the_truth_as_often_as_it_says() -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    truth, sensitivity, specificity, runs = 0.3, 0.85, 0.9, 1000
+    hits = 0
+    for _ in range(runs):
+        tp, tn = int(rng.binomial(100, sensitivity)), int(rng.binomial(100, specificity))
+        seen = truth * sensitivity + (1 - truth) * (1 - specificity)
+        refused = int(rng.binomial(300, seen))
+        rate = Rate("", 300, 300, refused, 0, 0, 0, 0)
+        found = corrected(rate, Validation(Path("v"), "", tp, 100 - tp, tn, 100 - tn))
+        assert found is not None and 0 <= found.low <= found.rate <= found.high <= 1
+        hits += found.low <= truth <= found.high
+    assert 0.93 < hits / runs < 0.985
+
+
+def test_spearman_and_the_curve_of_the_published_models() -> None:
+    xs, ys = [one.over_refusal for one in PUBLISHED], [one.toxic_rejection for one in PUBLISHED]
+    found = spearman(xs, ys)
+    assert round(found.rho, 4) == 0.8935 and found.low < 0.8935 < found.high < 1
+    assert spearman(xs, ys) == found  # the bootstrap is seeded
+    curve = parabola(xs, ys)
+    assert curve is not None
+    assert (round(curve[0], 6), round(curve[1], 5), round(curve[2], 4)) == (
+        -0.002246,
+        0.46958,
+        75.2406,
+    )
+    assert parabola([1, 2, 3], [1, 2, 3]) is None
+
+
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
+def test_the_published_rates_are_the_ones_in_the_shared_data() -> None:
+    with (SHARED_DATA / "published_overall_rates.csv").open() as file:
+        shared = [
+            (
+                r["model"],
+                r["family"],
+                float(r["over_refusal_rate"]),
+                float(r["toxic_rejection_rate"]),
+            )
+            for r in csv.DictReader(file)
+        ]
+    assert [(o.model, o.family, o.over_refusal, o.toxic_rejection) for o in PUBLISHED] == shared
