@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options, refusal
 from orbench.chat import Answer, Request, system, user
+from orbench.conduct import conduct
 from orbench.judge import is_cut_off
 from orbench.rates import RefusalTally
 from orbench.run import Failure
 from orbench.stage import (
     Stage,
     Unscored,
-    conduct,
     empty_cell,
     output_columns,
     output_path,

@@ -26,13 +26,13 @@ from orbench import options
 from orbench.agreement import Agreement
 from orbench.categories import NO_CATEGORY
 from orbench.chat import Answer, Request, user
+from orbench.conduct import conduct
 from orbench.judge import ASKS, verdict_in
 from orbench.options import UserError
 from orbench.run import Failure
 from orbench.stage import (
     Stage,
     Unscored,
-    conduct,
     empty_cell,
     fill,
     output_columns,

@@ -38,6 +38,7 @@ class AnswerLog:
         """
         self.path = path
         self.garbled = 0
+        self._size_at_opening = 0
         self._offsets: dict[bytes, int] = {}
         self._file: IO[bytes] | None = None
         self._fd = -1
@@ -75,6 +76,7 @@ class AnswerLog:
                 else:
                     self._offsets.setdefault(key, offset)
                 offset += len(line)
+        self._size_at_opening = offset
         if mend and not line.endswith(b"\n"):
             if key is None:  # torn by a kill: the answer never arrived whole
                 self.garbled -= 1
@@ -87,6 +89,10 @@ class AnswerLog:
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._offsets
+
+    def was_there(self, key: bytes) -> bool:
+        """Whether an answer was in the log when it was opened."""
+        return self._offsets.get(key, -1) < self._size_at_opening
 
     def keys(self) -> Iterator[bytes]:
         """The keys that have an answer."""
@@ -152,7 +158,6 @@ class AnswerLog:
                 done += os.write(self._fd, line[done:])
         except OSError:
             os.ftruncate(self._fd, offset)
-            self._file = self.path.open("rb")  # the old one may have buffered what is gone now
             raise
 
     def close(self) -> None:

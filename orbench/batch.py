@@ -2,13 +2,14 @@
 
 The service is OpenAI's (`client.files`, `client.batches`; about half the price, an answer within
 24 hours): a file of request lines (`orbench.exchange`) is uploaded, a batch is made of it, its
-results are files again. What is under way stands in `<output stem>.batches.json`, written before
+results are files again. What is under way stands in `<output stem>.batches.json`, written after
 each step and removed when all is collected, so that a run may be killed at any moment:
 
-    before the upload          the part is forgotten, its requests are still pending
-    before the batch is made   its file's id is noted; whether a batch of that file exists is looked
-                               up at the service before one is made
-    after that                 the batch's id is noted (or found by its file); it is only waited for
+    while a file is uploaded   nothing is noted: its requests are still pending (an unused file at
+                               the service costs nothing)
+    while a batch is made      its file's id is noted; whether the service has a batch of that file
+                               is looked up before one is made
+    while a batch is at work   its id is noted; it is only waited for
     while results are read     they are read again; a key is stored once
 
 What a batch leaves unanswered (expired, cancelled, faults of the server) goes into the next one,
@@ -94,7 +95,7 @@ class Part:
     keys: str  # of its requests, 32 hex digits each
     made: str
     file_id: str = ""
-    batch_id: str = ""
+    batch_id: str = ""  # empty: nobody knows whether there is one
     status: str = ""
 
     def holds(self) -> Iterator[bytes]:
@@ -287,13 +288,8 @@ class Batches:
         for part in strangers:
             say(f"{self.state.path}: batch {part.batch_id} is of {part.model}, not of this run")
         for part in self.parts():
-            if part.batch_id:
-                continue
-            if part.file_id:
+            if not part.batch_id:
                 self.create(part, doubtful=True)
-            else:  # without a noted file there is no batch
-                self.state.parts.remove(part)
-        self.state.save()
 
     def hand_in(self) -> None:
         """Put what is pending and in no batch yet into batches."""
@@ -335,8 +331,6 @@ class Batches:
             keys=draft.keys.hex(),
             made=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        state.parts.append(part)
-        state.save()
         client = self.client(part)
         name = f"orbench-{state.tag}-{part.number}.jsonl"
 
@@ -347,12 +341,9 @@ class Batches:
 
         try:
             part.file_id = self.call(part, upload, f"{model.endpoint} has no batch service")
-        except (Fatal, BadRequest):
-            state.parts.remove(part)
-            state.save()
-            raise
         finally:
             draft.file.close()
+        state.parts.append(part)
         state.save()
         self.create(part)
 

@@ -120,19 +120,23 @@ SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, an
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
+# (endpoint, model id) -> a parameter it rejects -> the name it takes in its place, or "".
+Adapted = dict[tuple[str, str], dict[str, str]]
+
+
 class Chat:
     """Sends requests to the endpoints of a run; one openai client an endpoint, opened when needed.
 
     notes: what the run's user must hear (a parameter that was dropped), each once.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, adapted: Adapted | None = None) -> None:
         """timeout: seconds for each read; `orbench.run` bounds a whole attempt by the same
         figure.
         """
         self._timeout = timeout
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._adapted: dict[tuple[str, str], dict[str, str]] = {}  # model -> parameter -> new name
+        self._adapted = {} if adapted is None else adapted
         self._scripted: Any = None
         self.notes: list[str] = []
 

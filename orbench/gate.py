@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-START_IN_FLIGHT = 64  # more than this is grown into, a doubling per round trip
+START_IN_FLIGHT = 128  # more than this is grown into, a doubling per round trip
 EASE = 0.95  # of the accepted rate, after a 429: just below the limit
 FLOOR = 0.5  # of the best rate seen: 429s that come at random must not strangle a run
 FORGET = 0.7  # of that best rate stays after a 429 when many requests are refused

@@ -153,7 +153,8 @@ def resolve(
 ) -> Model:
     """Find the endpoint of a model.
 
-    base_url, key_variable: any other endpoint; the id then goes to it as it is.
+    base_url, key_variable: any other endpoint; the id goes to it as it is, but for the name of a
+    provider in front.
     Raises ModelError for a name whose provider is not plain.
     """
     environment = os.environ if environment is None else environment
@@ -213,10 +214,17 @@ def _checked(url: str) -> str:
         host = (parts.hostname or "").encode("idna")  # ValueError for a name that no host can have
         whole = parts.scheme in ("http", "https") and host and parts.port != 0  # port: likewise
         fine = url == "scripted" or (whole and url.isprintable() and " " not in url)
+        more = "@" in parts.netloc or bool(parts.query or parts.fragment)
     except ValueError:
-        fine = False
+        fine = more = False
+    if fine and more:  # the openai package can use none of them
+        raise ModelError(
+            f"a base URL takes no user, password, query or fragment: {public_url(url)} alone; a "
+            "key belongs in the environment (--api_key_env)"
+        )
     if not fine:
-        raise ModelError(f"{url!r} is no base URL; it looks like http://localhost:8000/v1")
+        shown = url.rpartition("@")[2].partition("?")[0]  # a secret stays unseen here too
+        raise ModelError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
     return url
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from orbench.answers import AnswerLog, LogError
-from orbench.chat import Answer, BadRequest, Chat, Fatal, Limited, Passing, Request
+from orbench.chat import Adapted, Answer, BadRequest, Chat, Fatal, Limited, Passing, Request
 from orbench.gate import Gate
 from orbench.models import Model
 
@@ -68,6 +68,7 @@ class Run:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     notes: list[str] = field(default_factory=list)
+    adapted: Adapted = field(default_factory=dict)  # outlives the waves of a stage
     dropped: dict[str, set[str]] = field(default_factory=dict)
     returned: dict[str, set[str]] = field(default_factory=dict)  # model id -> ids that answered
 
@@ -110,7 +111,7 @@ class Run:
         progress: "Progress",
         beside: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        self._chat = Chat(self.limits.timeout)
+        self._chat = Chat(self.limits.timeout, self.adapted)
         self._progress = progress
         self._lanes_open = len(models)
         self._stop = asyncio.Event()
@@ -124,11 +125,9 @@ class Run:
             for model in models:
                 await self._chat.open(model)
             lanes = [_Lane(self, model, requests_to(model), len(models)) for model in models]
-            workers = [
-                asyncio.create_task(lane.work())
-                for lane in lanes
-                for _ in range(lane.gate.concurrency)
-            ]
+            for lane in lanes:
+                lane.start()
+            workers = [worker for lane in lanes for worker in lane.workers]
             others = [asyncio.ensure_future(beside())] if beside else []
             await self._finish(workers)
             for task in others:
@@ -204,6 +203,10 @@ class _Lane:
         self.failures = 0  # in a row
         self.completion_tokens = 0.0  # running mean, for the token budget
 
+    def start(self) -> None:
+        """Set the workers to work, as many as there may be requests in flight."""
+        self.workers = [asyncio.create_task(self.work()) for _ in range(self.gate.concurrency)]
+
     async def work(self) -> None:
         run = self.run
         try:
@@ -260,6 +263,9 @@ class _Lane:
             run.stop(f"{self.model.asked}: {why}")
         else:
             run._progress.say(f"{self.model.asked} is left out from here on: {why}")
+            for worker in self.workers:
+                if worker not in run._sending:  # it may wait at the gate, for hours
+                    worker.cancel()
 
     async def attempt(self, request: Request) -> Answer:
         """Send a request until it is answered. Raises what it failed with in the end."""
@@ -308,7 +314,7 @@ class _Lane:
                 return answer
             finally:
                 run._sending.discard(me)
-            if run._stop.is_set():
+            if run._stop.is_set() or self.over:
                 raise asyncio.CancelledError  # nothing is lost: it goes on with the next run
             run.retries += 1
             run._progress.retries += 1

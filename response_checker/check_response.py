@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options, record, refusal
 from orbench.chat import Answer, Request, user
+from orbench.conduct import conduct
 from orbench.judge import ASKS, verdict_in
 from orbench.models import Model, ModelError, family_of, resolve
 from orbench.options import UserError, say
@@ -32,7 +33,6 @@ from orbench.stage import (
     Stage,
     Unscored,
     beside,
-    conduct,
     empty_cell,
     fill,
     output_columns,

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import brackets, options
 from orbench.chat import Answer, Request, user
+from orbench.conduct import conduct
 from orbench.models import generator
 from orbench.options import UserError, say
 from orbench.refusal import answer_of, api_refusal_signal, classify
@@ -24,7 +25,6 @@ from orbench.stage import (
     RowsOf,
     Stage,
     Unscored,
-    conduct,
     empty_cell,
     fill,
     output_path,

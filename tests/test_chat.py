@@ -119,6 +119,7 @@ TEXTS = {
     "parts, one of them thinking": (
         [
             {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+            {"type": "reasoning", "text": "Hm."},
             {"type": "text", "text": "Hi"},
             {"type": "text", "text": " there!"},
         ],
@@ -311,7 +312,9 @@ FAULTY = {
     "no message": Reply(completion(choices=[{"finish_reason": "stop"}])),
     "a message that is none": Reply(completion(choices=[{"message": "Hi!"}])),
     "an error with status 200": Reply('{"error": {"message": "overloaded", "code": 502}}'),
-    "an error beside choices": Reply(completion(error="overloaded")),
+    "an error beside an answer": Reply(
+        completion(error="overloaded", choices=[{"message": {"content": "Half an"}}])
+    ),
     "an error in the choice": choice({"content": "Half an"}, error={"code": 502, "message": "x"}),
     "a choice that ended in an error": choice({"content": "Half an"}, finish_reason="error"),
     "a page of a gateway": Reply("<html>Bad\nGateway</html>", content_type="text/html"),
@@ -728,6 +731,13 @@ def test_what_a_server_says_is_made_fit_for_a_line_of_a_terminal(text: str) -> N
     assert line.isprintable()
     assert len(line) <= 300
     assert line == one_line(line)
+
+
+def test_what_a_server_says_at_length_is_cut(serve: Serve) -> None:
+    said = said_by(outcome_of(serve, error(400, "no " * 10_000)), BadRequest)
+    assert said.startswith("400: no no")
+    assert said.endswith("…")
+    assert len(said) <= 310
 
 
 def test_the_scripted_model_answers_without_a_key_and_always_the_same(

@@ -241,8 +241,23 @@ def test_four_shards_at_once_write_the_bytes_of_one_run(serve: Serve, tmp_path: 
     assert (done.returncode, done.stdout) == (0, "out.csv\n"), done.stderr
     assert len(server.requests) == 40  # nothing was asked again
     assert (split / "out.csv").read_bytes() == (alone / "out.csv").read_bytes()
-    again = align(split, "--shard=1/7", url=server.url, n=40)
-    assert (again.returncode, len(server.requests)) == (0, 40)  # the merged log counts
+    done = align(split, "--shard=1/7", "--export_requests=r.jsonl", url=server.url, n=40)
+    assert "nothing to export" in done.stderr  # the merged log counts
+
+
+def test_a_shard_takes_only_its_own_answers_into_a_log_of_its_own(tmp_path: Path) -> None:
+    align(tmp_path, "--export_requests=all.jsonl")
+    align(tmp_path, "--export_requests=part.jsonl", "--shard=2/3")
+    part = {line["custom_id"] for line in lines_of(tmp_path / "part.jsonl")}
+    results = work_off(tmp_path / "all.jsonl")
+    assert 0 < len(part) < 12
+    # An error that another line makes good is none.
+    broken = [{**result, "response": None, "error": "lost"} for result in results]
+    done = align(tmp_path, "--shard=2/3", write_lines(tmp_path / "r.jsonl", broken + results))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    log = lines_of(tmp_path / "out.shard-2-of-3.answers.jsonl")
+    assert {line["key"] for line in log} == part
+    assert not (tmp_path / "out.csv").exists()
 
 
 @pytest.mark.parametrize("word", ["0/4", "5/4", "4", "a/b", "1/0", "-1/4"])

@@ -5,6 +5,7 @@ import random
 import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbench.gate import SHORTEST_PAUSE_S, START_IN_FLIGHT, Gate
+from tests.conftest import MODERATE, prompts_csv, read_csv, run
+from tests.server import Body, Reply, Server, answer, error
 
 LATENCY_S = 0.05
 REQUESTS = 2000
@@ -463,7 +466,7 @@ def test_no_order_of_events_loses_a_place_or_gives_away_too_many(
     in_virtual_time(scene())
 
 
-def test_who_is_woken_and_cancelled_at_once_passes_the_place_on() -> None:
+def test_who_gets_a_place_and_is_cancelled_at_once_passes_it_on() -> None:
     async def scene() -> None:
         gate = gate_for(1)
         await gate.enter()
@@ -472,6 +475,28 @@ def test_who_is_woken_and_cancelled_at_once_passes_the_place_on() -> None:
         gate.passed()
         first.cancel()
         assert await second == 1.0
+
+    in_virtual_time(scene())
+
+
+def test_who_gets_the_turn_and_is_cancelled_at_once_passes_it_on() -> None:
+    async def scene() -> None:
+        gate = gate_for(1)
+        await gate.enter()
+
+        async def first_of_three() -> None:
+            await gate.enter()
+            second.cancel()  # its turn has come this very moment
+            await asyncio.sleep(1)
+            gate.passed()
+
+        first = asyncio.create_task(first_of_three())
+        await asyncio.sleep(0)
+        second, third = (asyncio.create_task(gate.enter()) for _ in range(2))
+        await asyncio.sleep(1)
+        gate.passed()
+        await first
+        assert await third == 2.0
 
     in_virtual_time(scene())
 
@@ -496,3 +521,25 @@ def test_who_tries_again_goes_before_who_tries_first() -> None:
         assert order == ["at the gate", "again", "new"]
 
     in_virtual_time(scene())
+
+
+# -- a script ----------------------------------------------------------------------------------
+
+
+def test_a_judge_that_asks_to_wait_for_hours_holds_up_no_other(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        if body["model"] == "busy":
+            return error(429, "slow down", [("Retry-After", "7200")])
+        return answer("It only asks. [[11. none of the above]]")
+
+    prompts_csv(tmp_path / "p.csv", 90)
+    url = serve(reply).url
+    args = ["--moderator_model=ollama/busy,vllm/free", "--min_votes=1", "--input_file_path=p.csv"]
+    args += ["--concurrency=90"]  # more than start at once: some still stand at the gate then
+    env = {"OLLAMA_BASE_URL": url, "VLLM_BASE_URL": url}
+    done = run(MODERATE, *args, cwd=tmp_path, env=env, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert "ollama/busy is left out" in done.stderr
+    assert len(read_csv(tmp_path / done.stdout.strip())) == 90

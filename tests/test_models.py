@@ -279,8 +279,19 @@ def test_no_key_is_in_what_a_model_a_request_or_a_client_shows(
 )
 def test_what_could_be_secret_in_a_url_is_not_shown(url: str, shown: str) -> None:
     assert public_url(url) == shown
-    if url != "scripted":
-        assert resolve("gpt-4o", base_url=url, environment={}).endpoint == shown
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hidden@host/v1", "http://hidden@host/v1", "http://host/v1?key=hidden"]
+)
+def test_a_base_url_with_a_secret_in_it_is_turned_down_without_showing_it(url: str) -> None:
+    with pytest.raises(ModelError, match="no user, password, query") as raised:
+        resolve("gpt-4o", base_url=url, environment={})
+    assert "http://host/v1" in str(raised.value)
+    assert "hidden" not in str(raised.value)
+    with pytest.raises(ModelError) as raised:
+        resolve("gpt-4o", base_url=url.replace("http", "htp"), environment={})
+    assert "hidden" not in str(raised.value)
 
 
 # -- families ----------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ ENDPOINT = ["base_url", "api_key_env"]
 RUN = [
     *["concurrency", "max_retries", "timeout", "requests_per_minute", "tokens_per_minute"],
     *["dry_run", "from_log", "price_in", "price_out", "quiet"],
+    *["batch", "no_wait", "batch_fallback", "export_requests", "import_answers", "shard"],
 ]
 FLAGS = {
     GENERATE: ["category", "num_toxic_prompts", "output_path", "model", "temperature"],

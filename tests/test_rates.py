@@ -16,8 +16,13 @@ def test_the_interval_is_wilsons(counts: tuple[int, int]) -> None:
     assert wilson(hits, n) == pytest.approx(
         proportion_confint(hits, n, alpha=0.05, method="wilson"), abs=1e-12
     )
-    low, high = wilson(hits, n)
-    assert 0 <= low <= hits / n <= high <= 1
+
+
+def test_no_rounding_puts_the_rate_outside_its_interval() -> None:
+    for n in range(1, 100):
+        for hits in range(n + 1):
+            low, high = wilson(hits, n)
+            assert 0 <= low <= hits / n <= high <= 1
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,9 @@ def test_a_csv_stands_under_its_name_only_when_it_is_whole(tmp_path: Path) -> No
     writer = Writer({"": path}, ["prompt"])
     writer.write({"prompt": "new"})
     assert path.read_text() == "what stood here before"
-    writer.commit()
+    with path.open() as reader:
+        writer.commit()
+        assert reader.read() == "what stood here before"  # never a half of each
     writer.discard()  # as in a finally
     assert path.read_text() == "prompt\nnew\n"
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import brackets, options
 from orbench.categories import CATEGORIES
 from orbench.chat import Answer, Request, user
+from orbench.conduct import conduct
 from orbench.models import Model, generator
 from orbench.options import UserError, say
 from orbench.refusal import answer_of, api_refusal_signal, classify
@@ -27,7 +28,6 @@ from orbench.stage import (
     Outcome,
     RowsOf,
     Stage,
-    conduct,
     output_path,
     prompt_template,
 )

@@ -1,0 +1,474 @@
+"""The one way that all stages go: read the table, ask what has no answer yet, write the CSVs."""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orbench import record
+from orbench.answers import AnswerLog
+from orbench.chat import Answer, Request
+from orbench.exchange import ShardLog, export_requests, import_answers, wanted_of
+from orbench.models import Model
+from orbench.options import UserError, check_ways, limits_of, say
+from orbench.run import CHARACTERS_A_TOKEN, Failure, Progress, Run
+from orbench.stage import Outcome, RowsOf, Stage, Unscored, beside, make_folder
+from orbench.table import PromptSet, Row, Writer, sha256_of
+
+PARTIAL_AFTER_S = 3.0  # the first look into a running run, and the least pause after one
+PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
+SLICE_S = 0.005  # so long at most it holds up the requests
+SCRIPTED = "scripted model: fixed texts from no model; whatever comes out measures nothing"
+
+
+def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> int:
+    """Run a stage over its table. Gives the exit status; the path of the main CSV goes to
+    stdout.
+    """
+    check_ways(args)
+    if args.dry_run:
+        return Conductor(stage, args, command, write=False).plan()
+    return Conductor(stage, args, command, write=True).go()
+
+
+class Conductor:
+    """One run of a stage: what is open while it goes, and what has been counted."""
+
+    def __init__(
+        self, stage: Stage, args: argparse.Namespace, command: Sequence[str], *, write: bool
+    ) -> None:
+        self.stage, self.args, self.command = stage, args, command
+        self.start = datetime.now(UTC)
+        if write:
+            make_folder(stage.output.parent)
+        self.previous = record.read(stage.output)
+        self.input_record = record.read(stage.table.path)
+        log = self.open_log(write=write and bool(stage.models))
+        if log.garbled:
+            say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
+        self.rounds = self._rounds()
+        self.run = Run(log, limits_of(args), stage.unreadable, stage.asks * self.rounds)
+        self.settled = self.reused = self.done = self.unscored = self.failed = 0
+        self.remaining = self.written = 0
+        self.scripted = any(model.scripted for model in stage.models) or bool(
+            self.input_record.get("scripted")
+        )
+        self.prompts = PromptSet()
+        self.returned: dict[str, set[str]] = {}  # model as asked -> ids that answered
+        self.dropped: dict[str, set[str]] = {}  # model as asked -> parameters it rejects
+        self.handed_over = False  # the answers come later: a file, or batches that nobody waits for
+
+    def open_log(self, *, write: bool) -> AnswerLog:
+        """The answer log, for a shard one of its own."""
+        merged = beside(self.stage.output, ".answers.jsonl")
+        if self.args.shard is None:
+            return AnswerLog(merged, write=write)
+        path = beside(self.stage.output, f".{self.args.shard}.answers.jsonl")
+        return ShardLog(path, merged, write=write)
+
+    def _rounds(self) -> int:
+        """A finished run that left rows unscored is followed by one that asks about them again."""
+        rounds = self.previous.get("rounds", 0) if self.previous.get("stage") else 0
+        if not isinstance(rounds, int) or self.args.from_log:
+            return max(1, rounds if isinstance(rounds, int) else 1)
+        unscored = self.previous.get("counts", {}).get("unscored", 0)
+        return max(1, rounds + 1 if self.previous.get("complete") and unscored else rounds)
+
+    # -- before ---------------------------------------------------------------------------------
+
+    def pending(self, model: Model | None = None) -> Iterator[Request]:
+        """The requests without a usable answer, each once; those that go to one model, or all."""
+        seen: set[bytes] = set()
+        for row in self.stage.rows():
+            requests = self.stage.requests_of(row)
+            if isinstance(requests, Unscored):
+                continue
+            for request in requests:
+                if model is not None and request.model != model:
+                    continue
+                key = request.key()
+                if self.args.shard is not None and not self.args.shard.holds(key):
+                    continue
+                if key not in seen:
+                    seen.add(key)
+                    if self.run.settled(request):
+                        self.settled += 1
+                    else:
+                        yield request
+
+    def plan(self) -> int:
+        """Say what a run would send."""
+        stage, count, characters, first = self.stage, 0, 0, None
+        for request in self.pending():
+            first = first or request
+            count += 1
+            characters += sum(len(message["content"]) for message in request.messages)
+        tokens_in = characters // CHARACTERS_A_TOKEN
+        most = stage.parameters.get("max_tokens")
+        every = count + self.settled
+        say(f"requests: {every:,}, of which {self.settled:,} are answered in the log")
+        say(
+            f"to send: {count:,}, about {tokens_in:,} tokens in (characters / {CHARACTERS_A_TOKEN})"
+        )
+        if most:
+            say(f"tokens out: at most {count * most:,} (max_tokens {most})")
+        if self.args.price_in is not None:
+            say(f"cost of the tokens in: about {tokens_in / 1e6 * self.args.price_in:.2f}")
+        if self.args.price_out is not None and most:
+            say(f"cost of the tokens out: at most {count * most / 1e6 * self.args.price_out:.2f}")
+        if first is not None:
+            say(f"the first request, to {first.model.endpoint}:")
+            say(json.dumps(first.body(), indent=2))
+        return 0
+
+    # -- the run --------------------------------------------------------------------------------
+
+    def go(self) -> int:
+        """Ask, write, say what came of it."""
+        stage, run = self.stage, self.run
+        if self.scripted:
+            say(SCRIPTED)
+        for model in stage.models:
+            if model.id != model.asked:
+                say(f"{model.asked} is {model.id} at {model.endpoint}")
+        if self.input_record.get("complete") is False:
+            say(f"{stage.table.path} is from a run that did not finish: rows are missing in it")
+        try:
+            while True:
+                if stage.models and not self.args.from_log:
+                    self.ask()
+                ended = run.stopped or run.interrupted or self.handed_over
+                if ended or not stage.more(self.outcomes()):
+                    break
+            if self.handed_over or self.args.export_requests or self.args.shard is not None:
+                return self.end_without_csv()
+            outputs = self.write()
+        finally:
+            run.log.close()
+            beside(stage.output, ".partial.csv").unlink(missing_ok=True)
+        return self.close(outputs)
+
+    def ask(self) -> None:
+        """Get the answers that the log lacks."""
+        args = self.args
+        if args.export_requests or args.import_answers:
+            self.exchange()
+            return
+        if args.batch and self.ask_in_batches() != "left":
+            return
+        total = self.stage.n * len(self.stage.models)
+        if len(self.run.log) or args.shard is not None:
+            total = sum(1 for _ in self.lacking())
+        if not total:
+            return
+        progress = Progress(self.stage.name, total, quiet=args.quiet)
+        beside_it = self.refresh if args.shard is None else None
+        try:
+            self.run.answer_all(self.lacking, self.stage.models, progress, beside_it)
+        finally:
+            progress.close()
+        self.say_notes()
+
+    def say_notes(self) -> None:
+        """Say what the endpoints made clear (a parameter that a model rejects), once."""
+        while self.run.notes:
+            say(self.run.notes.pop(0))
+
+    def lacking(self, model: Model | None = None) -> Iterator[Request]:
+        """The pending requests but for those that failed in a batch of this run."""
+        failed = frozenset(self.run.failed)
+        return (request for request in self.pending(model) if request.key() not in failed)
+
+    def exchange(self) -> None:
+        """Write the pending requests to a file, or take answers from files."""
+        stage, args = self.stage, self.args
+        if args.export_requests:
+            path = Path(args.export_requests)
+            n = export_requests(self.run, self.pending(), stage.models, path)
+            self.handed_over = n > 0
+            return
+        new = 0
+        for _ in range(self.run.asks):  # an unreadable answer is followed by the next ask's
+            wanted = wanted_of(self.run, self.pending())
+            if not wanted:
+                break
+            counts = import_answers(self.run, wanted, [Path(name) for name in args.import_answers])
+            counts.known -= new
+            new += counts.answers
+            say(counts.line(len(wanted) - counts.answers))
+            if not counts.answers or not counts.foreign:
+                break
+
+    def ask_in_batches(self) -> str:
+        """Get the answers through the provider's batch service; "left" where it leaves some."""
+        from orbench.batch import Batches, Way
+
+        args = self.args
+        path = self.run.log.path
+        path = path.with_name(path.name.removesuffix(".answers.jsonl") + ".batches.json")
+        way = Way(
+            args.poll_interval, args.batch_size, not args.no_wait, args.batch_fallback, args.quiet
+        )
+        end = Batches(self.run, self.stage.models, self.pending, path, way).go()
+        self.handed_over = end == "waiting"
+        if end != "left":
+            self.say_notes()
+        return end
+
+    async def refresh(self) -> None:
+        """Keep a partial CSV for people who look into a long run, in slices between the
+        requests.
+        """
+        path = beside(self.stage.output, ".partial.csv")
+        pause = PARTIAL_AFTER_S
+        while True:
+            await asyncio.sleep(pause)
+            began = spent = 0.0
+            writer = Writer({"": path}, self.stage.columns)
+            try:
+                began = time.monotonic()
+                for result in self.outcomes():
+                    if isinstance(result[1], list):
+                        for row in result[1]:
+                            writer.write(row)
+                    if time.monotonic() - began > SLICE_S:
+                        spent += time.monotonic() - began
+                        await asyncio.sleep((time.monotonic() - began) / PARTIAL_SHARE)
+                        began = time.monotonic()
+                writer.commit()
+            finally:
+                writer.discard()
+            spent += time.monotonic() - began
+            pause = max(PARTIAL_AFTER_S, spent / PARTIAL_SHARE)
+
+    # -- what comes of the answers --------------------------------------------------------------
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Each input row with its output rows, or why it has none; None where it is not asked
+        yet.
+        """
+        rows_of = self.stage.reader()
+        for row in self.stage.rows():
+            yield row, self.outcome(row, rows_of)
+
+    def outcome(self, row: Row, rows_of: RowsOf) -> list[Row] | Unscored | Failure | None:
+        requests = self.stage.requests_of(row)
+        if isinstance(requests, Unscored):
+            return requests
+        answers: list[Answer | Failure] = []
+        for request in requests:
+            answer = self.answer_to(request)
+            if answer is None:
+                return None
+            if isinstance(answer, Failure) and not self.stage.failures_count:
+                return answer
+            answers.append(answer)
+        return rows_of(row, answers)
+
+    def answer_to(self, request: Request) -> Answer | Failure | None:
+        """The usable answer to a request, else the last unusable one, else why there is none."""
+        key, answer = list(self.run.chain(request))[-1]
+        if answer is None:
+            return self.failure_of(request)
+        self.reused += self.run.log.was_there(key)
+        self.returned.setdefault(request.model.asked, set()).add(answer.model)
+        if answer.dropped:
+            self.dropped.setdefault(request.model.asked, set()).update(answer.dropped)
+        return answer
+
+    def failure_of(self, request: Request) -> Failure | None:
+        """Why a request has no answer; None where it will be asked by the next run."""
+        failure = self.run.failed.get(request.key())
+        if failure is None and request.model.asked in self.run.given_up:
+            failure = Failure("gave_up", self.run.given_up[request.model.asked])
+        if failure is None and (self.args.from_log or self.args.import_answers):
+            failure = Failure("not_asked", "there is no answer in the log")
+        return failure
+
+    def write(self) -> Mapping[str, Path]:
+        """Write the CSVs and the failed file. Gives label -> path of what was written."""
+        stage = self.stage
+        self.reused = 0  # from here on the rows that go into the CSV are counted
+        outputs = stage.split or {"": stage.output}
+        failed_path = beside(stage.output, "_failed.csv")
+        failed_columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
+        failed_columns += ["sample"] if stage.samples > 1 else []
+        try:
+            writer = Writer(outputs, stage.columns)
+            failed = Writer({"": failed_path}, [*failed_columns, "error_type", "error"])
+            try:
+                for number, (row, result) in enumerate(self.outcomes(), 1):
+                    self.count(row, result, number)
+                    if isinstance(result, list):
+                        self.written += len(result)
+                        for out in result:
+                            writer.write(out, stage.label_of(out) if stage.split else "")
+                    elif result is not None:
+                        failed.write({**row, "error_type": result[0], "error": result[1]})
+                if self.failed + self.unscored:
+                    failed.commit()
+                else:
+                    failed_path.unlink(missing_ok=True)
+                ended = self.run.stopped or self.run.interrupted
+                if not self.written and (ended or not stage.allow_empty):
+                    return {}  # nothing to show: what stood there before stays
+                writer.commit()
+            finally:
+                writer.discard()
+                failed.discard()
+            self.write_record(outputs)
+        except OSError as error:
+            raise UserError(
+                f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
+                "the same command goes on"
+            ) from None
+        return outputs
+
+    def count(self, row: Row, result: list[Row] | Unscored | Failure | None, number: int) -> None:
+        """Count one input row's outcome."""
+        if "prompt" in row:
+            self.prompts.add(row["prompt"])
+        summary = self.stage.summary
+        if result is None:
+            self.remaining += 1
+        elif isinstance(result, list):
+            self.done += 1
+            if summary:
+                for out in result:
+                    summary.scored(out)
+        else:
+            if isinstance(result, Unscored):
+                self.unscored += 1
+            else:
+                self.failed += 1
+            if result[0].startswith("empty_"):
+                say(f"row {number}: {result[1]}")
+            if summary:
+                summary.unscored(row)
+
+    # -- after ----------------------------------------------------------------------------------
+
+    def end_without_csv(self) -> int:
+        """Say where the answers are, and give the exit status. Nothing goes to stdout."""
+        run, args = self.run, self.args
+        if args.export_requests and not self.handed_over and not run.stopped:
+            say("every request has an answer in the log: there is nothing to export")
+        if args.shard is not None and not self.handed_over:
+            merged = beside(self.stage.output, ".answers.jsonl")
+            say(
+                f"{args.shard}: {run.answered:,} answers, {len(run.failed):,} failed; they are in "
+                f"{run.log.path}. When all {args.shard.of} are done, append their logs to {merged} "
+                "and run without --shard"
+            )
+        if run.interrupted:
+            say("interrupted; the same command goes on")
+            return 130
+        if run.stopped:
+            say(f"error: {run.stopped}")
+            return 1
+        return 3 if run.failed or run.given_up else 0
+
+    def close(self, outputs: Mapping[str, Path]) -> int:
+        """Say how it went, and give the exit status."""
+        stage, run = self.stage, self.run
+        if stage.summary and self.done + self.unscored:
+            for line in stage.summary.lines():
+                say(line)
+        if self.scripted:
+            say(SCRIPTED)
+        for name, why in run.given_up.items():
+            say(f"{name} gave no answer to the rows it was left out of: {why}")
+        say(self.closing_line())
+        if self.failed + self.unscored:
+            say(
+                f"{self.failed + self.unscored:,} rows are in {beside(stage.output, '_failed.csv')}"
+            )
+        if self.remaining and not (run.interrupted or run.stopped):
+            run.stopped = (
+                f"{self.remaining:,} rows have no answer: {stage.table.path} changed while the run "
+                "went; the same command goes on"
+            )
+        if run.interrupted:
+            say(f"interrupted: {self.remaining:,} rows remain; the same command goes on")
+        elif run.stopped:
+            say(f"error: {run.stopped}")
+        for path in list(outputs.values())[1:]:
+            say(f"also written: {path}")
+        if outputs:
+            print(next(iter(outputs.values())))
+        if run.interrupted:
+            return 130
+        if run.stopped:
+            return 1
+        return 3 if self.failed + self.unscored else 0
+
+    def closing_line(self) -> str:
+        """done / failed / unscored / reused, requests, retries, tokens, cost."""
+        run, args = self.run, self.args
+        line = (
+            f"done {self.done:,} · failed {self.failed:,} · unscored {self.unscored:,} · reused "
+            f"from the log {self.reused:,} · requests {run.requests:,}, retries {run.retries:,} · "
+            f"tokens in {run.prompt_tokens:,}, out {run.completion_tokens:,}"
+        )
+        if args.price_in is not None and args.price_out is not None:
+            cost = run.prompt_tokens * args.price_in + run.completion_tokens * args.price_out
+            line += f" · cost {cost / 1e6:.4f}"
+        return line
+
+    def write_record(self, outputs: Mapping[str, Path]) -> None:
+        """The run record, beside each CSV and under the merged CSV's name."""
+        stage, run = self.stage, self.run
+        under_test = stage.model_under_test or self.input_record.get("model_under_test", "")
+        table = stage.table
+        entry: record.Record = {
+            "stage": stage.name,
+            "command": list(self.command),
+            "models": [
+                {
+                    "asked": model.asked,
+                    "id": model.id,
+                    "provider": model.provider,
+                    "endpoint": model.endpoint,
+                    "family": model.family,
+                    "returned": sorted(self.returned.get(model.asked, ())),
+                }
+                for model in stage.models
+            ],
+            "model_under_test": under_test,
+            "scripted": self.scripted,
+            "parameters": dict(stage.parameters),
+            "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},
+            "left_out": dict(run.given_up),
+            "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
+            "input": {"path": str(table.path), "sha256": table.sha256, "rows": table.n},
+            "prompt_set": self.prompts.hexdigest(),
+            "counts": {
+                "done": self.done,
+                "failed": self.failed,
+                "unscored": self.unscored,
+                "remaining": self.remaining,
+                "reused": self.reused,
+                "requests": run.requests,
+                "retries": run.retries,
+            },
+            "tokens": {"prompt": run.prompt_tokens, "completion": run.completion_tokens},
+            "findings": dict(stage.summary.findings()) if stage.summary else {},
+            "rounds": self.rounds,
+            "complete": not self.remaining,
+            "versions": versions(),
+            "start": self.start.isoformat(timespec="seconds"),
+            "end": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        for path in {stage.output, *outputs.values()}:
+            record.write(path, entry)
+
+
+def versions() -> dict[str, str]:
+    """The versions a number depends on."""
+    from importlib.metadata import version
+    from platform import python_version
+
+    return {"python": python_version(), "openai": version("openai")}
