@@ -11,7 +11,7 @@ BIN := .venv/bin
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" * (sys.version_info < (3, 11)))'
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 is needed")'
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt

@@ -9,6 +9,7 @@ cd "$root/demo"
 
 # Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
 stage() {
+  echo "== $1" >&2
   python "$root/$@" || [ $? -eq 3 ]
 }
 
@@ -21,4 +22,6 @@ safe=$(echo "$toxic" | sed 's/_toxic_moderation_/_non_toxic_moderation_/')
 responses=$(stage alignment_checker/gpt3_4_alignment_checker.py \
   --model="$model" --input_file="$safe")
 checked=$(stage response_checker/check_response.py --check_model="$model" --input_file="$responses")
+echo "== done; look into the CSVs in demo/, or draw the result:" >&2
+echo "   python response_checker/plot_results.py --over_refusal demo/$checked" >&2
 echo "demo/$checked"

@@ -20,6 +20,7 @@ from orbench import options, refusal
 from orbench.chat import Answer, Request, system, user
 from orbench.conduct import conduct
 from orbench.judge import is_cut_off
+from orbench.options import say
 from orbench.rates import RefusalTally
 from orbench.run import Failure
 from orbench.stage import (
@@ -99,6 +100,8 @@ def main(argv: Sequence[str]) -> int:
         assert isinstance(answer, Answer)
         return judge(row, answer, family, phrases)
 
+    if args.samples > 1 and not args.temperature:
+        say("--samples at temperature 0: the answers to a prompt will hardly differ")
     word = file_name_part(args.model)
     default = Path(f"final_{word}_results", f"{word}_merged_{table.path.name}")
     names = {kind: f"{word}_{kind}_{table.path.name}" for kind in ("rejected", "accepted")}
@@ -116,7 +119,7 @@ def main(argv: Sequence[str]) -> int:
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
         summary=RefusalTally(lambda row: row["is_rejected"] == "True"),
-        model_under_test=args.model,
+        under_test={"asked": args.model, "id": model.id, "family": model.family},
         samples=args.samples,
     )
     return conduct(stage, args, sys.argv)

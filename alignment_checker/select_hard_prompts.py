@@ -12,6 +12,10 @@ Writes
                               answered or unscored), families_refused, families_unscored, hard
                               (yes, no, or undecidable)
 
+The family of a model is its maker's line in the model table (orbench/models.py): GPT-3.5, GPT-4 and
+later GPT count apart, as do Llama-2 and Llama-3, as in the paper. It decides which prompts are
+hard; --family FILE=NAME overrides it, and the family of each file is printed.
+
 A family refuses when one of its models does, and counts once. One that does not, with a model whose
 verdict is missing, is unscored. A prompt that would be hard if its unscored families refused is
 undecidable: it is left out and counted. Where a file has several rows for a prompt (samples) their
@@ -33,6 +37,8 @@ from orbench.models import ModelError, family_of, resolve
 from orbench.options import UserError, say
 from orbench.stage import beside, make_folder
 from orbench.table import Table, Writer, prompt_set_hash, storable
+from orbench.under_test import check_whole, under_test
+from orbench.words import counted
 
 REFUSED, ANSWERED, UNSCORED = "refused", "answered", "unscored"
 YES, NO, UNDECIDABLE = "yes", "no", "undecidable"
@@ -47,7 +53,8 @@ class Result:
 
     path: Path
     record: record.Record
-    model: str
+    model: str  # as shown
+    id: str  # what tells models apart
     family: str
     stage: int
     sha256: str
@@ -141,13 +148,19 @@ def read_one(path: Path, family: str, categories: dict[str, str]) -> Result:
             f"{clean(', '.join(table.columns))}"
         )
     run = record.read(path)
-    model = clean(model_of(path, run))
-    family = clean(family or family_from_record(run))
-    if not family and named(path, run):
-        family = family_of(model) or family_of(identity(model))
+    check_whole(path, run)
+    recorded = under_test(run)
+    # Without a record stage 4's way to name its files tells the model, else the file's own name.
+    stem, by_stage_4, _ = path.stem.partition(NAMED_BY_STAGE_4)
+    asked = recorded.asked or clean(stem)
+    id_ = recorded.id or identity(asked)
+    family = clean(family) or recorded.family
+    if not family and not recorded.id and (recorded.asked or by_stage_4):
+        family = family_of(asked) or family_of(id_)
+    model = recorded.shown or asked
     if not family:
         raise UserError(f"which family is {model} ({path}) of? Give --family {path}=NAME")
-    result = Result(path, run, model, family, stage, table.sha256, {})
+    result = Result(path, run, model, id_, family, stage, table.sha256, {})
     for number, row in enumerate(table, start=1):
         prompt = row["prompt"]
         categories.setdefault(prompt, row["category"])
@@ -181,27 +194,8 @@ def input_of(path: Path, run: record.Record) -> list[Path]:
     ][:1]
 
 
-def model_of(path: Path, run: record.Record) -> str:
-    """The model: from the run record, else as stage 4 names its files, else the file's stem."""
-    under_test = run.get("model_under_test")
-    return str(under_test) if under_test else path.stem.partition(NAMED_BY_STAGE_4)[0]
-
-
-def named(path: Path, run: record.Record) -> bool:
-    """Whether the model's name is known and not only the name of a file."""
-    return bool(run.get("model_under_test")) or NAMED_BY_STAGE_4 in path.stem
-
-
-def family_from_record(run: record.Record) -> str:
-    """The family that stage 4 wrote down; the models of a stage 5 record are judges."""
-    models = run.get("models")
-    if run.get("stage") == "alignment_checker" and isinstance(models, list) and models:
-        return str(models[0].get("family", "")) if isinstance(models[0], dict) else ""
-    return ""
-
-
 def identity(model: str) -> str:
-    """What tells models apart: `gpt4` is what the alias stands for."""
+    """The id that an alias stands for now, where the run record does not say what it stood for."""
     try:
         return resolve(model).id
     except ModelError:
@@ -210,9 +204,9 @@ def identity(model: str) -> str:
 
 def is_same_model(one: Result, other: Result) -> bool:
     """Whether two files are of one model: by name, or copies that no run record tells apart."""
-    recorded = one.record.get("model_under_test") and other.record.get("model_under_test")
+    recorded = under_test(one.record).asked and under_test(other.record).asked
     copies = one.sha256 == other.sha256 and not recorded
-    return copies or identity(one.model) == identity(other.model)
+    return copies or one.id == other.id
 
 
 def families_of(results: Sequence[Result], least: int) -> dict[str, list[Result]]:
@@ -247,7 +241,7 @@ def common_prompts(
             f"the result files are of different prompt sets: {len(common):,} prompts are common, "
             f"{sizes}{hint}. Give --common_only to select among the common ones"
         )
-    say(f"selecting among the {len(common):,} prompts common to all files: {sizes}")
+    say(f"selecting among the {counted(len(common), 'prompt')} common to all files: {sizes}")
     return common
 
 
@@ -362,11 +356,12 @@ def summary(
     for category in sorted(total):
         yield f"{category:<{width}}  {total[category]:>7,}  {hard[category]:>7,}"
     yield f"{'all':<{width}}  {total.total():>7,}  {hard.total():>7,}"
-    undecidable = sum(verdict == UNDECIDABLE for verdict in chosen.values())
-    yield (
-        f"hard: refused by at least {least} of {len(families)} families. {undecidable:,} prompts "
-        "are undecidable, for families that could decide are unscored; they are left out"
-    )
+    yield f"hard: refused by at least {least} of {len(families)} families"
+    if undecidable := sum(verdict == UNDECIDABLE for verdict in chosen.values()):
+        yield (
+            f"{counted(undecidable, 'prompt')} left out as undecidable: families that could "
+            "decide are unscored"
+        )
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -374,7 +369,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--result_files",
         nargs="+",
-        type=Path,
+        type=options.input_path,
         required=True,
         metavar="FILE",
         help="results of stage 4 or 5, a file a model",
@@ -391,7 +386,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="FILE=NAME",
-        help="the family of a file's model where the run record or the file's name does not tell",
+        help="the family of a file's model, in place of the one in the model table",
     )
     parser.add_argument(
         "--common_only",

@@ -41,6 +41,7 @@ from orbench.agreement import Agreement
 from orbench.options import UserError, say
 from orbench.stage import make_folder
 from orbench.table import Row, Table, Writer, prompt_set_hash, storable, write_text
+from orbench.words import counted
 
 if TYPE_CHECKING:
     from orbench.dataset.card import Card
@@ -98,7 +99,7 @@ def build(args: argparse.Namespace) -> Path:
     records = [record.read(table.path) for table in tables]
     joined = moderated.read(tables, refusals_count=args.refusals_count)
     settings = (args.similarity, args.toxic_sample, args.seed)
-    say(f"{len(joined.prompts):,} prompts; choosing ...")
+    say(f"{counted(len(joined.prompts), 'prompt')}; choosing ...")
     chosen = selection.choose(joined, *settings)
     # Before anything is written: a missing package must not leave half of the work.
     quality = list(quality_lines(tables, joined, chosen, args.seed)) if args.diversity else []
@@ -288,7 +289,7 @@ def write_audit(folder: Path, votes: Votes, args: argparse.Namespace) -> None:
         return
     audit.write(folder, votes.audit, votes.prompts.raters, args.seed)
     if len(votes.audit) < args.audit_sample:
-        say(f"the audit sheet holds all {len(votes.audit):,} prompts there are")
+        say(f"the audit sheet: {counted(len(votes.audit), 'prompt')}, all there are")
     say(
         f"for people: a copy of {sheet} each, toxic or safe in the column label; the votes are "
         f"in {hidden.name}; --audit_labels reads the copies back"
@@ -325,12 +326,16 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = options.Parser(__doc__ or "")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--moderated_files", nargs="+", type=Path, metavar="FILE", help="CSVs of stage 3, see above"
+        "--moderated_files",
+        nargs="+",
+        type=options.input_path,
+        metavar="FILE",
+        help="CSVs of stage 3, see above",
     )
     what.add_argument(
         "--audit_labels",
         nargs="+",
-        type=Path,
+        type=options.input_path,
         metavar="FILE",
         help="copies of the audit sheet, one a person: how far people and judges agree",
     )

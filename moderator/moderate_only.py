@@ -186,6 +186,10 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
     table = Table(args.input_file_path, needed=[args.column], limit=args.limit)
     models = [options.model_of(judge, args) for judge in judges]
+    served = [(model.endpoint, model.id) for model in models]
+    for judge, one in zip(judges, served, strict=True):
+        if served.count(one) > 1:
+            raise UserError(f"{judge!r} is {one[1]}, as another judge is: each model has one vote")
     prompt_file, template = prompt_template(__file__)
     moderation = Moderation(judges, args.column, min_votes)
     parameters = {"temperature": TEMPERATURE}

@@ -20,6 +20,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 Vote = bool | None
+ENOUGH_VOTES = 0.9  # of the rows: below it the closing text warns of a rater
 
 
 class Pair(NamedTuple):
@@ -161,8 +162,13 @@ class Agreement:
         for rater in self.each():
             rate = _percent(rater.rate)
             yield f"{rater.name:<{width}}  {rater.votes:>7,}  {rate}  {rater.missing:>7,}"
-        for name in self.silent:
-            yield f"{name} has no vote at all"
+        for rater in self.each():
+            rows = rater.votes + rater.missing
+            if rows and not rater.votes:
+                yield f"{rater.name} has no vote at all"
+            elif rater.votes < ENOUGH_VOTES * rows:
+                share = rater.votes / rows
+                yield f"warning: {rater.name} voted on only {share:.1%} of {rows:,} rows"
 
 
 def _percent(share: float | None) -> str:

@@ -67,18 +67,18 @@ class AnswerLog:
         self._reserve.flush()
 
     def _read_index(self, *, mend: bool) -> None:
-        offset, line, key = 0, b"\n", None
+        offset, line, entry = 0, b"\n", None
         with self.path.open("rb") as file:
             for line in file:
-                key = _key_of(line)
-                if key is None:
+                entry = _entry_of(line)
+                if entry is None:
                     self.garbled += 1
                 else:
-                    self._offsets.setdefault(key, offset)
+                    self._offsets.setdefault(entry[0], offset)
                 offset += len(line)
         self._size_at_opening = offset
         if mend and not line.endswith(b"\n"):
-            if key is None:  # torn by a kill: the answer never arrived whole
+            if entry is None:  # torn by a kill: the answer never arrived whole
                 self.garbled -= 1
                 os.ftruncate(self._fd, offset - len(line))
             else:
@@ -105,16 +105,8 @@ class AnswerLog:
             return None
         assert self._file is not None
         self._file.seek(offset)
-        entry = json.loads(self._file.readline())
-        return Answer(
-            entry["text"],
-            entry.get("finish_reason", ""),
-            entry.get("refusal", ""),
-            entry.get("model", ""),
-            entry.get("prompt_tokens", 0),
-            entry.get("completion_tokens", 0),
-            tuple(entry.get("dropped", ())),
-        )
+        entry = _entry_of(self._file.readline())
+        return entry[1] if entry else None
 
     def append(self, key: bytes, answer: Answer) -> None:
         """Store an answer at once. Raises DiskFull, with the answer stored, when the disk is
@@ -172,13 +164,22 @@ class AnswerLog:
             self._fd = -1
 
 
-def _key_of(line: bytes) -> bytes | None:
-    """The key of a log line; None for a line that is none."""
+def _entry_of(line: bytes) -> tuple[bytes, Answer] | None:
+    """The key and the answer of a log line; None for a line that is none."""
     try:
         entry = json.loads(line)
-        if isinstance(entry["text"], str):
-            key = bytes.fromhex(entry["key"])
-            return key if len(key) == 16 else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return None
+        key = bytes.fromhex(entry["key"])
+        answer = Answer(
+            entry["text"],
+            entry.get("finish_reason", ""),
+            entry.get("refusal", ""),
+            entry.get("model", ""),
+            entry.get("prompt_tokens", 0),
+            entry.get("completion_tokens", 0),
+            tuple(entry.get("dropped", ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    whole = len(key) == 16 and all(isinstance(part, str) for part in (*answer[:4], *answer.dropped))
+    numbers = isinstance(answer.prompt_tokens, int) and isinstance(answer.completion_tokens, int)
+    return (key, answer) if whole and numbers else None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
 _CHOICE_NUMBER = re.compile(r"^\(?\d{1,2}\s*[.):-]?\s*")
 _MARKS = "*_`\"“”„«»'‘’ "
+_HYPHENS = dict.fromkeys(range(0x2010, 0x2016), "-")  # self‑harm is self-harm
 _PAIRS = ("** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
 
 
@@ -72,7 +73,8 @@ def label(text: str, choices: Mapping[str, str], *, cut_off: bool = False) -> st
     and in a reply that was cut off only brackets at its very end do: the real choice may be what
     is missing.
     """
-    found_at = list(spans(text))
+    text = text.replace("\\[", "[").replace("\\]", "]").translate(_HYPHENS)
+    found_at = [(start, end) for start, end in spans(text) if text[start + 2 : end - 2].strip()]
     if not found_at:
         return None
     last = found_at[-1]

@@ -106,15 +106,24 @@ POLICY_CODES = {
     "ResponsibleAIPolicyViolation",
     "moderation_blocked",
 }
+# What they write where they have no code of their own for it (DeepSeek, Anthropic, OpenAI, Azure).
+POLICY_MESSAGE = re.compile(
+    r"content exists risk|content filtering policy|violating our usage polic|"
+    r"content management policy",
+    re.IGNORECASE,
+)
 BLOCKED_BY_POLICY = Answer("", "content_filter")
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
-# How a 400 says that a model does not take a parameter at all (or no other value than its own), as
-# opposed to a value out of range, which is the user's to mend.
-REJECTED_PARAMETER = re.compile(
-    r"unsupported|not support|does not accept|not permitted|not allowed|only the default|"
-    r"unrecognized|unknown parameter|deprecated|extra inputs|unexpected",
-    re.IGNORECASE,
+# How a 400 says that a model does not take a parameter at all (or no other value than its own): a
+# word of rejection close to the parameter's name. A value out of range is the user's to mend.
+REJECTION = (
+    r"unsupported|not supported|not support|not accept|not permitted|not allowed|only the default|"
+    r"unrecognized request argument supplied|unrecognized|unknown|deprecated|extra inputs|"
+    r"unexpected"
+)
+OUT_OF_RANGE = re.compile(
+    r"must be|at most|at least|above|below|less than|greater|between", re.IGNORECASE
 )
 SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, and a word of answers
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
@@ -137,6 +146,7 @@ class Chat:
         self._timeout = timeout
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._adapted = {} if adapted is None else adapted
+        self._answered: set[tuple[str, str]] = set()  # (endpoint, model id)
         self._scripted: Any = None
         self.notes: list[str] = []
 
@@ -157,9 +167,12 @@ class Chat:
             raise Passing(f"no answer: {one_line(cause, request.model)}") from error
         except transport_faults() as error:
             raise Passing(f"no HTTP answer: {one_line(str(error), request.model)}") from error
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
             raise Passing("the body is not JSON, or was cut off") from error
         answer = without_key(read_answer(data, request.model), request.model)
+        # From here on this model takes the parameters as they are: what an odd prompt is refused
+        # with can no longer change how the others are asked.
+        self._answered.add((request.model.endpoint, request.model.id))
         return answer._replace(dropped=dropped)
 
     async def close(self) -> None:
@@ -203,7 +216,8 @@ class Chat:
         status, model = error.status_code, request.model
         if is_policy_block(error):
             return BLOCKED_BY_POLICY
-        if status == 400 and (name := rejected_parameter(error, sent)):
+        answered = (model.endpoint, model.id) in self._answered
+        if status == 400 and not answered and (name := rejected_parameter(error, sent)):
             self.adapt(model, name)
             return await self.send(request)
         raise fault_of(error, model)
@@ -261,6 +275,8 @@ def key_of(model: Model) -> str:
     if not model.key_variable:
         return "none"  # the openai package wants one; a local server ignores it
     key = os.environ.get(model.key_variable, "").strip()
+    if not key and not model.settings.key_needed:
+        return "none"
     if not key:
         raise ModelError(
             f"{model.key_variable} is not set: {model.asked} is served by {model.provider}, whose "
@@ -296,7 +312,9 @@ def read_answer(data: object, model: Model) -> Answer:
         said = one_line(json.dumps(choice.get("error")), model)
         raise Passing(f"status 200 with an error in the answer: {said}")
     told = finish_reason.lower() not in ("", "stop", "null")
-    message = choice.get("message", {} if told else None)  # a finish reason can say it all
+    message = choice.get("message")
+    if message is None and told:  # a finish reason can say it all
+        message = {}
     if not isinstance(message, dict):
         if model.settings.empty_is_refusal and isinstance(choices, list | None):
             return blank._replace(finish_reason="no_candidate")
@@ -329,7 +347,7 @@ def _text(content: object) -> str:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and 0 < value < 10**12 else 0
 
 
 def is_policy_block(error: "APIStatusError") -> bool:
@@ -341,6 +359,8 @@ def is_policy_block(error: "APIStatusError") -> bool:
     for name in ("innererror", "inner_error"):
         inner = body.get(name)
         codes.append(inner.get("code") if isinstance(inner, dict) else None)
+    if POLICY_MESSAGE.search(message_of(error)):
+        return True
     metadata = body.get("metadata")  # OpenRouter's moderation: a 403 with what was flagged
     return any(code in POLICY_CODES for code in codes if isinstance(code, str)) or (
         isinstance(metadata, dict) and "flagged_input" in metadata
@@ -377,10 +397,14 @@ def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
     such.
     """
     message = message_of(error)
-    if not REJECTED_PARAMETER.search(f"{error.code} {message}"):
+    if OUT_OF_RANGE.search(message):
         return ""
     for name in ADAPTABLE:
-        if name in sent and (error.param == name or re.search(rf"\b{name}\b", message)):
+        if name not in sent or error.param not in (None, "", name):
+            continue
+        near = rf"(?:{REJECTION}).{{0,16}}\b{name}\b|\b{name}\b.{{0,16}}(?:{REJECTION})"
+        told = error.param == name and re.search(REJECTION, f"{error.code} {message}", re.I)
+        if told or re.search(near, message, re.I):
             return name
     return ""
 

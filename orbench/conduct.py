@@ -4,7 +4,9 @@ import argparse
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,12 +17,21 @@ from orbench.exchange import ShardLog, export_requests, import_answers, wanted_o
 from orbench.models import Model
 from orbench.options import UserError, check_ways, limits_of, say
 from orbench.run import CHARACTERS_A_TOKEN, Failure, Progress, Run
-from orbench.stage import Outcome, RowsOf, Stage, Unscored, beside, make_folder
-from orbench.table import PromptSet, Row, Writer, sha256_of
+from orbench.stage import (
+    Outcome,
+    RowsOf,
+    Stage,
+    Unscored,
+    beside,
+    check_input_stays,
+    make_folder,
+)
+from orbench.table import PromptSet, Row, Table, TableError, Writer, sha256_of
 
 PARTIAL_AFTER_S = 3.0  # the first look into a running run, and the least pause after one
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
 SLICE_S = 0.005  # so long at most it holds up the requests
+NOT_ASKED = "not_asked"
 SCRIPTED = "scripted model: fixed texts from no model; whatever comes out measures nothing"
 
 
@@ -42,17 +53,23 @@ class Conductor:
     ) -> None:
         self.stage, self.args, self.command = stage, args, command
         self.start = datetime.now(UTC)
+        check_input_stays(stage)
         if write:
             make_folder(stage.output.parent)
-        self.previous = record.read(stage.output)
+        self.outputs = stage.split or {"": stage.output}
+        self.previous = record.read(next(iter(self.outputs.values())))
         self.input_record = record.read(stage.table.path)
         log = self.open_log(write=write and bool(stage.models))
         if log.garbled:
             say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
         self.rounds = self._rounds()
-        self.run = Run(log, limits_of(args), stage.unreadable, stage.asks * self.rounds)
+        asks = stage.asks * self.rounds
+        self.run = Run(log, limits_of(args), stage.unreadable, asks, self.failed_before())
         self.settled = self.reused = self.done = self.unscored = self.failed = 0
-        self.remaining = self.written = 0
+        self.remaining = self.written = self.unreadable = 0
+        self.errors: Counter[str] = Counter()
+        self.used: set[bytes] = set()  # keys of the answers in the CSV
+        self.tokens = [0, 0]  # of those: prompts, completions
         self.scripted = any(model.scripted for model in stage.models) or bool(
             self.input_record.get("scripted")
         )
@@ -69,13 +86,20 @@ class Conductor:
         path = beside(self.stage.output, f".{self.args.shard}.answers.jsonl")
         return ShardLog(path, merged, write=write)
 
+    def failed_before(self) -> int:
+        """How many rows failed in the last run: the next must get past them, should they again."""
+        try:
+            return Table(beside(self.stage.output, "_failed.csv")).n
+        except TableError:
+            return 0
+
     def _rounds(self) -> int:
         """A finished run that left rows unscored is followed by one that asks about them again."""
         rounds = self.previous.get("rounds", 0) if self.previous.get("stage") else 0
         if not isinstance(rounds, int) or self.args.from_log:
             return max(1, rounds if isinstance(rounds, int) else 1)
-        unscored = self.previous.get("counts", {}).get("unscored", 0)
-        return max(1, rounds + 1 if self.previous.get("complete") and unscored else rounds)
+        again = self.previous.get("complete") and self.previous.get("unreadable")
+        return max(1, rounds + 1 if again else rounds)
 
     # -- before ---------------------------------------------------------------------------------
 
@@ -121,7 +145,8 @@ class Conductor:
             say(f"cost of the tokens out: at most {count * most / 1e6 * self.args.price_out:.2f}")
         if first is not None:
             say(f"the first request, to {first.model.endpoint}:")
-            say(json.dumps(first.body(), indent=2))
+            for line in json.dumps(first.body(), indent=2).splitlines():
+                say(line)
         return 0
 
     # -- the run --------------------------------------------------------------------------------
@@ -129,10 +154,8 @@ class Conductor:
     def go(self) -> int:
         """Ask, write, say what came of it."""
         stage, run = self.stage, self.run
-        if self.scripted:
-            say(SCRIPTED)
         for model in stage.models:
-            if model.id != model.asked:
+            if model.id != model.asked or model.base_url != model.settings.base_url:
                 say(f"{model.asked} is {model.id} at {model.endpoint}")
         if self.input_record.get("complete") is False:
             say(f"{stage.table.path} is from a run that did not finish: rows are missing in it")
@@ -148,7 +171,8 @@ class Conductor:
             outputs = self.write()
         finally:
             run.log.close()
-            beside(stage.output, ".partial.csv").unlink(missing_ok=True)
+            with suppress(OSError):  # a look for people; that it stays behind harms nobody
+                beside(stage.output, ".partial.csv").unlink(missing_ok=True)
         return self.close(outputs)
 
     def ask(self) -> None:
@@ -274,6 +298,10 @@ class Conductor:
         if answer is None:
             return self.failure_of(request)
         self.reused += self.run.log.was_there(key)
+        if key not in self.used:
+            self.used.add(key)
+            self.tokens[0] += answer.prompt_tokens
+            self.tokens[1] += answer.completion_tokens
         self.returned.setdefault(request.model.asked, set()).add(answer.model)
         if answer.dropped:
             self.dropped.setdefault(request.model.asked, set()).update(answer.dropped)
@@ -282,22 +310,22 @@ class Conductor:
     def failure_of(self, request: Request) -> Failure | None:
         """Why a request has no answer; None where it will be asked by the next run."""
         failure = self.run.failed.get(request.key())
-        if failure is None and request.model.asked in self.run.given_up:
+        if not (failure or self.run.stopped) and request.model.asked in self.run.given_up:
             failure = Failure("gave_up", self.run.given_up[request.model.asked])
-        if failure is None and (self.args.from_log or self.args.import_answers):
-            failure = Failure("not_asked", "there is no answer in the log")
+        if failure is None and self.without_requests():
+            failure = Failure(NOT_ASKED, "there is no answer in the log")
         return failure
 
     def write(self) -> Mapping[str, Path]:
         """Write the CSVs and the failed file. Gives label -> path of what was written."""
         stage = self.stage
-        self.reused = 0  # from here on the rows that go into the CSV are counted
-        outputs = stage.split or {"": stage.output}
+        # From here on the answers that go into the CSV are counted.
+        self.reused, self.used, self.tokens = 0, set(), [0, 0]
         failed_path = beside(stage.output, "_failed.csv")
         failed_columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
         failed_columns += ["sample"] if stage.samples > 1 else []
         try:
-            writer = Writer(outputs, stage.columns)
+            writer = Writer(self.outputs, stage.columns)
             failed = Writer({"": failed_path}, [*failed_columns, "error_type", "error"])
             try:
                 for number, (row, result) in enumerate(self.outcomes(), 1):
@@ -308,31 +336,41 @@ class Conductor:
                             writer.write(out, stage.label_of(out) if stage.split else "")
                     elif result is not None:
                         failed.write({**row, "error_type": result[0], "error": result[1]})
-                if self.failed + self.unscored:
+                aside = self.failed + self.unscored
+                if aside or (self.remaining and self.without_requests()):
                     failed.commit()
                 else:
                     failed_path.unlink(missing_ok=True)
-                ended = self.run.stopped or self.run.interrupted
-                if not self.written and (ended or not stage.allow_empty):
+                if not self.written and (self.remaining or not stage.allow_empty):
                     return {}  # nothing to show: what stood there before stays
+                self.check_input_is_the_same()
                 writer.commit()
             finally:
                 writer.discard()
                 failed.discard()
-            self.write_record(outputs)
+            self.write_record()
         except OSError as error:
             raise UserError(
                 f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
                 "the same command goes on"
             ) from None
-        return outputs
+        return self.outputs
+
+    def check_input_is_the_same(self) -> None:
+        """Raise UserError where the input is not what was asked about."""
+        table = self.stage.table
+        if table.sha256 and sha256_of(table.path) != table.sha256:
+            raise UserError(
+                f"{table.path} changed while the run went; the answers are in the log, the same "
+                "command starts over with the new rows"
+            )
 
     def count(self, row: Row, result: list[Row] | Unscored | Failure | None, number: int) -> None:
         """Count one input row's outcome."""
         if "prompt" in row:
             self.prompts.add(row["prompt"])
         summary = self.stage.summary
-        if result is None:
+        if result is None or result[:1] == (NOT_ASKED,):
             self.remaining += 1
         elif isinstance(result, list):
             self.done += 1
@@ -342,10 +380,12 @@ class Conductor:
         else:
             if isinstance(result, Unscored):
                 self.unscored += 1
+                self.unreadable += result.error_type == "unscored"
             else:
                 self.failed += 1
-            if result[0].startswith("empty_"):
-                say(f"row {number}: {result[1]}")
+                self.errors[result.error] += 1
+            if result[0].startswith("empty_") and row.get("sample", "0") == "0":
+                say(f"row {(number - 1) // self.stage.samples + 1}: {result[1]}")
             if summary:
                 summary.unscored(row)
 
@@ -382,19 +422,19 @@ class Conductor:
         for name, why in run.given_up.items():
             say(f"{name} gave no answer to the rows it was left out of: {why}")
         say(self.closing_line())
-        if self.failed + self.unscored:
-            say(
-                f"{self.failed + self.unscored:,} rows are in {beside(stage.output, '_failed.csv')}"
-            )
-        if self.remaining and not (run.interrupted or run.stopped):
-            run.stopped = (
-                f"{self.remaining:,} rows have no answer: {stage.table.path} changed while the run "
-                "went; the same command goes on"
-            )
+        aside = self.failed + self.unscored + (self.remaining if self.without_requests() else 0)
+        if aside:
+            say(f"{rows(aside)} in {beside(stage.output, '_failed.csv')}")
+        for why, times in self.errors.most_common(1):
+            say(f"what failed most ({times:,}): {why}")
+        if self.without_requests() and self.remaining:
+            say(f"{rows(self.remaining)} not asked yet")
         if run.interrupted:
             say(f"interrupted: {self.remaining:,} rows remain; the same command goes on")
         elif run.stopped:
             say(f"error: {run.stopped}")
+            if outputs:
+                say(f"{rows(self.done)} done and {rows(self.remaining)} not, in {stage.output}")
         for path in list(outputs.values())[1:]:
             say(f"also written: {path}")
         if outputs:
@@ -403,7 +443,11 @@ class Conductor:
             return 130
         if run.stopped:
             return 1
-        return 3 if self.failed + self.unscored else 0
+        return 3 if self.failed + self.unscored + self.remaining else 0
+
+    def without_requests(self) -> bool:
+        """Whether this run only reads answers."""
+        return bool(self.args.from_log or self.args.import_answers)
 
     def closing_line(self) -> str:
         """done / failed / unscored / reused, requests, retries, tokens, cost."""
@@ -413,15 +457,17 @@ class Conductor:
             f"from the log {self.reused:,} · requests {run.requests:,}, retries {run.retries:,} · "
             f"tokens in {run.prompt_tokens:,}, out {run.completion_tokens:,}"
         )
+        if self.written != self.done:
+            line = f"{self.written:,} rows written · " + line
         if args.price_in is not None and args.price_out is not None:
             cost = run.prompt_tokens * args.price_in + run.completion_tokens * args.price_out
             line += f" · cost {cost / 1e6:.4f}"
         return line
 
-    def write_record(self, outputs: Mapping[str, Path]) -> None:
-        """The run record, beside each CSV and under the merged CSV's name."""
+    def write_record(self) -> None:
+        """The run record, beside each CSV."""
         stage, run = self.stage, self.run
-        under_test = stage.model_under_test or self.input_record.get("model_under_test", "")
+        under_test = stage.under_test or self.input_record.get("under_test", {})
         table = stage.table
         entry: record.Record = {
             "stage": stage.name,
@@ -437,12 +483,14 @@ class Conductor:
                 }
                 for model in stage.models
             ],
-            "model_under_test": under_test,
+            "model_under_test": under_test.get("asked", ""),
+            "under_test": under_test,
             "scripted": self.scripted,
             "parameters": dict(stage.parameters),
             "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},
             "left_out": dict(run.given_up),
             "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
+            "part_of_input": self.input_record.get("part", ""),
             "input": {"path": str(table.path), "sha256": table.sha256, "rows": table.n},
             "prompt_set": self.prompts.hexdigest(),
             "counts": {
@@ -454,16 +502,22 @@ class Conductor:
                 "requests": run.requests,
                 "retries": run.retries,
             },
-            "tokens": {"prompt": run.prompt_tokens, "completion": run.completion_tokens},
+            "tokens": {"prompt": self.tokens[0], "completion": self.tokens[1]},
             "findings": dict(stage.summary.findings()) if stage.summary else {},
             "rounds": self.rounds,
+            "unreadable": self.unreadable,
             "complete": not self.remaining,
             "versions": versions(),
             "start": self.start.isoformat(timespec="seconds"),
             "end": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        for path in {stage.output, *outputs.values()}:
-            record.write(path, entry)
+        for part, path in self.outputs.items():
+            record.write(path, entry | {"part": part})
+
+
+def rows(n: int) -> str:
+    """A number of rows, in words: `1 row is`, `2 rows are`."""
+    return f"{n:,} row is" if n == 1 else f"{n:,} rows are"
 
 
 def versions() -> dict[str, str]:

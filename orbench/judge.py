@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from orbench import brackets
-from orbench.chat import Answer
+from orbench.chat import Answer, one_line
 from orbench.refusal import answer_of, api_refusal_signal
 
 ASKS = 3  # for an unreadable verdict: once, and up to two more times
@@ -18,7 +18,8 @@ def verdict_in(answer: Answer, choices: Mapping[str, str]) -> tuple[str | None, 
         return None, "the judge's reply was cut off inside its thinking"
     label = brackets.label(text, choices, cut_off=is_cut_off(answer))
     if label is None:
-        return None, "no readable choice in double brackets in the judge's reply"
+        end = one_line(text[-150:])
+        return None, f"no readable choice in double brackets in the judge's reply, ending: {end!r}"
     return label, ""
 
 

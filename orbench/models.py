@@ -20,6 +20,7 @@ class Provider(NamedTuple):
     base_url: str
     key_variable: str  # empty: no key needed
     concurrency: int = 64  # requests in flight unless --concurrency says otherwise
+    key_needed: bool = True
     empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
     batches: bool = False  # takes OpenAI's files and batches endpoints
 
@@ -45,8 +46,10 @@ PROVIDERS = {
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", batches=True),
     "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     # Local servers queue what they cannot work on at once; a long queue only runs into the timeout.
-    "ollama": Provider("http://localhost:11434/v1", "", concurrency=4),
-    "vllm": Provider("http://localhost:8000/v1", ""),
+    "ollama": Provider(
+        "http://localhost:11434/v1", "OLLAMA_API_KEY", concurrency=4, key_needed=False
+    ),
+    "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", key_needed=False),
     "scripted": Provider("scripted", ""),  # orbench/scripted.py, offline
 }
 
@@ -161,9 +164,10 @@ def resolve(
     if not name.strip() or name.endswith("/"):
         raise ModelError(f"{name!r} names no model; write provider/model-id")
     if base_url:
-        provider, slash, rest = name.partition("/")
+        target = environment.get(alias_variable(name), "") or ALIASES.get(name, (name,))[0]
+        provider, slash, rest = target.partition("/")
         known = provider if slash and provider in PROVIDERS else "custom"
-        id_ = rest if known != "custom" else name
+        id_ = rest if known != "custom" else target
         default_key = PROVIDERS.get(known, PROVIDERS["openai"]).key_variable
         return Model(name, known, id_, _checked(base_url), key_variable or default_key)
     target = environment.get(alias_variable(name), "") or _served(name, environment)

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from orbench.answers import LogError
 from orbench.models import Model as Model
 from orbench.models import ModelError, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
-from orbench.table import TableError
+from orbench.table import TableError, clean
 
 
 class UserError(Exception):
@@ -34,6 +34,10 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def error(self, message: str) -> NoReturn:
+        """One line of usage, one that says what is wrong; status 2."""
+        self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
+
 
 def true_or_false(text: str) -> bool:
     """An argparse type: true or false, in any letter case."""
@@ -43,6 +47,14 @@ def true_or_false(text: str) -> bool:
     if word in ("false", "0", "no"):
         return False
     raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def input_path(text: str) -> Path:
+    """An argparse type: the path of an input file. Raises UserError, which argparse lets pass, for
+    an empty one: `--input "$csv"` after a step that failed."""
+    if not text:
+        raise UserError("the input file's name is empty; did the stage before fail?")
+    return Path(text)
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -276,7 +288,7 @@ def model_of(name: str, args: argparse.Namespace) -> Model:
 
 def say(line: str) -> None:
     """A line for the user, on stderr: stdout carries the path of the CSV alone."""
-    print(line, file=sys.stderr, flush=True)
+    print(clean(line), file=sys.stderr, flush=True)
 
 
 def read_environment_file() -> None:
@@ -292,7 +304,7 @@ def read_environment_file() -> None:
 
             try:
                 load_dotenv(path)
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
                 raise UserError(f"{path} cannot be read: {error}") from None
             return
 
@@ -308,6 +320,12 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
         return main(sys.argv[1:])
     except (UserError, TableError, ModelError, LogError) as error:
         say(f"error: {error}")
+        return 1
+    except ModuleNotFoundError as error:
+        say(
+            f"error: {error.name} is not installed here: activate the environment "
+            "(. .venv/bin/activate), or pip install -e ."
+        )
         return 1
     except KeyboardInterrupt:
         say("interrupted; the same command goes on")

@@ -17,10 +17,10 @@ def path_of(csv: Path) -> Path:
 
 
 def read(csv: Path) -> Record:
-    """The record beside a CSV; empty where there is none or it is no record. Raises OSError."""
+    """The record beside a CSV; empty where there is none that can be read."""
     try:
         record = json.loads(path_of(csv).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
 from orbench.answers import AnswerLog, LogError
@@ -58,6 +59,7 @@ class Run:
     limits: Limits
     unreadable: Callable[[Answer], str | None]
     asks: int = 1
+    patience: int = 0  # rows more that may fail in a row: those known to have failed before
     failed: dict[bytes, Failure] = field(default_factory=dict)
     interrupted: bool = False
     stopped: str = ""
@@ -76,9 +78,11 @@ class Run:
         """A request's asks in order: each key with its answer in the log, up to the first usable
         one.
         """
-        for ask in range(self.asks):
+        for ask in count():
             key = request.again(ask).key()
-            answer = self.log.get(key) if key in self.log else None
+            answer = self.log.get(key)
+            if answer is None and ask >= self.asks:
+                return  # asked often enough
             yield key, answer
             if answer is None or self.unreadable(answer) is None:
                 return
@@ -223,11 +227,13 @@ class _Lane:
     async def settle(self, request: Request) -> None:
         """Get a usable answer for a request, or note its failure."""
         run = self.run
-        for ask in range(run.asks):
+        for ask in count():
             asked = request.again(ask)
             key = asked.key()
             answer = run.log.get(key)
             if answer is None:
+                if ask >= run.asks or run._stop.is_set():
+                    return
                 try:
                     answer = await self.attempt(asked)
                 except (BadRequest, Passing, Limited) as error:
@@ -246,7 +252,9 @@ class _Lane:
         run.failed[request.key()] = Failure(kind, str(error))
         run._progress.failed += 1
         self.failures += 1
-        if self.failures >= FAILURES_IN_A_ROW:
+        # Where nothing at all is answered, each worker's first row tells enough.
+        dead = kind == "gave_up" and not run.answered and self.failures >= self.gate.concurrency
+        if self.failures >= FAILURES_IN_A_ROW + run.patience or dead:
             self.give_up(f"{self.failures} requests in a row failed, the last one with: {error}")
 
     def give_up(self, why: str) -> None:
@@ -282,7 +290,7 @@ class _Lane:
         while True:
             before, sent = sent, await gate.enter(tokens, again=first)
             gap = max(gap, sent - before) if before else 0.0
-            if self.over:
+            if self.over or run._stop.is_set():
                 gate.failed()
                 raise asyncio.CancelledError
             run.requests += 1

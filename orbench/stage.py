@@ -72,7 +72,7 @@ class Stage:
     label_of: Callable[[Row], str] = lambda row: ""
     summary: Summary | None = None
     prompt_file: Path | None = None
-    model_under_test: str = ""
+    under_test: Mapping[str, str] = field(default_factory=dict)  # asked, id, family
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
     more: Callable[[Iterator["Outcome"]], bool] = lambda outcomes: False  # another wave of rows
@@ -132,11 +132,29 @@ def output_columns(table: Table, added: Sequence[str], samples: int = 1) -> list
 def output_path(given: str | None, default: Path, table: Table | None) -> Path:
     """Where the merged CSV goes. Raises UserError where that is the input."""
     path = Path(given) if given else default
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; name a CSV file")
-    if table is not None and path.resolve() == table.path.resolve():
-        raise UserError(f"{path} is the input; choose another --output_path")
+    if path.suffix != ".csv":
+        raise UserError(f"{path} does not end in .csv; name a CSV file")
+    try:
+        if path.is_symlink():
+            path = path.resolve()  # the file it stands for is written, not the link replaced
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is no file; name a CSV file")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
     return path
+
+
+def check_input_stays(stage: "Stage") -> None:
+    """Raise UserError where a run would write over its own input."""
+    outputs = [stage.output, *(stage.split or {}).values()]
+    outputs.append(beside(stage.output, "_failed.csv"))
+    outputs.append(beside(stage.output, ".partial.csv"))
+    outputs += [path.with_name(path.name + ".tmp") for path in outputs]
+    if stage.table.path.resolve() in (path.resolve() for path in outputs):
+        raise UserError(
+            f"{stage.table.path} is the input and would be written over; choose another "
+            "--output_path"
+        )
 
 
 def split_paths(output: Path, given: str | None, names: Mapping[str, str]) -> dict[str, Path]:

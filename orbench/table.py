@@ -10,6 +10,7 @@ passes through.
 """
 
 import csv
+import fcntl
 import hashlib
 import os
 import sys
@@ -44,6 +45,8 @@ class Table:
         Raises TableError for a file that is missing, a folder, empty, not UTF-8 or malformed
         (unclosed quote, ragged line), that lacks a needed column or names a column twice.
         """
+        if not str(path):
+            raise TableError("the input file's name is empty; did the stage before fail?")
         self.path = Path(path)
         try:
             self.sha256 = sha256_of(self.path)
@@ -59,7 +62,9 @@ class Table:
         missing = [column for column in needed if column not in self.columns]
         if missing:
             names = ", ".join(map(repr, missing))
-            raise TableError(f"{path} has no column {names}; it has: {', '.join(self.columns)}")
+            there = clean(", ".join(self.columns))
+            hint = "; is it separated by semicolons?" if there.count(";") else ""
+            raise TableError(f"{path} has no column {names}; it has: {there}{hint}")
         self.n = total if limit is None else min(limit, total)
 
     def __iter__(self) -> Iterator[Row]:
@@ -87,7 +92,7 @@ class Table:
             width = len(self.columns)
             start = 1
             try:
-                next(reader)
+                next(reader, None)
                 start = reader.line_num + 1
                 for cells in reader:
                     if cells:
@@ -173,12 +178,17 @@ class Writer:
         self.columns = list(columns)
         self._paths = dict(paths)
         self._stack = ExitStack()
+        self._committed = False
         self._plain: dict[str, Callable[[Sequence[str]], object]] = {}
         self._quoted: dict[str, Callable[[Sequence[str]], object]] = {}
+        self._files: list[IO[str]] = []
         for label, path in self._paths.items():
-            file = self._stack.enter_context(
-                _temporary(path).open("w", encoding="utf-8", errors="surrogatepass", newline="")
-            )
+            try:
+                file = self._stack.enter_context(_locked(_temporary(path)))
+            except (OSError, TableError):
+                self._stack.close()
+                raise
+            self._files.append(file)
             self._plain[label] = csv.writer(file, lineterminator="\n").writerow
             self._quoted[label] = csv.writer(
                 file, lineterminator="\n", quoting=csv.QUOTE_ALL
@@ -194,15 +204,31 @@ class Writer:
 
     def commit(self) -> None:
         """Put the finished files under their names."""
-        self._stack.close()
+        for file in self._files:
+            file.flush()
         for path in self._paths.values():
             os.replace(_temporary(path), path)
+        self._committed = True
+        self._stack.close()  # and with the files their locks
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind; after a commit there is nothing to discard."""
+        if not self._committed:
+            for path in self._paths.values():
+                _temporary(path).unlink(missing_ok=True)
         self._stack.close()
-        for path in self._paths.values():
-            _temporary(path).unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> IO[str]:
+    """A file opened for writing by this process alone. Raises TableError when another has it."""
+    file = path.open("a", encoding="utf-8", errors="surrogatepass", newline="")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise TableError(f"another run is writing {path.with_suffix('')}; wait for it") from None
+    file.truncate(0)
+    return file
 
 
 def _temporary(path: Path) -> Path:

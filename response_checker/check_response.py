@@ -24,7 +24,7 @@ from orbench import options, record, refusal
 from orbench.chat import Answer, Request, user
 from orbench.conduct import conduct
 from orbench.judge import ASKS, verdict_in
-from orbench.models import Model, ModelError, family_of, resolve
+from orbench.models import Model
 from orbench.options import UserError, say
 from orbench.rates import RefusalTally
 from orbench.run import Failure
@@ -131,27 +131,23 @@ class Summary:
         return lines
 
 
-def same_model(judge: Model, under_test: str) -> bool:
-    """Whether the judge is the model whose responses it judges."""
-    try:
-        return judge.id == resolve(under_test).id
-    except ModelError:
-        return judge.asked == under_test
-
-
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     table = Table(args.input_file, needed=["prompt", "response"], limit=args.limit)
     first, plus, rest = args.check_model.partition("+")
     rules = first == RULES
     judge_name = rest if rules and plus else "" if rules else args.check_model
+    if rules and not plus and args.samples > 1:
+        raise UserError("--samples: the rules say the same each time")
     if rules and plus and not rest:
         raise UserError("--check_model=keyword+ names no judge behind the plus")
     judge = options.model_of(judge_name, args) if judge_name else None
-    under_test = str(record.read(table.path).get("model_under_test", ""))
-    if judge is not None and under_test and same_model(judge, under_test):
+    under_test = record.read(table.path).get("under_test", {})
+    if judge is not None and judge.id == under_test.get("id"):
         say(f"{judge.id} judges its own responses here: judges tend to favour their own")
-    checker = Checker(rules, judge, family_of(under_test).lower(), options.phrases_of(args))
+    checker = Checker(
+        rules, judge, str(under_test.get("family", "")).lower(), options.phrases_of(args)
+    )
     prompt_file, template = prompt_template(__file__)
     parameters = {"temperature": TEMPERATURE}
     validation = Validation(args.validate_against, table) if args.validate_against else None
@@ -216,7 +212,10 @@ def main(argv: Sequence[str]) -> int:
         return status
     if validation is not None and status in (0, 3):
         path = beside(output, ".validation.json")
-        write_text(path, validation.to_json(args.check_model))
+        try:
+            write_text(path, validation.to_json(args.check_model))
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from None
         say(f"also written: {path}")
     return status
 

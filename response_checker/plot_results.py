@@ -26,6 +26,10 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
+from orbench import options
+from orbench.options import UserError, say
+from orbench.words import counted
+
 if TYPE_CHECKING:
     from orbench.report.comparisons import Validation
     from orbench.report.results import Measurement
@@ -34,53 +38,39 @@ if TYPE_CHECKING:
 # and --table works without matplotlib.
 
 FORMATS = ("png", "svg", "pdf")
-LIBRARIES = ("numpy", "scipy", "matplotlib", "adjustText")
+LIBRARIES = ("numpy", "scipy", "matplotlib")  # in the run record
 HTML_ROWS = 12_000  # six models on the hard and the toxic set; about 30 MB of page
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the path of results.csv goes to stdout."""
-    options = parse(argv)
+def main(argv: Sequence[str]) -> int:
+    args = parse(argv)
     try:
-        path = run(options)
-    except KeyboardInterrupt:
-        return 130
-    except ModuleNotFoundError as error:
-        if error.name not in LIBRARIES:
-            raise
-        return stop(f"the package {error.name} is not installed: pip install {error.name}")
-    except UserError as error:
-        return stop(str(error))
+        path = run(args)
     except OSError as error:
-        return stop(f"{error.filename or options.output_dir}: {error.strerror}")
+        raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
     print(path)
     return 0
 
 
-class UserError(Exception):
-    """Something the user can mend, in one line."""
-
-
-def run(options: argparse.Namespace) -> Path:
+def run(args: argparse.Namespace) -> Path:
     """Read, write the tables, draw. Returns the path of results.csv."""
     from orbench import record
     from orbench.report import tables as result_tables
     from orbench.report.comparisons import compare, read_validation
     from orbench.report.results import ResultsError, measure, source_of
-    from orbench.table import TableError
 
-    sources = [source_of(text, "over_refusal") for text in options.over_refusal]
-    sources += [source_of(text, "toxic") for text in options.toxic]
-    sources += [source_of(text, "") for text in options.merged]
+    sources = [source_of(text, "over_refusal") for text in args.over_refusal]
+    sources += [source_of(text, "toxic") for text in args.toxic]
+    sources += [source_of(text, "") for text in args.merged]
     try:
-        validation = read_validation(options.validation) if options.validation else None
+        validation = read_validation(args.validation) if args.validation else None
         measurements = measure(sources)
-    except (TableError, ResultsError) as error:
-        raise UserError(error) from None
+    except ResultsError as error:
+        raise UserError(str(error)) from None
 
-    folder: Path = options.output_dir
+    folder: Path = args.output_dir
     folder.mkdir(parents=True, exist_ok=True)
-    published = options.with_published
+    published = args.with_published
     comparisons = compare(measurements)
     tables = result_tables.grids(measurements, comparisons, validation, published)
     warnings = result_tables.warnings(measurements, validation)
@@ -88,40 +78,45 @@ def run(options: argparse.Namespace) -> Path:
     result_tables.write_comparisons(folder / "comparison.csv", comparisons)
     result_tables.write_markdown(folder / "results.md", tables, warnings)
     result_tables.write_latex(folder / "results.tex", tables, warnings)
-    pictures = [] if options.table else draw(options, measurements)
-    if options.html:
+    pictures = [] if args.table else draw(args, measurements)
+    if args.html:
         from orbench.report import page
 
         shown = page.write(
-            folder / "results.html", measurements, tables, warnings, pictures, options.html_rows
+            folder / "results.html", measurements, tables, warnings, pictures, args.html_rows
         )
         say(shown)
     result_tables.write_results(main_csv, measurements, validation, published)
-    record.write(main_csv, run_record(options, measurements, validation))
+    record.write(main_csv, run_record(args, measurements, validation))
     for line in [*result_tables.summary(measurements), *warnings]:
         say(line)
     return main_csv
 
 
 def draw(
-    options: argparse.Namespace, measurements: Sequence["Measurement"]
+    args: argparse.Namespace, measurements: Sequence["Measurement"]
 ) -> list[tuple[str, bytes]]:
     """Draw everything that can be drawn. Returns (title, SVG) of each picture, for the page."""
     from orbench.report import pictures
 
     drawn = []
-    for picture in pictures.pictures(measurements, options.with_published):
-        for kind in options.formats:
-            pictures.save(picture, options.output_dir, kind)
-        if options.html:
+    for picture in pictures.pictures(measurements, args.with_published):
+        for kind in args.formats:
+            pictures.save(picture, args.output_dir, kind)
+        if picture.missing:
+            say(
+                f"{picture.name}: no place for {counted(len(picture.missing), 'name')}: "
+                f"{', '.join(picture.missing)}"
+            )
+        if args.html:
             drawn.append((picture.title, pictures.rendered(picture, "svg")))
-    for line in pictures.not_drawn(measurements, options.with_published):
+    for line in pictures.not_drawn(measurements, args.with_published):
         say(line)
     return drawn
 
 
 def run_record(
-    options: argparse.Namespace,
+    args: argparse.Namespace,
     measurements: Sequence["Measurement"],
     validation: "Validation | None",
 ) -> dict[str, object]:
@@ -134,7 +129,7 @@ def run_record(
             for m in measurements
         ],
         "validation": str(validation.path) if validation else "",
-        "with_published": options.with_published,
+        "with_published": args.with_published,
         "scripted": any(m.scripted for m in measurements),
         "versions": {"python": sys.version.split()[0], **dict(versions())},
     }
@@ -151,25 +146,8 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-def say(line: str) -> None:
-    """Tell the user something beside the result."""
-    print(line, file=sys.stderr)
-
-
-def stop(why: str) -> int:
-    """Say in one line why nothing was done. Returns the exit status."""
-    say(f"plot_results.py: {why}")
-    return 1
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    description, _, rest = (__doc__ or "").partition("\n")
-    parser = argparse.ArgumentParser(
-        description=description,
-        epilog=rest,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = options.Parser(__doc__ or "")
     for flag, what in (
         ("--over_refusal", "results on safe prompts, a model each"),
         ("--toxic", "results on toxic prompts, a model each"),
@@ -183,7 +161,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--validation",
-        type=Path,
+        type=options.input_path,
         metavar="FILE",
         help="what stage 5 wrote with --validate_against: adds rates corrected for the judge",
     )
@@ -205,15 +183,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--html", action="store_true", help="write one self-contained page too")
     parser.add_argument(
         "--html_rows",
-        type=count,
+        type=options.whole_number(0),
         default=HTML_ROWS,
         metavar="N",
         help="prompts and responses in the page, at most (default: %(default)s)",
     )
-    options = parser.parse_args(argv)
-    if not (options.over_refusal or options.toxic or options.merged or options.with_published):
+    args = parser.parse_args(argv)
+    if not (args.over_refusal or args.toxic or args.merged or args.with_published):
         parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
-    return options
+    return args
 
 
 def formats(text: str) -> tuple[str, ...]:
@@ -225,12 +203,5 @@ def formats(text: str) -> tuple[str, ...]:
     return names
 
 
-def count(text: str) -> int:
-    """A number of rows, 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
-    return int(text)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(options.run_script(main))

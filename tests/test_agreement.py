@@ -87,6 +87,14 @@ def test_fleiss_kappa_rests_on_the_rows_that_all_judges_at_work_voted_on() -> No
     assert "silent has no vote at all" in text
 
 
+def test_a_rater_with_few_votes_is_named() -> None:
+    votes = Agreement(["steady", "nine", "lazy"])
+    for i in range(10):
+        votes.add({"steady": True, "nine": True if i else None, "lazy": True if i > 1 else None})
+    warned = [line for line in votes.lines() if line.startswith("warning")]
+    assert warned == ["warning: lazy voted on only 80.0% of 10 rows"]
+
+
 def test_the_lines_name_each_pair_and_each_judges_toxic_rate() -> None:
     votes = Agreement(["gpt4", "llama3"])
     for gpt4, llama3, times in [(True, True, 4), (False, False, 4), (True, False, 2)]:

@@ -351,3 +351,22 @@ def test_a_full_disk_shows_itself_before_the_first_request(
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(LogError, match="No space left"):
         AnswerLog(path, write=True)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        '"finish_reason": 5',
+        '"refusal": {}',
+        '"model": null',
+        '"dropped": 5',
+        '"dropped": [[1]]',
+        '"prompt_tokens": "3"',
+    ],
+)
+def test_a_line_with_a_member_of_another_type_is_passed_over(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "o.answers.jsonl"
+    path.write_text(f'{{"key": "{"ab" * 16}", "text": "Hi!", {member}}}\n')
+    log = AnswerLog(path, write=True)
+    assert (log.garbled, len(log)) == (1, 0)
+    log.close()

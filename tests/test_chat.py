@@ -623,8 +623,13 @@ def test_a_value_out_of_range_is_the_users_to_mend(
 
 
 def test_a_server_that_rejects_everything_is_not_asked_for_ever(serve: Serve) -> None:
-    message = "max_tokens, max_completion_tokens, temperature, top_p and seed are not supported"
-    server = serve(lambda body, seen: error(400, message))
+    names = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "messages")
+
+    def reply(body: Body, seen: int) -> Reply:
+        name = next(name for name in names if name in body)
+        return error(400, f"{name} is not supported")
+
+    server = serve(reply)
     parameters = {"temperature": 0.0, "max_tokens": 9, "top_p": 1.0, "seed": 1}
     (fault,), _ = send(Request(model_at(server.url), [user("hello")], parameters))
     assert said_by(fault, BadRequest)
@@ -751,3 +756,53 @@ def test_the_scripted_model_answers_without_a_key_and_always_the_same(
     assert isinstance(one[0], Answer)
     assert one[0].text
     assert one[0].model == "scripted"
+
+
+# -- what only looks like a rejected parameter -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "members"),
+    [
+        ("content 'At what temperature do birds fold?' holds an unsupported character", {}),
+        ("temperature 3.5 is not supported, must be in [0, 2]", {}),
+        ("max_tokens above 296 not allowed for this prompt", {}),
+        ("does not support 'system', see temperature docs", {"param": "messages[0].role"}),
+    ],
+)
+def test_a_400_that_only_mentions_a_parameter_changes_nothing(
+    serve: Serve, message: str, members: dict[str, Any]
+) -> None:
+    server = serve(lambda body, seen: error(400, message, **members))
+    parameters = {"temperature": 3.5, "max_tokens": 1000}
+    (fault,), _ = send(Request(model_at(server.url), [user("hello")], parameters))
+    assert said_by(fault, BadRequest)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        error(400, "Content Exists Risk", code="invalid_request_error"),
+        error(400, "Output blocked by content filtering policy", type="invalid_request_error"),
+        error(
+            400,
+            "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+            code="invalid_prompt",
+        ),
+        Reply(completion(choices=[{"finish_reason": "content_filter", "message": None}])),
+    ],
+)
+def test_a_policy_block_in_each_providers_words_is_a_refusal(serve: Serve, reply: Reply) -> None:
+    server = serve(lambda body, seen: reply)
+    (found,), _ = send(Request(model_at(server.url), [user("hello")], {}))
+    assert isinstance(found, Answer)
+    assert found.finish_reason == "content_filter"
+    assert len(server.requests) == 1
+
+
+def test_an_absurd_usage_is_no_usage(serve: Serve) -> None:
+    body = completion(choices=[{"message": {"content": "Hi!"}}], usage={"prompt_tokens": 10**400})
+    (found,), _ = send(Request(model_at(serve(lambda b, s: Reply(body)).url), [user("hello")], {}))
+    assert isinstance(found, Answer)
+    assert (found.text, found.prompt_tokens) == ("Hi!", 0)

@@ -133,6 +133,14 @@ def test_a_judge_named_twice_is_an_error(tmp_path: Path) -> None:
     assert "'gpt4' twice" in done.stderr
 
 
+def test_a_model_under_two_names_has_one_vote_all_the_same(tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    args = ("--moderator_model=gpt4,openai/gpt-4-turbo-2024-04-09", "--input_file_path=p.csv")
+    done = run(MODERATE, *args, cwd=tmp_path, env={"OPENAI_API_KEY": KEY})
+    assert done.returncode == 1
+    assert "each model has one vote" in done.stderr
+
+
 def test_a_toxic_prompt_gets_a_second_chance(serve: Serve, tmp_path: Path) -> None:
     """Stage 3 -> stage 4 on the toxic file -> stage 3 on the responses -> the datasets."""
 

@@ -37,8 +37,8 @@ ENDPOINTS = {
     "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "deepseek": ("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
-    "ollama": ("http://localhost:11434/v1", ""),
-    "vllm": ("http://localhost:8000/v1", ""),
+    "ollama": ("http://localhost:11434/v1", "OLLAMA_API_KEY"),
+    "vllm": ("http://localhost:8000/v1", "VLLM_API_KEY"),
 }
 LOOPBACK = "http://127.0.0.1:9/v1"
 
@@ -196,7 +196,12 @@ def test_seeds_come_from_mixtral_where_its_key_is_set() -> None:
 # -- keys --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("provider", [name for name, (_, key) in ENDPOINTS.items() if key])
+LOCKED = [name for name, one in PROVIDERS.items() if one.key_needed and one.key_variable]
+
+
+@pytest.mark.parametrize("provider", LOCKED)
+    "provider", [n for n, p in PROVIDERS.items() if p.key_needed and p.key_variable]
+)
 @pytest.mark.parametrize("value", [None, "", "  "])
 def test_a_missing_key_is_named(
     monkeypatch: pytest.MonkeyPatch, provider: str, value: str | None

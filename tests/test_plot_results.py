@@ -71,6 +71,7 @@ def refused_by(path: Path, *args: str | Path) -> str:
     done = results(path, *args, status=1)
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
     return line
 
 
@@ -294,14 +295,91 @@ def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path
         "boxes = [text.get_window_extent() for text in axes.texts]\n"
         "for one in PUBLISHED:\n"
         "    mark = pictures.Mark(one.model, '', one.over_refusal, one.toxic_rejection)\n"
-        "    boxes += pictures._boxes(axes, mark)\n"
-        "names = len(axes.texts)\n"
-        "print(names, sum(box.count_overlaps(boxes) - 1 for box in boxes[:names]))\n"
+        "    boxes.append(pictures._body(axes, mark))\n"
+        "names = [text.get_text() for text in axes.texts]\n"
+        "assert {one.model for one in PUBLISHED} <= set(names) and not picture.missing\n"
+        "print(sum(box.count_overlaps(boxes) - 1 for box in boxes[:len(names)]))\n"
+        "(curve,) = [line for line in axes.lines if line.get_linestyle() == '--']\n"
+        "points = axes.transData.transform(curve.get_xydata())\n"
+        "print(sum(box.contains(*point) for box in boxes[:len(names)] for point in points))\n"
+        "inside = [box.x0 > axes.bbox.x0 for box in boxes[:len(names)]]\n"
+        "print(inside.count(False))\n"
     )
     assert "ρ = 0.8935" in drawn
     assert "y = −0.002246 x² + 0.46958 x + 75.2406" in drawn
-    names, overlaps = map(int, drawn.split()[-2:])
-    assert names >= 32 and overlaps == 0
+    assert drawn.splitlines()[-3:] == ["0", "0", "0"]  # overlaps, on the curve, over the axis
+
+
+def scatter_title(marks: str, published: bool = False) -> str:
+    """What the scatter says above these marks: (x, y) pairs, as Python."""
+    return run_inside(
+        "from orbench.report import pictures\n"
+        f"marks = [pictures.Mark(f'm{{i}}', '', x, y) for i, (x, y) in enumerate({marks})]\n"
+        f"figure, missing = pictures._scatter(marks, {published}, [])\n"
+        "print(figure.axes[0].get_title(loc='left'))\n"
+        "print('no place for', len(missing))\n"
+    )
+
+
+def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal() -> None:
+    assert "y =" not in scatter_title("[(10 * i, 50 + i * i / 5) for i in range(9)]")
+    assert "y =" not in scatter_title("[(i * 2, 50 + i * i / 5) for i in range(10)]")
+    fitted = scatter_title("[(i * 3, 50 + i + i * i / 7) for i in range(10)]")
+    assert "y = 0.0159 x² + 0.333 x + 50\n" in fitted  # three digits, no more
+
+
+def test_a_name_without_a_place_is_counted_and_never_lost_in_silence(tmp_path: Path) -> None:
+    crowd = "[(10, 50 + i / 1000) for i in range(300)]"
+    assert int(scatter_title(crowd).split()[-1]) > 0
+    assert scatter_title("[(10, 50), (11, 50)]", published=True).split()[-1] == "0"
+    one = [DIRECT] * 20 + [ANSWER] * 20
+    files = [judged(tmp_path / f"{n}.csv", one, "long name of a model " * 10) for n in "ab"]
+    args = ("--over_refusal", files[0], "--toxic", files[1], "--formats", "svg")
+    assert "scatter: no place for 1 name: long name" in results(tmp_path, *args).stderr
+
+
+def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:
+    one = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
+    safe = judged(tmp_path / "safe.csv", [DIRECT], "llama3", under_test=one)
+    toxic = write_csv(tmp_path / "toxic.csv", ["prompt", "is_rejected"], [["a", "True"]])
+    record.write(
+        toxic, {"stage": "alignment_checker", "model_under_test": "llama3", "models": [one]}
+    )
+    results(tmp_path, "--over_refusal", safe, f"mine={safe}", "--toxic", toxic, "--table")
+    found = [(r["model"], r["family"]) for r in table(tmp_path) if r["category"] == "overall"]
+    assert found == [
+        ("llama3 (gpt-4o-mini)", "GPT-4"),
+        ("mine", "GPT-4"),
+        ("llama3 (gpt-4o-mini)", "GPT-4"),
+    ]
+
+
+def test_an_id_that_the_name_ends_in_is_not_said_twice(tmp_path: Path) -> None:
+    safe = judged(
+        tmp_path / "safe.csv",
+        [DIRECT],
+        "openai/gpt-4o",
+        under_test={"asked": "openai/gpt-4o", "id": "gpt-4o", "family": "GPT-4"},
+    )
+    results(tmp_path, "--over_refusal", safe, "--table")
+    assert row(table(tmp_path), category="overall")["model"] == "openai/gpt-4o"
+
+
+@pytest.mark.parametrize("key", ["part", "part_of_input"])
+@pytest.mark.parametrize(
+    "part", ["rejected", "accepted", "direct_answer", "direct_refusal", "indirect_refusal"]
+)
+def test_a_part_split_off_by_verdict_has_no_rate(tmp_path: Path, key: str, part: str) -> None:
+    split = judged(tmp_path / "split.csv", [DIRECT] * 40, **{key: part})
+    line = refused_by(tmp_path, "--over_refusal", split, "--table")
+    assert f"the part '{part}'" in line and "--merge_result=True" in line
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("part", ["toxic", "non_toxic", ""])
+def test_a_part_of_the_prompts_has_a_rate(tmp_path: Path, part: str) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 40, part_of_input=part, part="")
+    results(tmp_path, "--over_refusal", safe, "--table")
 
 
 # ---------------------------------------------------------------------------------- pictures
@@ -335,10 +413,13 @@ def test_tables_need_no_matplotlib(tmp_path: Path) -> None:
         "import sys; sys.modules['matplotlib'] = None\n"
         "sys.path.insert(0, 'response_checker')\n"
         "import plot_results\n"
+        "from orbench import options\n"
         f"args = ['--over_refusal', {str(safe)!r}, '--output_dir', {str(tmp_path / 'out')!r}]\n"
-        "print(plot_results.main([*args, '--table', '--html']), plot_results.main(args))\n"
+        "print(plot_results.main([*args, '--table', '--html']))\n"
+        "sys.argv = ['plot_results.py', *args]\n"
+        "print(options.run_script(plot_results.main))\n"
     )
-    assert run_inside(code).splitlines()[-1] == "0 1"
+    assert run_inside(code).splitlines()[-2:] == ["0", "1"]
 
 
 # ---------------------------------------------------------------------------------- bad input
@@ -371,6 +452,12 @@ def test_the_model_must_be_known_and_stand_once_on_a_side(tmp_path: Path) -> Non
     line = refused_by(tmp_path, "--toxic", f"m={plain}", f"m={plain}", "--table")
     assert "m is given twice" in line
     results(tmp_path, "--toxic", f"m={plain}", "--over_refusal", f"m={plain}", "--table")
+
+
+def test_an_empty_path_stops_with_one_line(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT])
+    for args in (["--toxic", ""], ["--toxic", "m="], ["--toxic", a, "--validation", ""]):
+        assert "name is empty; did the stage before fail?" in refused_by(tmp_path, *args)
 
 
 def test_a_useless_validation_stops_with_one_line(tmp_path: Path) -> None:
@@ -444,7 +531,7 @@ def test_the_page_sorts_filters_and_shows_a_script_as_text(page: Path) -> None:
         choose(browser, "category", "privacy")
         assert count(browser) == "15 of 15 rows."
         choose(browser, "text", "RESPONSE 4 ")
-        assert count(browser) == "1 rows with this text among 15 of 15 rows."
+        assert count(browser) == "1 row with this text among 15 of 15 rows."
         assert browser.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
         assert browser.evaluate("document.title") == "Over-refusal results"  # nothing has run
         assert browser.problems == []

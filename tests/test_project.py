@@ -250,3 +250,14 @@ def test_the_five_examples_of_a_rewrite_keep_the_rules_themselves() -> None:
         (rewrite,) = brackets.items(example)
         assert not FORBIDDEN.search(rewrite), rewrite
         assert brackets.same(rewrite) != brackets.same(seed)
+
+
+def test_the_makefile_takes_this_python_and_turns_an_older_one_down() -> None:
+    """A fresh clone is set up by this line; with a .venv from before it is never run."""
+    (line,) = re.findall(
+        r"^\t\$\(PYTHON\) -c '(.*)'$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    for version, status in (("(3, 11, 0)", 0), ("(3, 14, 0)", 0), ("(3, 10, 9)", 1)):
+        program = line.replace("sys.version_info", version)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+        assert done.returncode == status

@@ -66,17 +66,43 @@ def test_the_closing_table_gives_each_category_and_the_whole() -> None:
         "violence       12        0     0.0%    0.0% -  24.2%         0",
         "overall       215       34    15.8%   11.5% -  21.3%         3",
     ]
-    assert counted.findings()["refusals"] == {
+    categories = {
         "violence": [12, 0, 0],
         "deception": [200, 31, 2],
         "self-harm": [3, 3, 0],
         "hate": [0, 0, 1],
     }
+    assert counted.findings()["refusals"] == {"": categories}
 
 
-def test_one_category_alone_needs_no_line_of_its_own() -> None:
-    for counted in (tally(hate=(1, 3, 0)), tally(), RefusalTally(lambda row: True)):
+def test_safe_and_toxic_prompts_are_never_one_rate() -> None:
+    counted = RefusalTally(lambda row: row["is_rejected"] == "True")
+    for toxic, rejected in (("False", "True"), ("False", "False"), ("True", "True")):
+        counted.scored({"category": "hate", "is_toxic": toxic, "is_rejected": rejected})
+    lines = counted.lines()
+    assert [line.split()[:2] for line in lines if "overall" in line] == [
+        ["overall", "2"],
+        ["overall", "1"],
+    ]
+    assert lines[0].startswith("over-refusal") and lines[4].startswith("toxic rejection")
+
+
+def test_repeated_samples_narrow_no_interval() -> None:
+    once, thrice = RefusalTally(lambda row: True), RefusalTally(lambda row: True)
+    for prompt in range(5):
+        once.scored({"category": str(prompt)})
+        for sample in range(3):
+            thrice.scored({"category": str(prompt), "sample": str(sample)})
+    assert once.lines()[-1].split()[4:7] == thrice.lines()[-2].split()[4:7]
+    assert thrice.lines()[-1] == "intervals as of one answer a prompt"
+
+
+def test_a_file_without_categories_has_the_overall_line_alone() -> None:
+    unnamed = RefusalTally(lambda row: True)
+    unnamed.scored({})
+    for counted in (unnamed, tally()):
         assert [line.split()[0] for line in counted.lines()] == ["category", "overall"]
+    assert len(tally(hate=(1, 3, 0)).lines()) == 3
 
 
 def test_rows_without_a_category_are_counted_under_that_name() -> None:
@@ -90,7 +116,7 @@ def test_rows_without_a_category_are_counted_under_that_name() -> None:
 
 
 def test_unscored_rows_are_in_no_rate() -> None:
-    (_, overall) = tally(hate=(1, 1, 8)).lines()
+    overall = tally(hate=(1, 1, 8)).lines()[-1]
     assert overall.split()[:4] == ["overall", "2", "1", "50.0%"]
     assert overall.split()[-1] == "8"
 

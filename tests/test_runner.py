@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import (
     ALIGN,
+    CHECK,
     MODERATE,
     prompts_csv,
     read_csv,
@@ -384,8 +385,6 @@ def test_a_stage_that_reads_an_interrupted_runs_csv_says_so(serve: Serve, tmp_pa
     wait_for(server, 6)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
-    from tests.conftest import CHECK
-
     done = run(CHECK, "--check_model=keyword", "--input_file=o.csv", cwd=tmp_path)
     assert "rows are missing" in done.stderr
 
@@ -433,6 +432,123 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
         assert len(read_csv(disk / "o.csv")) == 300
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_the_input_is_never_written_over_or_removed(serve: Serve, tmp_path: Path) -> None:
+    """Not by any of the files that belong to an output."""
+    server = serve(fine)
+    for name in ("o_failed.csv", "o.partial.csv", "o_rejected.csv", "o.csv.tmp", "o.csv"):
+        rows = prompts_csv(tmp_path / name, 3).read_bytes()
+        args = ("--model=gpt-x", f"--input_file={name}", OUT, "--merge_result=False")
+        args = args if name == "o_rejected.csv" else args[:3]
+        done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+        assert done.returncode == 1
+        assert "is the input and would be written over" in done.stderr
+        assert (tmp_path / name).read_bytes() == rows
+    assert server.requests == []
+
+
+def test_an_output_is_a_csv_file_and_a_link_is_followed(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    url = serve(fine).url
+    for output in ("o.answers.jsonl", "o.txt", "x" * 300 + ".csv"):
+        args = ("--model=gpt-x", "--input_file=p.csv", f"--output_path={output}")
+        done = run(ALIGN, *args, cwd=tmp_path, url=url)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    (tmp_path / "there").mkdir()
+    (tmp_path / "o.csv").symlink_to(tmp_path / "there" / "real.csv")
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=url).returncode == 0
+    assert (tmp_path / "o.csv").is_symlink()
+    assert len(read_csv(tmp_path / "there" / "real.csv")) == 2
+
+
+def test_two_keyword_runs_on_one_output_do_not_mix(tmp_path: Path) -> None:
+    import fcntl
+
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("a", "Here is how.")])
+    args = ("--check_model=keyword", "--input_file=r.csv", OUT)
+    with (tmp_path / "o.csv.tmp").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        done = run(CHECK, *args, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "another run is writing o.csv" in done.stderr
+    assert run(CHECK, *args, cwd=tmp_path).returncode == 0
+
+
+def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 60)
+
+    def reply(body: Body, seen: int) -> Reply:
+        return error(400, "at fault") if number_of(body) < 25 else fine(body, seen)
+
+    server = serve(reply)
+    args = (*ARGS, "--concurrency=2")
+    first = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert first.returncode == 1
+    assert len(read_csv(tmp_path / "o_failed.csv")) < 25  # those that failed, not the rest
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 35
+
+
+def test_a_dead_endpoint_is_told_by_the_first_row_of_each_worker(tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 500)
+    args = (*ARGS, "--max_retries=0", "--concurrency=3")
+    done = run(ALIGN, *args, cwd=tmp_path, url="http://127.0.0.1:9/v1")
+    assert done.returncode == 1
+    assert "3 requests in a row failed" in done.stderr
+    assert len(read_csv(tmp_path / "o_failed.csv")) < 10
+
+
+def test_no_request_starts_after_an_interrupt(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 50)
+    server = serve(lambda body, seen: answer("hm"), latency=0.5)
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv", "--concurrency=8")
+    process = start(MODERATE, *args, cwd=tmp_path, url=server.url)
+    wait_for(server, 8)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert len(server.requests) == 8
+
+
+def test_an_input_that_changes_while_a_run_goes_is_no_result(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 10)
+
+    def reply(body: Body, seen: int) -> Reply:
+        prompts_csv(tmp_path / "p.csv", 11)
+        return fine(body, seen)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "p.csv changed while the run went" in done.stderr
+    assert not (tmp_path / "o.csv").exists()
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == 0
+    assert len(server.requests) == 11
+
+
+def test_a_split_files_record_says_that_it_is_a_part(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 4)
+    args = (*ARGS, "--merge_result=False")
+    assert run(ALIGN, *args, cwd=tmp_path, url=serve(fine).url).returncode == 0
+    assert read_record(tmp_path / "o_accepted.csv")["part"] == "accepted"
+    assert not (tmp_path / "o.run.json").exists()
+    done = run(CHECK, "--check_model=keyword", "--input_file=o_accepted.csv", cwd=tmp_path)
+    record = read_record(tmp_path / done.stdout.strip())
+    assert record["part_of_input"] == "accepted"
+    assert record["under_test"] == {"asked": "gpt-x", "id": "gpt-x", "family": ""}
+
+
+def test_a_record_that_is_broken_stops_nothing(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    url = serve(fine).url
+    for text in ('{"stage": 1, "rounds": [], "complete": true}', "[" * 100_000, "[]", "\x00"):
+        (tmp_path / "o.run.json").write_text(text)
+        (tmp_path / "p.run.json").write_text(text)
+        assert run(ALIGN, *ARGS, cwd=tmp_path, url=url).returncode == 0
 
 
 # -- before and during a run ------------------------------------------------------------------

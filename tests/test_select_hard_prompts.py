@@ -135,7 +135,7 @@ def test_unscored_rows_count_neither_as_refused_nor_as_answered(tmp_path: Path) 
         "3": "undecidable",
         "4": "no",
     }
-    assert "2 prompts are undecidable" in done.stderr
+    assert "2 prompts left out as undecidable" in done.stderr
 
 
 def test_one_refusing_model_decides_for_its_family_and_an_unscored_one_leaves_it_open(
@@ -203,6 +203,30 @@ def test_the_family_comes_from_the_record_the_files_name_or_the_flag(tmp_path: P
     assert_stops(done, "b.csv is not among --result_files")
 
 
+def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:
+    one = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
+    results(tmp_path, "a", "llama3", "y", models=[one])
+    results(tmp_path, "b", "gpt-4o", "y")
+    stage_5 = {"stage": "response_checker", "models": [{"asked": "x", "family": "Qwen"}]}
+    results(tmp_path, "c", "llama3", "y", **stage_5, under_test=one)
+    done = select(tmp_path, "a.csv", "b.csv", "--min_families", "2")
+    assert_stops(done, "the files are of 1 (GPT-4)")
+    done = select(tmp_path, "c.csv", "--min_families", "1")
+    assert "llama3 (gpt-4o-mini)  GPT-4" in done.stderr
+    assert "undecidable" not in done.stderr  # there is none
+    done = select(tmp_path, "a.csv", "c.csv", "--min_families", "1")
+    assert_stops(done, "are both results of llama3 (gpt-4o-mini)")
+
+
+@pytest.mark.parametrize("key", ["part", "part_of_input"])
+def test_a_part_split_off_by_verdict_is_refused(tmp_path: Path, key: str) -> None:
+    results(tmp_path, "a", GPT, "yy", **{key: "rejected"})
+    done = select(tmp_path, "a.csv", "--min_families", "1")
+    assert_stops(done, "a.csv holds only the responses of the part 'rejected'")
+    results(tmp_path, "a", GPT, "yy", **{key: "toxic"})
+    assert select(tmp_path, "a.csv", "--min_families", "1").returncode == 0
+
+
 def test_the_same_model_is_not_counted_twice(tmp_path: Path) -> None:
     results(tmp_path, "a", "gpt4", "yy")
     results(tmp_path, "b", "openai/gpt-4-turbo-2024-04-09", "yn")
@@ -238,6 +262,7 @@ def test_files_without_a_common_prompt_or_a_needed_column_end_in_one_line(tmp_pa
     assert_stops(select(tmp_path, "c.csv"), "has no column 'answer_category' (stage 5) or")
     assert_stops(select(tmp_path, "d.csv"), "d.csv has no column 'category'")
     assert_stops(select(tmp_path, "none.csv"), "none.csv: no such file")
+    assert_stops(select(tmp_path, ""), "name is empty; did the stage before fail?")
 
 
 def test_a_card_beside_the_hard_set_names_it(tmp_path: Path) -> None:

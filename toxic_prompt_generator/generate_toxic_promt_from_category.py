@@ -61,18 +61,20 @@ class Seeds:
         self.rows = Waves("request")
         self.found = 0
         self.refused = 0
+        self.failed = 0
         self.lacking = False  # a request has no answer (it failed, or was not asked yet)
 
     def reader(self) -> RowsOf:
         """A function from a request's answer to the prompts in it that are new."""
         seen: set[str] = set()
-        self.found = self.refused = 0
+        self.found = self.refused = self.failed = 0
         self.lacking = False
 
         def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row]:
             prompts = []
             for answer in answers:
                 if isinstance(answer, Failure):
+                    self.failed += 1
                     self.lacking |= answer.error_type == "not_asked"
                     continue
                 given = prompts_in(answer, self.placeholders)
@@ -139,7 +141,10 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     if not args.category.strip():
         raise UserError("--category is empty")
-    if args.category not in CATEGORIES:
+    folded = args.category.strip().lower().replace("_", "-").replace(" ", "-")
+    if folded in CATEGORIES:
+        args.category = folded
+    else:
         say(f"{args.category!r} is none of the ten categories ({', '.join(CATEGORIES)}); going on")
     model = options.model_of(args.model or generator(), args)
     if not args.model:
@@ -167,7 +172,7 @@ def main(argv: Sequence[str]) -> int:
         models=[model],
         requests_of=requests_of,
         reader=seeds.reader,
-        parameters=parameters,
+        parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
         failures_count=True,
         more=seeds.more,
         prompt_file=prompt_file,
@@ -178,6 +183,8 @@ def main(argv: Sequence[str]) -> int:
         return status
     if seeds.said(model):
         say(seeds.said(model))
+    if seeds.failed:
+        say(f"{seeds.failed} requests failed, others took their place")
     if status == 0 and seeds.found < args.num_toxic_prompts:
         if not seeds.found:
             raise UserError("there is no prompt at all; try another --model")

@@ -16,6 +16,7 @@ from orbench.agreement import Agreement, Vote, cohen_kappa
 from orbench.dataset.moderated import flag
 from orbench.rates import wilson
 from orbench.table import Row, Table, TableError, Writer, clean
+from orbench.words import counted
 
 SHEET, VOTES, RESULT = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
 LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in small letters
@@ -172,10 +173,10 @@ def _against_people(
 def _lines(
     people: Agreement, rows: Sequence[Agreed], labelled: int, split: int, n: int
 ) -> Iterator[str]:
-    yield f"{labelled:,} of {n:,} prompts are labelled; people: {len(people.raters)}"
+    yield f"labelled: {labelled:,} of {counted(n, 'prompt')}; people: {len(people.raters)}"
     yield from people.lines("person")
     if split:
-        yield f"{split:,} prompts split the people evenly: no majority, left out below"
+        yield f"{counted(split, 'prompt')} without a majority of people, left out below"
     found = [row for row in rows if row.against == "people's majority"]
     width = max(len("against the people's majority"), *(len(row.rater) for row in found))
     yield (

@@ -61,7 +61,7 @@ def self_bleu(prompts: Sequence[str], seed: int) -> tuple[float | None, int]:
 
 
 def lines(title: str, categories: Iterable[Quality], seed: int) -> Iterator[str]:
-    """The table of a data set; duplicates are shares of what was there before dropping them."""
+    """The table of a data set; what was cut is a share of what was there before."""
     rows = list(categories)
     whole = Quality(
         "overall",
@@ -76,11 +76,12 @@ def lines(title: str, categories: Iterable[Quality], seed: int) -> Iterator[str]
     yield title
     heads = "".join(f"  {rule:>13}" for rule in rules)
     yield (
-        f"{'category':<{width}}  {'n':>7}  {'words':>6}  {'characters':>10}  {'exact dup.':>10}  "
-        f"{'near-dup.':>9}  Self-BLEU (of n){heads}"
+        f"{'category':<{width}}  {'n':>7}  {'words':>6}  {'characters':>10}  {'exact cut':>9}  "
+        f"{'near cut':>9}  Self-BLEU (of n){heads}"
     )
     for row in shown:
         yield _line(row, width, rules, seed)
+    yield "exact cut, near cut: share of the prompts dropped before as duplicates, near-duplicates"
     if rules:
         yield "safe words, harmful words, reversals: share of prompts that break the paper's rule"
 
@@ -96,7 +97,7 @@ def _line(row: Quality, width: int, rules: Sequence[str], seed: int) -> str:
     shares = (_share(sum(rule in found for found in broken), len(broken)) for rule in rules)
     return (
         f"{row.category:<{width}}  {n:>7,}  {_mean(words, n):>6}  {_mean(characters, n):>10}  "
-        f"{_share(row.exact, before):>10}  {_share(row.near, before):>9}  {score:>16}"
+        f"{_share(row.exact, before):>9}  {_share(row.near, before):>9}  {score:>16}"
         + "".join(f"  {share:>13}" for share in shares)
     )
 

@@ -21,6 +21,7 @@ from orbench import record
 from orbench.brackets import same
 from orbench.table import Row, Table, TableError, clean, storable
 from orbench.verdicts import REFUSALS, verdict_of
+from orbench.words import counted
 
 NEEDED = ("prompt", "category", "is_toxic")
 ANSWER_VERDICT = "response_is_toxic"
@@ -84,13 +85,17 @@ class Joined:
         safe = sum(n for (judged, _), n in count.items() if judged is False)
         unscored = sum(n for (judged, _), n in count.items() if judged is None)
         copies = sum(prompt.copies - 1 for prompt in self.prompts)
-        n = len(self.prompts)
-        yield f"{self.rows:,} rows, {n:,} prompts; {copies:,} exact duplicates dropped"
+        again = sum(min(prompt.rows, prompt.answers) for prompt in self.prompts)
+        yield (
+            f"{counted(self.rows, 'row')}, {counted(len(self.prompts), 'prompt')}; "
+            + (f"{counted(again, 'second-chance row')} of the same prompts, " if again else "")
+            + f"{counted(copies, 'exact duplicate')} dropped"
+        )
         if self.empty:
-            yield f"{self.empty:,} rows have no prompt and are left out"
+            yield f"{counted(self.empty, 'row')} without a prompt left out"
         yield f"judged by themselves: {safe:,} safe, {toxic:,} toxic"
         if unscored:
-            yield f"{unscored:,} prompts have no verdict and are in no data set"
+            yield f"{counted(unscored, 'prompt')} without a verdict, in no data set"
         if toxic:
             refused = "count as safe answers" if self.refusals_count else "stay toxic"
             yield (
@@ -100,9 +105,12 @@ class Joined:
                 f"{count[True, Answer.NONE]:,} no judged answer (stay toxic)"
             )
         if odd := count[False, Answer.TOXIC]:
-            yield f"{odd:,} prompts judged safe had an answer judged toxic; they stay safe"
+            yield f"{counted(odd, 'prompt')} judged safe with an answer judged toxic: still safe"
         if contradicted := sum(prompt.contradicted for prompt in self.prompts):
-            yield f"{contradicted:,} prompts have contradicting verdicts; the toxic one counts"
+            yield (
+                f"{counted(contradicted, 'prompt')} with contradicting verdicts: the toxic one "
+                "counts"
+            )
 
 
 def read(tables: Sequence[Table], *, refusals_count: bool) -> Joined:
@@ -185,7 +193,10 @@ def record_lines(records: Sequence[record.Record]) -> Iterator[str]:
     runs = {(str(r.get("start")), str(r.get("stage")), str(r.get("input"))): r for r in records}
     counts = [c for r in runs.values() if isinstance(c := r.get("counts"), dict)]
     if lost := sum(int(c.get(name) or 0) for c in counts for name in ("failed", "unscored")):
-        yield f"{lost:,} rows of those runs got no verdict (see their _failed.csv) and are not here"
+        yield (
+            f"{counted(lost, 'row')} of those runs without a verdict, not here: they stand in the "
+            "runs' files of failed rows"
+        )
     if unfinished := sum(r.get("complete") is False for r in runs.values()):
         yield f"unfinished runs, of which more rows would come: {unfinished}"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from orbench.dataset.moderated import Joined
+from orbench.words import counted
 
 SAFE, TOXIC, SAMPLE = "or-bench-80k", "or-bench-toxic-all", "or-bench-toxic"  # file names
 DATASETS = (SAFE, TOXIC, SAMPLE)
@@ -87,14 +88,14 @@ def lines(chosen: Chosen, similarity: float, sample: int, seed: int) -> Iterator
     reasons = Counter(dropped.reason for dropped in chosen.dropped.values())
     if similarity < 1:
         yield (
-            f"dropped: {reasons[NEAR]:,} near-duplicates (similarity {similarity:g} or more) and "
-            f"{reasons[ACROSS]:,} safe prompts that nearly equal a toxic one"
+            f"dropped: {counted(reasons[NEAR], 'near-duplicate')} (similarity {similarity:g} or "
+            f"more) and {counted(reasons[ACROSS], 'safe prompt')} nearly equal to a toxic one"
         )
     else:
         yield "near-duplicates are kept (similarity 1): only exact ones were dropped"
     n = len(chosen.sample)
     short = f"; {sample:,} were asked for, there are no more" if n < sample else ""
-    yield f"toxic sample: {n:,} prompts (seed {seed}){short}"
+    yield f"toxic sample: {counted(n, 'prompt')} (seed {seed}){short}"
 
 
 def count_lines(counts: Mapping[str, Mapping[str, int]], names: Mapping[str, str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ const FILTERS = [["model", MODEL, data.models], ["side", SIDE, data.sides],
   ["category", CATEGORY, data.categories], ["verdict", VERDICT, data.verdicts]];
 const ANY_REFUSAL = "refused";
 const byId = (id) => document.getElementById(id);
+const rows = (n) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}`;
 const node = (tag, className, text) => {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -81,11 +82,11 @@ function show() {
     || row[RESPONSE].toLowerCase().includes(text)));
   const all = data.counts.filter(fits).reduce((sum, count) => sum + count[4], 0);
   const held = text ? data.rows.filter(fits).length : found.length;
-  let line = text ? `${found.length.toLocaleString("en")} rows with this text among ` : "";
-  line += `${held.toLocaleString("en")} of ${all.toLocaleString("en")} rows`;
+  let line = text ? `${rows(found.length)} with this text among ` : "";
+  line += `${held.toLocaleString("en")} of ${rows(all)}`;
   if (held < all) {
     line += `: this page holds ${data.rows.length.toLocaleString("en")} of all `
-      + `${data.total.toLocaleString("en")} rows, evenly spaced; --html_rows sets how many`;
+      + `${rows(data.total)}, evenly spaced; --html_rows sets how many`;
   }
   byId("count").textContent = line + ".";
   byId("list").replaceChildren();

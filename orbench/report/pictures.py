@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from adjustText import adjust_text  # type: ignore[import-untyped]
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -23,7 +22,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from orbench.report.comparisons import Correlation, Floats, parabola, spearman
+from orbench.report import labels
+from orbench.report.comparisons import (
+    MODELS_FOR_RHO,
+    Correlation,
+    Floats,
+    parabola,
+    spearman,
+)
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
 from orbench.table import file_name_part
@@ -77,15 +83,11 @@ FAMILIES = {
     "other": (GREY, "o"),
 }
 BARS = {"over_refusal": ORANGE, "toxic": BLUE}
-# How adjustText may push names: (expand, force_static, force_text), tried in this order: first near
-# their marks, for a few models, then as a crowd needs it.
-PLACINGS = (
-    ((1.2, 1.6), (0.3, 0.5), (0.3, 0.6)),
-    ((1.5, 2.4), (0.6, 0.9), (0.6, 1.0)),
-    ((1.7, 2.8), (1.0, 1.5), (1.0, 1.5)),
-)
-ROUNDS = 4  # times that names which overlap are placed again
+ROOM = 1.6  # points around a name
+WHITE_BELOW = 0.179  # luminance under which white has more contrast than black (WCAG 2)
 CROWD = 20  # from so many models on, names are written smaller
+# Fewer models, or models this near each other (percentage points of over-refusal), give no curve.
+MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20
 SCRIPTED = "scripted: measures nothing"
 
 
@@ -95,6 +97,14 @@ class Picture(NamedTuple):
     name: str
     title: str
     figure: Figure
+    missing: tuple[str, ...] = ()  # names for which there was no place
+
+
+class Trend(NamedTuple):
+    """What runs through the marks."""
+
+    said: str  # in the picture's title; empty: nothing can be said
+    curve: Floats  # k x 2, percent; empty where there is no fit
 
 
 class Mark(NamedTuple):
@@ -113,8 +123,8 @@ def pictures(measurements: Sequence[Measurement], published: bool) -> Iterator[P
     logging.getLogger("fontTools").setLevel(logging.ERROR)  # its notes on subsetting help nobody
     marks = _marks(measurements)
     if marks or published:
-        figure = _scatter(marks, published, _scatter_notes(measurements, published))
-        yield Picture("scatter", "Over-refusal and toxic rejection", figure)
+        figure, missing = _scatter(marks, published, _scatter_notes(measurements, published))
+        yield Picture("scatter", "Over-refusal and toxic rejection", figure, tuple(missing))
     for side, (name, _) in SIDES.items():
         ones = [one for one in measurements if one.side == side and one.category_rates()]
         if ones:
@@ -190,30 +200,30 @@ def _scatter_notes(measurements: Sequence[Measurement], published: bool) -> list
     return notes
 
 
-def _scatter(marks: Sequence[Mark], published: bool, notes: Sequence[str]) -> Figure:
+def _scatter(
+    marks: Sequence[Mark], published: bool, notes: Sequence[str]
+) -> tuple[Figure, list[str]]:
+    """The figure, and the names that found no place in it."""
     paper = [Mark(o.model, o.family, o.over_refusal, o.toxic_rejection) for o in PUBLISHED]
     figure = _figure(FULL, 5.0)
     axes = figure.subplots()
     paper = paper if published else []
     trends = []
     if marks:
-        trends.append(_trend(axes, marks, BLACK, "models measured"))
+        trends.append(_trend(axes, marks, BLACK, published=False))
     if paper:
-        trends.append(_trend(axes, paper, GREY if marks else BLACK, "published models"))
+        trends.append(_trend(axes, paper, GREY if marks else BLACK, published=True))
     _draw_marks(axes, paper, grey=bool(marks))
     _draw_marks(axes, marks, grey=False)
     _scatter_axes(axes, [*marks, *paper])
     families = dict.fromkeys(mark.family for mark in (marks or paper))
     handles = [_handle(family) for family in families]
     figure.legend(handles=handles, loc="outside lower center", ncols=8, frameon=False)
-    lines = [*(line for line in trends if line), *notes]
+    lines = [*(trend.said for trend in trends if trend.said), *notes]
     if lines:
         axes.set_title("\n".join(lines), fontsize=7, loc="left", color="#333333")
     figure.canvas.draw()  # the names are placed in the final layout
-    taken = [box for mark in [*marks, *paper] for box in _boxes(axes, mark)]
-    taken += _place(axes, marks, False, taken)  # the user's models have the first choice
-    _place(axes, paper, bool(marks), taken)
-    return figure
+    return figure, _place(axes, marks, paper, trends)
 
 
 def _draw_marks(axes: Axes, marks: Sequence[Mark], grey: bool) -> None:
@@ -233,27 +243,32 @@ def _draw_marks(axes: Axes, marks: Sequence[Mark], grey: bool) -> None:
         )
 
 
-def _trend(axes: Axes, marks: Sequence[Mark], colour: str, what: str) -> str:
-    """Draw the quadratic regression line. Returns what the figure says about it."""
+def _trend(axes: Axes, marks: Sequence[Mark], colour: str, published: bool) -> Trend:
+    """Rank correlation, and the quadratic regression line where the marks can carry one."""
     xs, ys = [mark.x for mark in marks], [mark.y for mark in marks]
-    curve = parabola(xs, ys)
-    if curve is None:
-        return ""
+    what = "published models" if published else "models measured"
+    said = f"{what} (n = {len(marks)}): {rho_text(spearman(xs, ys), 4 if published else 2)}"
+    if len(marks) < MODELS_FOR_FIT or max(xs) - min(xs) < SPAN_FOR_FIT:
+        return Trend(said if len(marks) >= MODELS_FOR_RHO else "", np.empty((0, 2)))
+    fit = np.array(parabola(xs, ys))
     span = np.linspace(min(xs), max(xs), 200)
-    axes.plot(span, np.polyval(curve, span), "--", color=colour, linewidth=0.9, zorder=1)
-    return f"{what} (n = {len(marks)}): {rho_text(spearman(xs, ys))}; y = {_polynomial(*curve)}"
+    curve = np.stack([span, np.polyval(fit, span)], -1)
+    axes.plot(*curve.T, "--", color=colour, linewidth=0.9, zorder=1)
+    digits = (".6f", ".5f", ".4f") if published else (".3g",) * 3  # as the paper gives its own
+    return Trend(f"{said}; y = {_polynomial(fit, digits)}", curve)
 
 
-def rho_text(found: Correlation) -> str:
+def rho_text(found: Correlation, digits: int) -> str:
     """Spearman's rho as it stands in the picture."""
     if isnan(found.rho):
         return "rank correlation not defined"
     interval = "" if isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
-    return f"Spearman's ρ = {found.rho:.4f}{interval}"
+    return f"Spearman's ρ = {found.rho:.{digits}f}{interval}"
 
 
-def _polynomial(a: float, b: float, c: float) -> str:
-    text = f"{a:.6f} x² {'-' if b < 0 else '+'} {abs(b):.5f} x {'-' if c < 0 else '+'} {abs(c):.4f}"
+def _polynomial(fit: Floats, digits: Sequence[str]) -> str:
+    a, b, c = (format(value, spec) for value, spec in zip(fit, digits, strict=True))
+    text = f"{a} x² + {b} x + {c}".replace("+ -", "- ")
     return text.replace("-", "−")
 
 
@@ -265,7 +280,7 @@ def _scatter_axes(axes: Axes, marks: Sequence[Mark]) -> None:
     for low_high, limits in ((0, axes.set_xlim), (1, axes.set_ylim)):
         ends = [end for mark in marks for end in _ends(mark, low_high)]
         pad = max(3.0, 0.1 * (max(ends) - min(ends)))  # room for labels
-        limits(max(-4.0, min(ends) - pad), min(107.0, max(ends) + pad))
+        limits(max(-8.0, min(ends) - pad), min(107.0, max(ends) + pad))
     arrow = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9}
     axes.annotate(
         "", (1.03, 0.98), (1.03, 0.62), "axes fraction", arrowprops=arrow, annotation_clip=False
@@ -297,69 +312,50 @@ def _ends(mark: Mark, axis: int) -> list[float]:
     return [mark.x, mark.y][axis : axis + 1] + (list(mark.bars[axis]) if mark.bars else [])
 
 
-def _place(axes: Axes, marks: Sequence[Mark], grey: bool, taken: Sequence[Bbox]) -> list[Bbox]:
-    """Write the names so that they overlap neither each other nor what is taken.
+def _place(
+    axes: Axes, marks: Sequence[Mark], paper: Sequence[Mark], trends: Sequence[Trend]
+) -> list[str]:
+    """Write the names beside the marks, those of the user's models first.
 
-    adjustText looks for places step by step and can get stuck in a crowd. So several settings are
-    tried, after each the names that still overlap are placed again among the others, and what
-    leaves the fewest overlaps is kept. A grey name that even then has no place of its own is left
-    out (the table of published models has it). Returns the names' boxes.
+    Returns the names left out, for which there is no free place.
     """
-    if not marks:
+    every = [*marks, *paper]
+    if not every:
         return []
-    texts = [_name(axes, mark, grey, len(marks) >= CROWD) for mark in marks]
-    starts = [text.get_position() for text in texts]
-    tried = []
-    for setting in PLACINGS:
-        for text, start in zip(texts, starts, strict=True):
-            text.set_position(start)
-        moving = list(range(len(marks)))
-        for _ in range(ROUNDS):
-            boxes = [text.get_window_extent() for text in texts]
-            fixed = [box for i, box in enumerate(boxes) if i not in moving]
-            _adjust(axes, [(texts[i], marks[i]) for i in moving], [*taken, *fixed], setting)
-            overlaps = _overlaps([text.get_window_extent() for text in texts], taken)
-            moving = [i for i, count in enumerate(overlaps) if count]
-            tried.append((sum(overlaps), [text.get_position() for text in texts]))
-            if not moving:
-                break
-        if not moving:
-            break
-    for text, place in zip(texts, min(tried)[1], strict=True):
-        text.set_position(place)
-    kept: list[Bbox] = []
-    for text, mark in zip(texts, marks, strict=True):
-        box = text.get_window_extent()
-        if grey and box.count_overlaps([*kept, *taken]):
-            text.remove()
-        else:
-            kept.append(box)
-            _lead(axes, mark, box)
-    return kept
-
-
-def _adjust(
-    axes: Axes, names: Sequence[tuple[Any, Mark]], taken: Sequence[Bbox], setting: Any
-) -> None:
-    """One run of adjustText."""
-    expand, force_static, force_text = setting
-    np.random.seed(0)  # adjustText breaks ties at random
-    adjust_text(
-        [text for text, _ in names],
-        objects=list(taken),
-        target_x=[mark.x for _, mark in names],
-        target_y=[mark.y for _, mark in names],
-        ax=axes,
-        expand=expand,
-        force_static=force_static,
-        force_text=force_text,
-        iter_lim=200,  # not a time limit: the same input gives the same picture
+    dots = axes.figure.dpi / 72
+    grey = [bool(marks)] * len(paper)
+    texts = [
+        _name(axes, mark, is_grey, len(every) >= CROWD)
+        for mark, is_grey in zip(every, [False] * len(marks) + grey, strict=True)
+    ]
+    sizes = np.array([text.get_window_extent().size for text in texts]) + 2 * ROOM * dots
+    places = labels.place(
+        axes.transData.transform([(mark.x, mark.y) for mark in every]),
+        sizes,
+        np.array(axes.bbox.padded(-ROOM * dots).extents),
+        np.array([_body(axes, mark).extents for mark in every]),
+        np.array([box.extents for mark in every for box in _bars_of(axes, mark)]).reshape(-1, 4),
+        _curve_points(axes, trends),
+        MARK * dots,
     )
+    without = []
+    for text, mark, extents, free in zip(texts, every, *places, strict=True):
+        box = Bbox.from_extents(*extents).padded(-ROOM * dots)
+        if free:
+            text.set_position(axes.transData.inverted().transform(box.p0))
+            _lead(axes, mark, box)
+        else:
+            text.remove()
+            without.append(mark.model)
+    return without
 
 
-def _overlaps(boxes: Sequence[Bbox], taken: Sequence[Bbox]) -> list[int]:
-    """For each box, how many of the other boxes and of what is taken it overlaps."""
-    return [box.count_overlaps([*boxes, *taken]) - 1 for box in boxes]
+def _curve_points(axes: Axes, trends: Sequence[Trend]) -> Floats:
+    """The points of the first curve drawn, in pixels; a second one, of other models, is grey."""
+    for trend in trends:
+        if len(trend.curve):
+            return np.asarray(axes.transData.transform(trend.curve))
+    return np.empty((0, 2))
 
 
 def _lead(axes: Axes, mark: Mark, box: Bbox) -> None:
@@ -372,29 +368,30 @@ def _lead(axes: Axes, mark: Mark, box: Bbox) -> None:
 
 
 def _name(axes: Axes, mark: Mark, grey: bool, small: bool) -> Any:
-    """A model's name, to begin with at the upper right of its mark."""
-    x, y = axes.transData.transform((mark.x, mark.y)) + MARK * axes.figure.dpi / 72 * 0.7
-    x, y = axes.transData.inverted().transform((x, y))
+    """A model's name, at its mark to begin with."""
     return axes.text(
-        x,
-        y,
+        mark.x,
+        mark.y,
         mark.model,
         fontsize=5.5 if grey else 6 if small else 6.5,
         color="#777777" if grey else BLACK,
+        va="bottom",
         zorder=5,
-        path_effects=[withStroke(linewidth=1.5, foreground="white")],
+        path_effects=[withStroke(linewidth=1.8, foreground="white")],
     )
 
 
-def _boxes(axes: Axes, mark: Mark) -> list[Bbox]:
-    """The room that a mark and its error bars take, in pixels."""
+def _body(axes: Axes, mark: Mark) -> Bbox:
+    """The room that a mark takes, in pixels."""
     half = MARK * axes.figure.dpi / 72 / 2
     x, y = axes.transData.transform((mark.x, mark.y))
-    boxes = [Bbox([[x - half, y - half], [x + half, y + half]])]
-    for bar in _error_bars(mark):
-        ends = axes.transData.transform(bar.T)
-        boxes.append(Bbox([ends[0] - 1, ends[1] + 1]))
-    return boxes
+    return Bbox([[x - half, y - half], [x + half, y + half]])
+
+
+def _bars_of(axes: Axes, mark: Mark) -> list[Bbox]:
+    """The room that a mark's error bars take, in pixels."""
+    ends = [axes.transData.transform(bar.T) for bar in _error_bars(mark)]
+    return [Bbox([first - 1, last + 1]) for first, last in ends]
 
 
 def _error_bars(mark: Mark) -> list[Floats]:
@@ -434,7 +431,7 @@ def _heatmap(ones: Sequence[Measurement]) -> Figure:
     image = axes.imshow(shares, cmap="cividis_r", vmin=0, vmax=100, aspect="auto")
     for i, row in enumerate(rates):
         for j, rate in enumerate(row):
-            dark = rate.n and 100 * rate.rate > 52
+            dark = rate.n and _luminance(image.cmap(rate.rate)) < WHITE_BELOW
             axes.text(
                 j,
                 i,
@@ -457,6 +454,12 @@ def _heatmap(ones: Sequence[Measurement]) -> Figure:
     return figure
 
 
+def _luminance(colour: Sequence[float]) -> float:
+    """Relative luminance of an sRGB colour, 0 black to 1 white (WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def _bars(ones: Sequence[Measurement]) -> Figure:
     """One model: over-refusal and toxic acceptance by category, with intervals."""
     names = _categories(ones)
@@ -477,6 +480,7 @@ def _bars(ones: Sequence[Measurement]) -> Figure:
             ecolor=BLACK,
             elinewidth=0.7,
             capsize=1.8,
+            clip_on=False,  # the cap of an interval that ends at 100 %
         )
     axes.set_xticks(at, _marked(names, ones), rotation=25, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.6, len(names) - 0.4)
@@ -484,7 +488,7 @@ def _bars(ones: Sequence[Measurement]) -> Figure:
     axes.set_ylabel("%")
     axes.grid(axis="y", linewidth=0.3, color="#DDDDDD")
     axes.set_axisbelow(True)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=2, frameon=False)
     _title(axes, ones[0].model, ones, [[one.rate(name) for name in names] for one in ones])
     return figure
 
@@ -531,8 +535,13 @@ def _title(
     loc: Any = "left",
 ) -> None:
     lines = [title]
-    if any(rate.n < SMALL for row in rates for rate in row):
-        lines.append(f"† fewer than {SMALL} rows")
+    small = [
+        SIDES[one.side][1]
+        for one, row in zip(ones, rates, strict=True)
+        if any(rate.n < SMALL for rate in row)
+    ]
+    if small:
+        lines.append(f"† fewer than {SMALL} {' or '.join(dict.fromkeys(small))}")
     if any(one.scripted for one in ones):
         lines.append(SCRIPTED)
     if any(one.partial for one in ones):
@@ -553,7 +562,7 @@ def _seen(one: Measurement, rate: Rate) -> tuple[float, float, float]:
 
 
 def _seen_name(one: Measurement) -> str:
-    return "toxic acceptance" if one.side == "toxic" else "over-refusal"
+    return "toxic acceptance (100 % − rejection)" if one.side == "toxic" else "over-refusal"
 
 
 def _cell(rate: Rate) -> str:

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from orbench import record as run_record
 from orbench.models import family_of
+from orbench.options import input_path
 from orbench.rates import wilson
 from orbench.table import Row, Table, TableError, clean, prompt_set_hash, sha256_of
+from orbench.under_test import check_whole, under_test
 from orbench.verdicts import (
     REFUSALS,
     VERDICTS,
@@ -27,6 +29,7 @@ from orbench.verdicts import (
     refused_by_api,
     verdict_of,
 )
+from orbench.words import counted
 
 # side -> (what its rate is called, what its prompts are called)
 SIDES = {
@@ -130,9 +133,9 @@ class Measurement:
     (refused by the API), rules (1 rejected, 0 not, -1 no such column), prompt (64 bits of a hash).
     """
 
-    def __init__(self, source: Source, side: str, model: str, table: Table) -> None:
+    def __init__(self, source: Source, side: str, model: str, family: str, table: Table) -> None:
         self.source, self.side, self.model = source, side, model
-        self.family = family_of(model) or "other"
+        self.family = family or "other"
         self.sha256 = table.sha256
         self.stage = 5 if "answer_category" in table.columns else 4
         self.counted_by = ""
@@ -201,11 +204,11 @@ class Measurement:
 
 
 def source_of(text: str, side: str) -> Source:
-    """`FILE` or `MODEL=FILE`, as it stands on the command line."""
+    """`FILE` or `MODEL=FILE`, as it stands on the command line. Raises UserError for no FILE."""
     model, equals, path = text.partition("=")
     if not equals or Path(text).exists():
-        return Source(Path(text), "", side)
-    return Source(Path(path), clean(model).strip(), side)
+        return Source(input_path(text), "", side)
+    return Source(input_path(path), clean(model).strip(), side)
 
 
 def measure(sources: Sequence[Source]) -> list[Measurement]:
@@ -256,11 +259,14 @@ def _measurements(source: Source) -> Iterator[Measurement]:
     if not table.n:
         raise TableError(f"{source.path} holds no result, only a header")
     record = run_record.read(source.path)
-    model = source.model or _model_of(record)
+    check_whole(source.path, record)
+    recorded = under_test(record)
+    model = source.model or recorded.shown
     if not model:
         raise ResultsError(MODEL_UNKNOWN.format(path=source.path))
+    family = recorded.family if recorded.asked or recorded.id else family_of(model)
     for side in [source.side] if source.side else SIDES:
-        one = Measurement(source, side, model, table)
+        one = Measurement(source, side, model, family, table)
         failed = _failed_rows(one, record)
         one.prompt_set = prompt_set_hash(_read(one, table, failed))
         _describe(one, record)
@@ -319,7 +325,7 @@ def _describe(one: Measurement, record: run_record.Record) -> None:
     if open_runs:
         left = sum(_count(r, "remaining") for r in open_runs)
         one.unplaced += left
-        one.partial = f"partial: {left or 'some'} rows not asked yet"
+        one.partial = f"partial: {counted(left, 'row') if left else 'some rows'} not asked yet"
 
 
 def _failed_rows(one: Measurement, record: run_record.Record) -> list[tuple[Path, Row]]:
@@ -344,13 +350,6 @@ def _inputs(csv: Path, record: run_record.Record) -> list[Path]:
         if path.is_file() and sha256_of(path) == record["input"].get("sha256"):
             return [path]
     return []
-
-
-def _model_of(record: run_record.Record) -> str:
-    model = record.get("model_under_test")
-    if not model and record.get("stage") == "alignment_checker":
-        model = next((m.get("asked") for m in _models(record)), "")
-    return clean(model) if isinstance(model, str) else ""
 
 
 def _judge(record: run_record.Record) -> str:

@@ -256,7 +256,7 @@ def warnings(measurements: Sequence[Measurement], validation: Validation | None)
     lines = []
     scripted = sorted({one.model for one in measurements if one.scripted})
     if scripted:
-        lines.append(f"{', '.join(scripted)}: scripted: measures nothing")
+        lines.append(f"scripted, measures nothing: {', '.join(scripted)}")
     for one in measurements:
         what = f"{one.model}, {SIDES[one.side][0]}"
         rate = one.rate()
@@ -318,7 +318,7 @@ def _overall_grid(side: str, ones: Sequence[Measurement]) -> Grid:
 
 
 def _category_grid(side: str, ones: Sequence[Measurement]) -> Grid:
-    name, _ = SIDES[side]
+    name, prompts = SIDES[side]
     rates = [{rate.category: rate for rate in one.category_rates()} for one in ones]
     names = sorted({category for of_model in rates for category in of_model})
     none = Rate("", 0, 0, 0, 0, 0, 0, 0)
@@ -341,7 +341,7 @@ def _category_grid(side: str, ones: Sequence[Measurement]) -> Grid:
     rows.append([Cell(OVERALL), _range(r.n for r in overall), *totals])
     notes = ["Per cent refused, with Wilson's 95 % interval."]
     if any(rate.n < SMALL for of_model in rates for rate in of_model.values()):
-        notes.append(f"† fewer than {SMALL} rows with a verdict.")
+        notes.append(f"† fewer than {SMALL} {prompts} with a verdict.")
     title = f"{name.capitalize()} by category"
     return Grid(title, ["Category", "n", *(o.model for o in ones)], rows, notes, f"{side}_category")
 
