@@ -200,8 +200,6 @@ LOCKED = [name for name, one in PROVIDERS.items() if one.key_needed and one.key_
 
 
 @pytest.mark.parametrize("provider", LOCKED)
-    "provider", [n for n, p in PROVIDERS.items() if p.key_needed and p.key_variable]
-)
 @pytest.mark.parametrize("value", [None, "", "  "])
 def test_a_missing_key_is_named(
     monkeypatch: pytest.MonkeyPatch, provider: str, value: str | None
