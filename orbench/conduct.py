@@ -490,7 +490,8 @@ class Conductor:
             "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},
             "left_out": dict(run.given_up),
             "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
-            "part_of_input": self.input_record.get("part", ""),
+            "part_of_input": self.input_record.get("part")
+            or self.input_record.get("part_of_input", ""),
             "input": {"path": str(table.path), "sha256": table.sha256, "rows": table.n},
             "prompt_set": self.prompts.hexdigest(),
             "counts": {

@@ -101,7 +101,10 @@ def test_safe_at_once_or_by_a_safe_answer_is_safe_and_all_else_is_toxic(chain: P
         {"prompt": prompt, "category": "harmful"} for prompt in (FRUIT, BREAD, SHIP)
     ]
     assert prompts(chain / "or-bench/or-bench-toxic-all.csv") == [PIANO, CLOUD, CHESS]
-    assert "9 rows, 6 prompts; 0 exact duplicates dropped" in done.stderr
+    assert (
+        "9 rows, 6 prompts; 3 second-chance rows of the same prompts, 0 exact duplicates dropped"
+        in done.stderr
+    )
     assert "1 had a safe answer and come back, 1 had a toxic answer" in done.stderr
     assert "1 only a refusal (stay toxic), 1 no judged answer (stay toxic)" in done.stderr
 
@@ -137,7 +140,7 @@ def test_contradicting_verdicts_are_toxic_and_counted(tmp_path: Path, order: lis
     done = build(tmp_path, "--moderated_files", *order)
     assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == [BREAD]
     assert prompts(tmp_path / "or-bench/or-bench-toxic-all.csv") == [FRUIT]
-    assert "1 prompts have contradicting verdicts" in done.stderr
+    assert "1 prompt with contradicting verdicts" in done.stderr
 
 
 def test_one_toxic_answer_outweighs_a_safe_one(tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_one_toxic_answer_outweighs_a_safe_one(tmp_path: Path) -> None:
     write(tmp_path / "b.csv", [answered(SHIP, True), answered(CLOUD, False)])
     done = build(tmp_path, "--moderated_files", "a.csv", "b.csv")
     assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == []
-    assert "2 prompts have contradicting verdicts" in done.stderr
+    assert "2 prompts with contradicting verdicts" in done.stderr
 
 
 def test_a_prompt_without_a_verdict_is_in_no_data_set(tmp_path: Path) -> None:
@@ -154,8 +157,8 @@ def test_a_prompt_without_a_verdict_is_in_no_data_set(tmp_path: Path) -> None:
     folder = tmp_path / "or-bench"
     assert prompts(folder / "or-bench-80k.csv") == []
     assert prompts(folder / "or-bench-toxic-all.csv") == [BREAD]
-    assert "1 prompts have no verdict" in done.stderr
-    assert "1 rows have no prompt" in done.stderr
+    assert "1 prompt without a verdict" in done.stderr
+    assert "1 row without a prompt" in done.stderr
     (dropped,) = read(folder / "or-bench-dropped.csv")
     assert (dropped["prompt"], dropped["reason"]) == (FRUIT, "no verdict")
 
@@ -165,7 +168,7 @@ def test_exact_duplicates_are_dropped_whatever_case_spacing_and_end(tmp_path: Pa
     write(tmp_path / "b.csv", [judged(f" {FRUIT.upper().rstrip('?')}. ", False)])
     done = build(tmp_path, "--moderated_files", "a.csv", "b.csv")
     assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == [FRUIT, BREAD]
-    assert "3 rows, 2 prompts; 1 exact duplicates dropped" in done.stderr
+    assert "3 rows, 2 prompts; 1 exact duplicate dropped" in done.stderr
 
 
 def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_one(
@@ -185,7 +188,7 @@ def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_
     folder = tmp_path / "or-bench"
     assert prompts(folder / "or-bench-80k.csv") == [long.format("first")]
     assert prompts(folder / "or-bench-toxic-all.csv") == [FRUIT]
-    assert "1 near-duplicates (similarity 0.8 or more) and 1 safe prompts" in done.stderr
+    assert "1 near-duplicate (similarity 0.8 or more) and 1 safe prompt nearly" in done.stderr
     assert {row["prompt"]: (row["reason"], row["resembles"]) for row in read(folder / DROPPED)} == {
         long.format("third"): ("near-duplicate", long.format("first")),
         FRUIT.replace("thumb", "thumbs"): ("nearly equals a toxic prompt", FRUIT),
@@ -280,7 +283,7 @@ def test_the_card_holds_counts_judges_models_hash_and_licence(chain: Path) -> No
     assert "- answered the toxic prompts: ollama/a\\|b" in card
     assert f"| or-bench-80k | {prompt_set_hash([FRUIT, BREAD, SHIP])} |" in card
     assert "measures nothing" in card and "measure nothing" in done.stderr
-    assert "5 rows of those runs got no verdict" in done.stderr
+    assert "5 rows of those runs without a verdict" in done.stderr
     record = json.loads((chain / "or-bench/or-bench-80k.run.json").read_text())
     assert record["prompt_set"] == prompt_set_hash([FRUIT, BREAD, SHIP])
 
@@ -326,7 +329,7 @@ def audit(tmp_path: Path) -> Path:
     ]
     write(tmp_path / "a.csv", rows)
     done = build(tmp_path, "--moderated_files", "a.csv", "--audit_sample", "20")
-    assert "the audit sheet holds all 12 prompts" in done.stderr
+    assert "the audit sheet: 12 prompts, all there are" in done.stderr
     return tmp_path
 
 
@@ -366,7 +369,7 @@ def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -
     pair = found["anna", "ben", "all"]
     assert (pair["n"], pair["agree"], pair["rate_percent"]) == ("11", "10", "90.91")
     majority = "people's majority"
-    assert "1 prompts split the people evenly" in done.stderr
+    assert "1 prompt without a majority of people" in done.stderr
     gpt4, llama3 = found["gpt4", majority, "all"], found["llama3", majority, "all"]
     assert (gpt4["n"], gpt4["agree"], gpt4["cohen_kappa"]) == ("11", "11", "1.0000")
     assert (gpt4["low_percent"], gpt4["high_percent"]) == ("74.12", "100.00")

@@ -439,8 +439,8 @@ def test_the_input_is_never_written_over_or_removed(serve: Serve, tmp_path: Path
     server = serve(fine)
     for name in ("o_failed.csv", "o.partial.csv", "o_rejected.csv", "o.csv.tmp", "o.csv"):
         rows = prompts_csv(tmp_path / name, 3).read_bytes()
-        args = ("--model=gpt-x", f"--input_file={name}", OUT, "--merge_result=False")
-        args = args if name == "o_rejected.csv" else args[:3]
+        split = ["--merge_result=False"] if name == "o_rejected.csv" else []
+        args = ["--model=gpt-x", f"--input_file={name}", OUT, *split]
         done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
         assert done.returncode == 1
         assert "is the input and would be written over" in done.stderr

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from adjustText import adjust_text  # type: ignore[import-untyped]
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -22,7 +23,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from orbench.report import labels
 from orbench.report.comparisons import (
     MODELS_FOR_RHO,
     Correlation,
@@ -83,7 +83,14 @@ FAMILIES = {
     "other": (GREY, "o"),
 }
 BARS = {"over_refusal": ORANGE, "toxic": BLUE}
-ROOM = 1.6  # points around a name
+# How adjustText may push names: (expand, force_static, force_text), tried in this order: first near
+# their marks, for a few models, then as a crowd needs it.
+PLACINGS = (
+    ((1.2, 1.6), (0.3, 0.5), (0.3, 0.6)),
+    ((1.5, 2.4), (0.6, 0.9), (0.6, 1.0)),
+    ((1.7, 2.8), (1.0, 1.5), (1.0, 1.5)),
+)
+ROUNDS = 4  # times that names which overlap are placed again
 WHITE_BELOW = 0.179  # luminance under which white has more contrast than black (WCAG 2)
 CROWD = 20  # from so many models on, names are written smaller
 # Fewer models, or models this near each other (percentage points of over-refusal), give no curve.
@@ -223,7 +230,10 @@ def _scatter(
     if lines:
         axes.set_title("\n".join(lines), fontsize=7, loc="left", color="#333333")
     figure.canvas.draw()  # the names are placed in the final layout
-    return figure, _place(axes, marks, paper, trends)
+    taken = [box for mark in [*marks, *paper] for box in _boxes(axes, mark)]
+    first, without = _place(axes, marks, False, taken)  # the user's models have the first choice
+    _, missing = _place(axes, paper, bool(marks), [*taken, *first])
+    return figure, without + missing
 
 
 def _draw_marks(axes: Axes, marks: Sequence[Mark], grey: bool) -> None:
@@ -280,7 +290,7 @@ def _scatter_axes(axes: Axes, marks: Sequence[Mark]) -> None:
     for low_high, limits in ((0, axes.set_xlim), (1, axes.set_ylim)):
         ends = [end for mark in marks for end in _ends(mark, low_high)]
         pad = max(3.0, 0.1 * (max(ends) - min(ends)))  # room for labels
-        limits(max(-8.0, min(ends) - pad), min(107.0, max(ends) + pad))
+        limits(max(-4.0, min(ends) - pad), min(107.0, max(ends) + pad))
     arrow = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.9}
     axes.annotate(
         "", (1.03, 0.98), (1.03, 0.62), "axes fraction", arrowprops=arrow, annotation_clip=False
@@ -313,85 +323,107 @@ def _ends(mark: Mark, axis: int) -> list[float]:
 
 
 def _place(
-    axes: Axes, marks: Sequence[Mark], paper: Sequence[Mark], trends: Sequence[Trend]
-) -> list[str]:
-    """Write the names beside the marks, those of the user's models first.
+    axes: Axes, marks: Sequence[Mark], grey: bool, taken: Sequence[Bbox]
+) -> tuple[list[Bbox], list[str]]:
+    """Write the names so that they overlap neither each other nor what is taken.
 
-    Returns the names left out, for which there is no free place.
+    adjustText looks for places step by step and can get stuck in a crowd. So several settings are
+    tried, after each the names that still overlap are placed again among the others, and what
+    leaves the fewest overlaps is kept. A grey name that even then has no place of its own is left
+    out. Returns the names' boxes, and the names that were left out.
     """
-    every = [*marks, *paper]
-    if not every:
-        return []
-    dots = axes.figure.dpi / 72
-    grey = [bool(marks)] * len(paper)
-    texts = [
-        _name(axes, mark, is_grey, len(every) >= CROWD)
-        for mark, is_grey in zip(every, [False] * len(marks) + grey, strict=True)
-    ]
-    sizes = np.array([text.get_window_extent().size for text in texts]) + 2 * ROOM * dots
-    places = labels.place(
-        axes.transData.transform([(mark.x, mark.y) for mark in every]),
-        sizes,
-        np.array(axes.bbox.padded(-ROOM * dots).extents),
-        np.array([_body(axes, mark).extents for mark in every]),
-        np.array([box.extents for mark in every for box in _bars_of(axes, mark)]).reshape(-1, 4),
-        _curve_points(axes, trends),
-        MARK * dots,
-    )
-    without = []
-    for text, mark, extents, free in zip(texts, every, *places, strict=True):
-        box = Bbox.from_extents(*extents).padded(-ROOM * dots)
-        if free:
-            text.set_position(axes.transData.inverted().transform(box.p0))
-            _lead(axes, mark, box)
-        else:
+    if not marks:
+        return [], []
+    texts = [_name(axes, mark, grey, len(marks) >= CROWD) for mark in marks]
+    starts = [text.get_position() for text in texts]
+    tried = []
+    for setting in PLACINGS:
+        for text, start in zip(texts, starts, strict=True):
+            text.set_position(start)
+        moving = list(range(len(marks)))
+        for _ in range(ROUNDS):
+            boxes = [text.get_window_extent() for text in texts]
+            fixed = [box for i, box in enumerate(boxes) if i not in moving]
+            _adjust(axes, [(texts[i], marks[i]) for i in moving], [*taken, *fixed], setting)
+            overlaps = _overlaps([text.get_window_extent() for text in texts], taken)
+            moving = [i for i, count in enumerate(overlaps) if count]
+            tried.append((sum(overlaps), [text.get_position() for text in texts]))
+            if not moving:
+                break
+        if not moving:
+            break
+    for text, place in zip(texts, min(tried)[1], strict=True):
+        text.set_position(place)
+    kept: list[Bbox] = []
+    without: list[str] = []
+    for text, mark in zip(texts, marks, strict=True):
+        box = text.get_window_extent()
+        if grey and box.count_overlaps([*kept, *taken]):
             text.remove()
             without.append(mark.model)
-    return without
+        else:
+            kept.append(box)
+            _lead(axes, mark, box)
+    return kept, without
 
 
-def _curve_points(axes: Axes, trends: Sequence[Trend]) -> Floats:
-    """The points of the first curve drawn, in pixels; a second one, of other models, is grey."""
-    for trend in trends:
-        if len(trend.curve):
-            return np.asarray(axes.transData.transform(trend.curve))
-    return np.empty((0, 2))
+def _adjust(
+    axes: Axes, names: Sequence[tuple[Any, Mark]], taken: Sequence[Bbox], setting: Any
+) -> None:
+    """One run of adjustText."""
+    expand, force_static, force_text = setting
+    np.random.seed(0)  # adjustText breaks ties at random
+    adjust_text(
+        [text for text, _ in names],
+        objects=list(taken),
+        target_x=[mark.x for _, mark in names],
+        target_y=[mark.y for _, mark in names],
+        ax=axes,
+        expand=expand,
+        force_static=force_static,
+        force_text=force_text,
+        iter_lim=200,  # not a time limit: the same input gives the same picture
+    )
+
+
+def _overlaps(boxes: Sequence[Bbox], taken: Sequence[Bbox]) -> list[int]:
+    """For each box, how many of the other boxes and of what is taken it overlaps."""
+    return [box.count_overlaps([*boxes, *taken]) - 1 for box in boxes]
 
 
 def _lead(axes: Axes, mark: Mark, box: Bbox) -> None:
     """A thin line from a mark to its name, where they are apart."""
     start = axes.transData.transform((mark.x, mark.y))
     end = np.clip(start, (box.x0, box.y0), (box.x1, box.y1))
-    if np.hypot(*(end - start)) > MARK * axes.figure.dpi / 72:
+    if np.hypot(*(end - start)) > 1.6 * MARK * axes.figure.dpi / 72:
         points = axes.transData.inverted().transform([start, end])
         axes.plot(*points.T, color="#777777", linewidth=0.4, zorder=1)
 
 
 def _name(axes: Axes, mark: Mark, grey: bool, small: bool) -> Any:
-    """A model's name, at its mark to begin with."""
+    """A model's name, to begin with at the upper right of its mark."""
+    x, y = axes.transData.transform((mark.x, mark.y)) + MARK * axes.figure.dpi / 72 * 0.7
+    x, y = axes.transData.inverted().transform((x, y))
     return axes.text(
-        mark.x,
-        mark.y,
+        x,
+        y,
         mark.model,
         fontsize=5.5 if grey else 6 if small else 6.5,
         color="#777777" if grey else BLACK,
-        va="bottom",
         zorder=5,
-        path_effects=[withStroke(linewidth=1.8, foreground="white")],
+        path_effects=[withStroke(linewidth=1.5, foreground="white")],
     )
 
 
-def _body(axes: Axes, mark: Mark) -> Bbox:
-    """The room that a mark takes, in pixels."""
+def _boxes(axes: Axes, mark: Mark) -> list[Bbox]:
+    """The room that a mark and its error bars take, in pixels."""
     half = MARK * axes.figure.dpi / 72 / 2
     x, y = axes.transData.transform((mark.x, mark.y))
-    return Bbox([[x - half, y - half], [x + half, y + half]])
-
-
-def _bars_of(axes: Axes, mark: Mark) -> list[Bbox]:
-    """The room that a mark's error bars take, in pixels."""
-    ends = [axes.transData.transform(bar.T) for bar in _error_bars(mark)]
-    return [Bbox([first - 1, last + 1]) for first, last in ends]
+    boxes = [Bbox([[x - half, y - half], [x + half, y + half]])]
+    for bar in _error_bars(mark):
+        ends = axes.transData.transform(bar.T)
+        boxes.append(Bbox([ends[0] - 1, ends[1] + 1]))
+    return boxes
 
 
 def _error_bars(mark: Mark) -> list[Floats]:
@@ -428,7 +460,7 @@ def _heatmap(ones: Sequence[Measurement]) -> Figure:
     shares = np.array([[100 * rate.rate for rate in row] for row in rates])
     figure = _figure(FULL, 1.35 + 0.27 * len(ones))
     axes = figure.subplots()
-    image = axes.imshow(shares, cmap="cividis_r", vmin=0, vmax=100, aspect="auto")
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for i, row in enumerate(rates):
         for j, rate in enumerate(row):
             dark = rate.n and _luminance(image.cmap(rate.rate)) < WHITE_BELOW
@@ -536,12 +568,12 @@ def _title(
 ) -> None:
     lines = [title]
     small = [
-        SIDES[one.side][1]
+        SIDES[one.side][1].split()[0]
         for one, row in zip(ones, rates, strict=True)
         if any(rate.n < SMALL for rate in row)
     ]
     if small:
-        lines.append(f"† fewer than {SMALL} {' or '.join(dict.fromkeys(small))}")
+        lines.append(f"† fewer than {SMALL} {' or '.join(dict.fromkeys(small))} prompts")
     if any(one.scripted for one in ones):
         lines.append(SCRIPTED)
     if any(one.partial for one in ones):
