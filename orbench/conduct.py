@@ -432,9 +432,9 @@ class Conductor:
         if run.interrupted:
             say(f"interrupted: {self.remaining:,} rows remain; the same command goes on")
         elif run.stopped:
-            say(f"error: {run.stopped}")
             if outputs:
                 say(f"{rows(self.done)} done and {rows(self.remaining)} not, in {stage.output}")
+            say(f"error: {run.stopped}")
         for path in list(outputs.values())[1:]:
             say(f"also written: {path}")
         if outputs:
