@@ -27,6 +27,7 @@ from orbench.stage import (
     make_folder,
 )
 from orbench.table import PromptSet, Row, Table, TableError, Writer, sha256_of
+from orbench.words import counted
 
 PARTIAL_AFTER_S = 3.0  # the first look into a running run, and the least pause after one
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
@@ -424,16 +425,16 @@ class Conductor:
         say(self.closing_line())
         aside = self.failed + self.unscored + (self.remaining if self.without_requests() else 0)
         if aside:
-            say(f"{rows(aside)} in {beside(stage.output, '_failed.csv')}")
+            say(f"{counted(aside, 'row')} in {beside(stage.output, '_failed.csv')}")
         for why, times in self.errors.most_common(1):
             say(f"what failed most ({times:,}): {why}")
         if self.without_requests() and self.remaining:
-            say(f"{rows(self.remaining)} not asked yet")
+            say(f"{counted(self.remaining, 'row')} not asked yet")
         if run.interrupted:
             say(f"interrupted: {self.remaining:,} rows remain; the same command goes on")
         elif run.stopped:
             if outputs:
-                say(f"{rows(self.done)} done and {rows(self.remaining)} not, in {stage.output}")
+                say(f"{counted(self.done, 'row')} done, {self.remaining:,} not: {stage.output}")
             say(f"error: {run.stopped}")
         for path in list(outputs.values())[1:]:
             say(f"also written: {path}")
@@ -514,11 +515,6 @@ class Conductor:
         }
         for part, path in self.outputs.items():
             record.write(path, entry | {"part": part})
-
-
-def rows(n: int) -> str:
-    """A number of rows, in words: `1 row is`, `2 rows are`."""
-    return f"{n:,} row is" if n == 1 else f"{n:,} rows are"
 
 
 def versions() -> dict[str, str]:
