@@ -505,7 +505,7 @@ class Batches:
         else:
             del missing[key]
             self.progress = True
-            store(self.run, key, model, answer._replace(dropped=tuple(part.dropped)))
+            store(self.run, key, answer._replace(dropped=tuple(part.dropped)))
 
     def reject(self, model: Model, parameter: str) -> None:
         """Leave a parameter out (or rename it) from here on, in later runs of this state too."""

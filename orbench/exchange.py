@@ -278,14 +278,14 @@ def _take(run: Run, result: Result, model: Model, first: bytes, counts: Imported
         run.failed[first] = Failure(kind, str(error))
         counts.errors += 1
         return
-    store(run, result.key, model, answer)
+    store(run, result.key, answer)
     run.failed.pop(first, None)
     counts.answers += 1
 
 
-def store(run: Run, key: bytes, model: Model, answer: Answer) -> None:
+def store(run: Run, key: bytes, answer: Answer) -> None:
     """Count an answer and put it into the log."""
-    run.note_answer(Request(model, [], {}), answer)
+    run.note_answer(answer)
     run.log.append(key, answer)
 
 

@@ -71,8 +71,6 @@ class Run:
     completion_tokens: int = 0
     notes: list[str] = field(default_factory=list)
     adapted: Adapted = field(default_factory=dict)  # outlives the waves of a stage
-    dropped: dict[str, set[str]] = field(default_factory=dict)
-    returned: dict[str, set[str]] = field(default_factory=dict)  # model id -> ids that answered
 
     def chain(self, request: Request) -> Iterator[tuple[bytes, Answer | None]]:
         """A request's asks in order: each key with its answer in the log, up to the first usable
@@ -128,7 +126,7 @@ class Run:
         try:
             for model in models:
                 await self._chat.open(model)
-            lanes = [_Lane(self, model, requests_to(model), len(models)) for model in models]
+            lanes = [_Lane(self, model, requests_to(model)) for model in models]
             for lane in lanes:
                 lane.start()
             workers = [worker for lane in lanes for worker in lane.workers]
@@ -182,22 +180,19 @@ class Run:
             self.stopped = why
             self._stop.set()
 
-    def note_answer(self, request: Request, answer: Answer) -> None:
+    def note_answer(self, answer: Answer) -> None:
         """Count an answer as it arrives."""
         self.answered += 1
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens
-        self.returned.setdefault(request.model.id, set()).add(answer.model)
-        if answer.dropped:
-            self.dropped.setdefault(request.model.id, set()).update(answer.dropped)
 
 
 class _Lane:
     """The requests of a run that go to one model, with the workers' shared state."""
 
-    def __init__(self, run: Run, model: Model, requests: Iterator[Request], lanes: int) -> None:
+    def __init__(self, run: Run, model: Model, requests: Iterator[Request]) -> None:
         limits = run.limits
-        self.run, self.model, self.requests, self.lanes = run, model, requests, lanes
+        self.run, self.model, self.requests = run, model, requests
         self.gate = Gate(
             limits.concurrency or model.settings.concurrency,
             limits.requests_per_minute,
@@ -240,7 +235,7 @@ class _Lane:
                     self.fail(request, error)
                     return
                 self.failures = 0
-                run.note_answer(asked, answer)
+                run.note_answer(answer)
                 run.log.append(key, answer)
             if run.unreadable(answer) is None:
                 return

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.server import Body, Reply, Server
 
@@ -26,6 +27,10 @@ CHECK = "response_checker/check_response.py"
 STAGES = (GENERATE, REWRITE, MODERATE, ALIGN, CHECK)
 
 Cells = Sequence[str]
+
+# How long an example takes says nothing here: machines are slow at times, and shared.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 def environment(url: str = "", **more: str) -> dict[str, str]:
