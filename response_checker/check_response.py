@@ -77,7 +77,9 @@ class Checker:
             return Unscored("empty_response", "the response is empty")
         if not self.rules:
             return None
-        verdict = refusal.classify(text, family=self.family, phrases=self.phrases)
+        verdict = refusal.classify(
+            text, family=self.family, phrases=self.phrases, prompt=row["prompt"]
+        )
         if self.judge is not None and not verdict.certain:
             return None
         return refusal.REFUSAL_CLASSES[verdict.kind], verdict.rule
