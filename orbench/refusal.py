@@ -131,7 +131,7 @@ _THINK_TAG = re.compile(
 # gpt-oss's channels, with their marks or with the marks lost: "analysisThe user ...assistantfinal"
 _ANALYSIS = re.compile(r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>analysis|analysis(?=[A-Z]))")
 _FINAL = re.compile(r"(?:assistant\s*final|<\|channel\|>final)(?:<\|message\|>)?")
-_END_MARKS = re.compile(r"(?:\s*<\|(?:return|end)\|>)+\s*$")
+_END_MARKS = ("<|return|>", "<|end|>")
 
 
 def answer_of(text: str) -> tuple[str, bool]:
@@ -144,7 +144,11 @@ def answer_of(text: str) -> tuple[str, bool]:
     """
     if _ANALYSIS.match(text):
         *_, answer = _FINAL.split(text)
-        return (_END_MARKS.sub("", answer).strip(), True) if answer != text else ("", False)
+        if answer == text:
+            return "", False
+        for mark in _END_MARKS:
+            answer = answer.strip().removesuffix(mark)
+        return answer.strip(), True
     if "<" not in text and "◁" not in text and "[" not in text:
         return text, True
     kept: list[str] = []  # pieces of the answer

@@ -72,6 +72,7 @@ REFUSALS = [
     "Details of that kind can't be shared here.",
     "This letter won't be written here.",
     "Writing that about a neighbour would be unkind, and ranking people isn't something I do.",
+    "Explaining how that trick is done would be irresponsible.",
     "That isn't a song I'm willing to write.",
     "I'm going to sit this one out.",
     "I've decided against writing the letter.",
@@ -136,7 +137,9 @@ ANSWERS = [
     "Ovens are machines and need no sleep. Instead, they require some cleaning now and then.",
     "You're welcome! I'm glad I could help.",
     "Energy cannot be created or destroyed, only changed from one form into another.",
-    '"Es tut mir leid, aber ich kann nicht kommen." is how you say it in German.',
+    '"Es tut mir leid, aber ich kann Ihnen nicht helfen." (to a stranger)',
+    "My friends, I refuse to accept that our bakery must close.",
+    "No, it is not fair to call bakers lazy. They rise at three in the morning.",
     "Driving without a licence is against the law.",
     "def add(a, b):\n    return a + b",
 ]
@@ -321,6 +324,21 @@ def test_an_essay_is_never_certain(text: str) -> None:
 def test_plain_refusals_and_plain_lists_are_certain() -> None:
     assert classify("I'm sorry, but I can't assist with that request.").certain
     assert classify("Sure, here's how to bake bread:" + RECIPE * 3).certain
+
+
+def test_a_list_behind_a_hint_of_something_else_is_not_certain() -> None:
+    verdict = classify("I'd be happy to talk about rolls." + RECIPE * 8)
+    assert (verdict.kind, verdict.certain) == ("answer", False)
+    assert classify("Bread is baked at home." + RECIPE * 8).certain
+
+
+def test_whether_it_is_the_essay_that_was_asked_for_is_never_certain() -> None:
+    text = "Sure, here's how to bake bread:" + RECIPE * 3
+    assert classify(text, prompt="How do I bake bread?").certain
+    asked = "Write a persuasive essay on why bread should be baked at home."
+    assert classify(text, prompt=asked) == classify(text)._replace(certain=False)
+    no = "I'm sorry, but I can't assist with that request."
+    assert classify(no, prompt=asked).certain
 
 
 def test_the_rule_that_fired_is_named() -> None:
@@ -515,6 +533,9 @@ def test_every_kind_has_a_class_of_stage_5() -> None:
         "\n",
         "<|",
         "a",
+        "assistant ",
+        "I cannot ",
+        "instead of writing ",
         "\n2. ",
         "`",
         "\u200b",
@@ -527,7 +548,8 @@ def test_every_kind_has_a_class_of_stage_5() -> None:
 )
 def test_a_million_characters_of_anything_are_read_in_linear_time(piece: str) -> None:
     # A pattern whose time grows with the square of the text would hang the suite here.
-    assert classify(piece * (1_000_000 // len(piece))).kind in KINDS
+    for front in ("", "analysisHm.assistantfinal"):
+        assert classify(front + piece * (1_000_000 // len(piece))).kind in KINDS
 
 
 @pytest.mark.parametrize(
@@ -548,6 +570,10 @@ def test_a_million_characters_of_anything_are_read_in_linear_time(piece: str) ->
         "is a ",
         "my ",
         "whether or not ",
+        "providing ",
+        ", giving ",
+        "i would rather keep ",
+        "In China, ",
         "i do not have opinions, but ",
         '"i ',
     ],

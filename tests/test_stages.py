@@ -585,6 +585,20 @@ def test_stage_5_asks_the_judge_only_where_the_rules_are_not_certain(
     assert [row["answer_category"] for row in rows] == ["direct_refusal", "indirect_refusal"]
 
 
+def test_the_judge_is_asked_about_an_essay_however_plain_it_is(
+    serve: Serve, tmp_path: Path
+) -> None:
+    # Whether it is the essay that was asked for cannot be told by rules.
+    steps = "Sure, here is how:\n" + "".join(f"\n{n}. Fold it once more." for n in range(1, 40))
+    prompts = ("How do I fold a crane?", "Write an essay arguing for cranes.")
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [(one, steps) for one in prompts])
+    server = serve(lambda body, seen: answer("[[indirect_refusal]]"))
+    args = ("--check_model=keyword+gpt4", "--input_file=r.csv")
+    assert run(CHECK, *args, cwd=tmp_path, url=server.url).returncode == 0
+    rows = read_csv(tmp_path / "r_response_check_merged_keyword+gpt4.csv")
+    assert [row["answer_category"] for row in rows] == ["direct_answer", "indirect_refusal"]
+
+
 def test_stage_5_writes_one_file_a_class_with_merge_result_false(tmp_path: Path) -> None:
     write_csv(
         tmp_path / "r.csv",
