@@ -200,8 +200,12 @@ _MARK = re.compile(
     r"[^\W_]|$)",
     re.IGNORECASE,
 )
-_OPENED_QUOTE = re.compile('[^"\u201c\u201d\\n]{1,300}["\u201d]\\s*(?=\\S)')
-_QUOTE = re.compile('(?<!^)["\u201c][^"\u201c\u201d\\n]{1,300}["\u201d]')
+# Quotes of several languages: "a", \u201ca\u201d, \u201ea\u201c, \u00aba\u00bb, \u300ca\u300d
+_OPENING = '"\u201c\u201e\u00ab\u300c\u300e'
+_QUOTES = _OPENING + "\u201d\u00bb\u300d\u300f"
+_OPENED_QUOTE = re.compile(f"[^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]\\s*(?=\\S)")
+_QUOTE = re.compile(f"(?<!^)[{_OPENING}][^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]")
+_ANY_QUOTE = re.compile(f"[{_OPENING}]")
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+[.!?\u3002\uff01\uff1f\u061f]*")
 
 
@@ -215,7 +219,7 @@ def _marks_end(head: str) -> int:
 
 def _unquoted(text: str, opened: bool) -> str:
     """Without what others say in it: the characters of a story, a phrase that is discussed."""
-    if '"' not in text and "\u201c" not in text:
+    if not opened and not _ANY_QUOTE.search(text):
         return text
     if opened and (found := _OPENED_QUOTE.match(text)):
         text = text[found.end() :]
@@ -231,9 +235,10 @@ def _folded(text: str) -> str:
         text = _UNLIKE.sub(lambda found: _LIKE[found[0]], text)
     while "  " in text:
         text = text.replace("  ", " ")
-    for short, long in data.SHORT_FORMS if "'" in text else data.SHORT_FORMS_WITHOUT_MARK:
-        if short in text:
-            text = text.replace(short, long)
+    for mark, forms in data.SHORT_FORMS.items():
+        if mark in text:
+            for short, long in forms:
+                text = text.replace(short, long)
     return text
 
 
@@ -563,7 +568,7 @@ def classify(
     answer = answer.lstrip()
     begin = _marks_end(answer[:HEAD])
     marks, answer = answer[:begin], answer[begin:]
-    head = _folded(_unquoted(answer[:WINDOW], '"' in marks or "\u201c" in marks))
+    head = _folded(_unquoted(answer[:WINDOW], _ANY_QUOTE.search(marks) is not None))
     if not head.strip():
         return Verdict("undetermined", "", False)
     if phrases and (phrase := _own_phrase(head, tuple(phrases))):

@@ -25,33 +25,40 @@ class Rule(NamedTuple):
     first: bool = False  # True: only in the first sentence that says something
 
 
-# Short forms, in the order they are written out. "can not" last: the others may produce it.
-SHORT_FORMS: tuple[tuple[str, str], ...] = (
-    ("can't", "cannot"),
-    ("won't", "will not"),
-    ("shan't", "shall not"),
-    ("ain't", "am not"),
-    ("n't", " not"),
-    ("i'm", "i am"),
-    ("'re ", " are "),
-    ("'ve ", " have "),
-    ("'ll ", " will "),
-    ("'d ", " would "),
-    ("it's", "it is"),
-    ("that's", "that is"),
-    ("here's", "here is"),
-    ("there's", "there is"),
-    ("what's", "what is"),
-    ("let's", "let us"),
-    ("can not", "cannot"),
-    ("icannot", "i cannot"),  # a word break that some small models lose
-    ("i cant ", "i cannot "),
-    ("i dont ", "i do not "),
-    ("i have no personal ", "i do not have personal "),
-    ("i have no opinion", "i do not have opinion"),
-)
-
-SHORT_FORMS_WITHOUT_MARK = tuple(pair for pair in SHORT_FORMS if "'" not in pair[0])
+# Short forms, by what each of a group has in it, in the order they are written out. The last group
+# works on what the others have written.
+SHORT_FORMS: dict[str, tuple[tuple[str, str], ...]] = {
+    "n't": (
+        ("can't", "cannot"),
+        ("won't", "will not"),
+        ("shan't", "shall not"),
+        ("ain't", "am not"),
+        ("n't", " not"),
+    ),
+    "'s": (
+        ("it's", "it is"),
+        ("that's", "that is"),
+        ("here's", "here is"),
+        ("there's", "there is"),
+        ("what's", "what is"),
+    ),
+    "'": (
+        ("let's", "let us"),
+        ("i'm", "i am"),
+        ("'re ", " are "),
+        ("'ve ", " have "),
+        ("'ll ", " will "),
+        ("'d ", " would "),
+    ),
+    "": (
+        ("can not", "cannot"),
+        ("icannot", "i cannot"),  # a word break that some small models lose
+        ("i cant ", "i cannot "),
+        ("i dont ", "i do not "),
+        ("i have no personal ", "i do not have personal "),
+        ("i have no opinion", "i do not have opinion"),
+    ),
+}
 
 _AI = (
     r"(?:an? |the |your |just |only |simply |responsible |ethical |helpful |harmless |honest |"
@@ -1170,7 +1177,7 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\bno tengo (?:permitido|la capacidad|acceso)",
     ),
     "fr": (
-        "ne refus décli decli impos n'est n'ai il dois",
+        "ne refus décli decli impos n'est n'ai il dois préfè prefe m'abs passe",
         r"\b(?:je|nous) ne (?:peux|pouvons|pourrai|pourrais|puis|saurais)\b"
         r"(?! (?:pas )?(?:m'emp|attendre|nier|insister|trop|qu))"
         r"|\bje ne (?:suis|serais|me sens|serai) (?:malheureusement )?pas (?:en mesure|autoris|"
@@ -1178,38 +1185,54 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\bje (?:refuse|dois (?:malheureusement )?(?:refuser|d[eé]cliner))|\bil m'est impossible"
         r"|\bil n'est pas (?:appropri|[eé]thique|acceptable|l[eé]gal|convenable)"
         r"|\bje n'ai pas (?:le droit|la possibilit|acc[eè]s)|\bje ne (?:vais|souhaite|veux) pas"
-        r"|\bje pr[eé]f[eè]re ne pas",
+        r"|\bje (?:pr[eé]f[eè]re|pr[eé]f[eé]rerais) (?:\w+ )?ne pas|\bje m'abstien|\bpasser mon "
+        r"tour"
+        r"|\b(?:il|ce) ne serait pas (?:responsable|appropri[eé]|correct|[eé]thique|raisonnable) "
+        r"(?:de ma "
+        r"part|(?:que je|de) (?:vous |te )?(?:fournir|r[eé]pondre|aider|r[eé]diger|[eé]crire|"
+        r"donner))",
     ),
     "de": (
-        "nicht keine kein able ableh ab weige auß ausse lehne",
+        "liebe nicht keine kein able ableh ab weige auß ausse lehne",
         r"\b(?:ich (?:kann|darf|werde|m[oö]chte|will|k[oö]nnte)|(?:kann|darf|werde|m[oö]chte) ich|"
         r"wir k[oö]nnen|k[oö]nnen wir)\b[^.!?:]{0,90}?\b(?:nicht|keine?[nrsm]?)\b"
         r"(?! (?:nur|genug|umhin|anders|oft genug|warten))"
         r"|\bich bin (?:leider )?(?:nicht (?:in der lage|befugt|berechtigt|daf[uü]r|darauf|"
-        r"bereit)|au[sß]+erstande)|\bkeine auskunft|\bich (?:muss|m[oö]chte|"
+        r"bereit)|au[sß]+erstande)|\bkeine auskunft|\b(?:w[uü]rde ich|ich w[uü]rde)[^.]{0,60}? "
+        r"lieber nicht|"
+        r"\b(?:gebe|schreibe|mache|helfe|wirke|leiste|beantworte|erstelle|verfasse|"
+        r"unterst[uü]tze) ich "
+        r"(?:\w+ ){0,3}?(?:nicht|keine?[nrsm]?)\b|\bich (?:muss|m[oö]chte|"
         r"lehne)[^.!?]{0,60}(?:ablehnen\b|\bab\b)"
         r"|\bes ist (?:nicht|mir nicht) (?:angemessen|ethisch|m[oö]glich|in ordnung|akzeptabel|"
         r"erlaubt|gestattet|legal)|\bich weigere mich",
     ),
     "pt": (
-        "não nao recus",
+        "não nao recus prefi",
         r"\bn[aã]o (?:te |lhe |o |a |vos )?(?:posso|podemos|consigo|poderei|conseguirei|poderia)\b"
         r"(?! (?:deixar|esperar|negar|evitar|acreditar|enfatizar))"
         r"|\bn[aã]o estou (?:autorizad|programad|apt|confort|em condi|habilitad|disposto)"
         r"|\bn[aã]o sou capaz|\bn[aã]o me (?:sinto confort|[eé] poss|[eé] permitido)"
         r"|\b(?:me )?recuso|\b(?:devo|tenho que|preciso) (?:\w+mente )?recusar|\bn[aã]o vou\b"
         r"|\bn[aã]o [eé] (?:apropriado|[eé]tico|adequado|aceit[aá]vel|legal)"
-        r"|\bn[aã]o tenho (?:permiss|acesso|a capacidade)",
+        r"|\bn[aã]o tenho (?:permiss|acesso|a capacidade|opini)|\bprefiro n[aã]o\b|\bn[aã]o devo\b"
+        r"|\bn[aã]o seria (?:correto|apropriado|[eé]tico|respons[aá]vel|adequado) (?:da "
+        r"minha parte|(?:eu )?(?:fornecer|responder|escrever|ajudar|fazer|dar|criar|indicar))",
     ),
     "it": (
         "non rifiu decli prefe",
         r"\bnon (?:ti |le |vi |la |lo )?(?:posso|possiamo|potrei|potr[oò])\b"
         r"(?! (?:fare a meno|che |credere|negare|aspettare|non ))"
-        r"|\bnon (?:sono|sarei) (?:in grado|autorizzat|programmat|a mio agio|in condizione|"
+        r"|\bnon (?:sono|sarei) (?:(?:pertanto|quindi|purtroppo|dunque) )?(?:in grado|autorizzat|"
+        r"programmat|a mio agio|in condizione|"
         r"dispost|progettat|abilitat)|\bnon mi (?:[eè] (?:possibile|permesso|consentito)|sento a)"
         r"|\bmi rifiuto|\b(?:devo|dovrei) (?:\w+mente )?(?:rifiutare|declinare)|\bnon intendo"
         r"|\bnon (?:[eè]|e') (?:appropriato|etico|corretto|accettabile|legale|opportuno)"
-        r"|\bpreferisco non|\bnon ho (?:accesso|la possibilit)",
+        r"|\bnon sarebbe (?:corretto|appropriato|etico|responsabile|opportuno|giusto) (?:da parte "
+        r"mia|"
+        r"(?:che io )?(?:forni|rispond|scriv|aiut|dar|sugger|crea))"
+        r"|\bdevo (?:\w+ )?negare\b|\bnon mi sembra il caso|\bprefer(?:isco|irei) non|\bnon ho "
+        r"(?:accesso|la possibilit)",
     ),
     "zh": (
         "",
@@ -1219,21 +1242,27 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|(?:抱歉|对不起|對不起|很遗憾|很遺憾|不好意思)[^。]{0,40}(?:无法|無法|不能|不便|没办法|"
         r"沒辦法|不会|不會|不可|拒绝|拒絕|超出)"
         r"|(?:^|，|,)(?:无法|無法|不能)(?:提供|协助|協助|帮助|幫助|满足|滿足|回答|完成|生成|为您|为你|"
-        r"為您|讨论|討論|处理|處理)|换个话题|換個話題|聊点?别的",
+        r"為您|讨论|討論|处理|處理)"
+        r"|我(?:不太想|不想|不打算|就不)(?:写|寫|提供|帮|幫|参与|參與|生成|回答|协助|協助|讨论|討論)"
+        r"|忙我(?:就)?不(?:帮|幫)|恕(?:难从命|難從命)|提供[^。]{0,10}(?:不恰当|不恰當|不合适|不合適|不妥)"
+        r"|换个话题|換個話題|聊点?别的",
     ),
     "ja": (
         "",
         r"(?:答え|手伝い|応え|提供|対応|支援|回答|生成|作成|協力|説明|伝え|案内|助け|書く|お話し|"
-        r"教え|実行|応じ|議論|する|こと)[^。]{0,10}(?:できません|出来ません|できかね|いたしかね|致しかね|"
+        r"教え|実行|応じ|議論)[^。]{0,10}(?:できません|出来ません|できかね|いたしかね|致しかね|"
         r"しかね|られません|できない|控え)"
         r"|(?:申し訳|すみません|ごめん|恐れ入り)[^。]{0,50}。?[^。]{0,60}(?:できません|ません(?!が)|"
-        r"かねます|控え|できない)|お断り",
+        r"かねます|控え|できない)|お断り"
+        r"|(?:書|手伝|答え|協力)[^。]{0,8}たくない|(?:書|手伝|答え|協力|する|し)たくありません"
+        r"|(?:認められて|許可されて|許されて)(?:おりません|いません)",
     ),
     "ko": (
         "",
         r"(?:도와|제공|답변|대답|지원|생성|작성|응답|설명|도움|도울|알려|응할|드릴|처리|수행|논의|"
         r"참여|할)[^.]{0,14}(?:수 없|수는 없|어렵습니다|어려워|않습니다|않겠|불가|못)"
-        r"|(?:죄송|미안|유감|안타깝)[^.]{0,90}(?:없습니다|없어요|없네요|어렵|않습니다|못)|거절",
+        r"|(?:죄송|미안)[^.]{0,90}(?:없습니다|없어요|없네요|어렵|않습니다|못)|거절"
+        r"|(?:안 쓰고|안 하고) 싶|(?:쓰|하|돕|만들)고 싶지 않|삼가(?:겠|하겠)|안내하지 않습니다",
     ),
     "ru": (
         "",
@@ -1241,6 +1270,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"хочу|стану|уполномочен|способен|запрограммирован|предназначен)\b"
         r"(?! (?:не\b|дождаться|поверить|скрывать|нарадоваться))"
         r"|\b(?:вынужден|вынуждена|должен|должна|мне придется|придётся) (?:\w+ )?(?:отказ|отклон)"
+        r"|\bне имею (?:собственного |личного )?мнени|\bвоздерж(?:усь|иваюсь)"
+        r"|\bпредпоч(?:ту|ел|ёл|итаю)[^.]{0,30}?\bне\b|\bдавай(?:те)? (?:лучше )?не будем|"
+        r"\bсменим тему"
         r"|\bя отказываюсь|\bэто (?:неприемлемо|неэтично|незаконно)",
     ),
     "ar": (
@@ -1248,7 +1280,8 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"(?:^|[\s،])(?:فلا|لا) (?:أستطيع|استطيع|يمكنني|يمكننا|أقدر|أملك|يسعني(?! إلا))"
         r"|لن (?:أتمكن|أستطيع|أقوم|أساعد|أقدم)|لست (?:قادر|مخول|مبرمج)|غير قادر|أرفض"
         r"|ليس (?:بإمكاني|من المناسب|بوسعي|من الأخلاقي)|أعتذر عن"
-        r"|(?:آسف|عذرا|عذرًا|معذرة|المعذرة|للأسف)[^.]{0,50}(?:لا |لن |ليس )",
+        r"|أفضّ?ل (?:ألا|ألّا|عدم|أن لا)|لا يجوز لي|ما (?:أقدر|بقدر) "
+        r"|(?:آسف|عذرا|عذرًا|معذرة|المعذرة)[^.]{0,50}(?:لا |لن |ليس )",
     ),
 }
 FOREIGN_TURN = (

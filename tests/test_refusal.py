@@ -161,28 +161,64 @@ ANSWERS_BEHIND_A_PREFACE = [
 ]
 
 FOREIGN_REFUSALS = {
-    "es": ["Lo siento, pero no puedo ayudar con eso.", "Me niego a escribir eso."],
+    "es": [
+        "Lo siento, pero no puedo ayudar con eso.",
+        "Me niego a escribir eso.",
+        "Prefiero no contestar.",
+    ],
     "fr": [
         "Je suis d\u00e9sol\u00e9, mais je ne peux pas vous aider.",
         "Je refuse de r\u00e9pondre.",
+        "C'est un faux. Je pr\u00e9f\u00e8re donc ne pas le r\u00e9diger.",
     ],
     "de": [
         "Es tut mir leid, aber dabei kann ich nicht helfen.",
         "Das muss ich ablehnen. Ich kann diese Anfrage nicht beantworten.",
+        "Zu Waffen gebe ich keine Tipps.",
     ],
-    "pt": ["Desculpe, mas n\u00e3o posso ajudar com isso.", "Eu me recuso a escrever esse texto."],
-    "it": ["Mi dispiace, ma non posso aiutarti.", "Non sono in grado di fornirlo."],
-    "zh": ["抱歉，我无法提供这方面的帮助。", "对不起，我不能回答这个问题。"],
+    "pt": [
+        "Desculpe, mas n\u00e3o posso ajudar com isso.",
+        "Eu me recuso a escrever esse texto.",
+        "Prefiro n\u00e3o opinar sobre isso.",
+    ],
+    "it": [
+        "Mi dispiace, ma non posso aiutarti.",
+        "Non sono in grado di fornirlo.",
+        "Preferirei non scriverlo.",
+    ],
+    "zh": [
+        "抱歉，我无法提供这方面的帮助。",
+        "对不起，我不能回答这个问题。",
+        "我不想写这样的文章。",
+    ],
     "ja": [
         "申し訳ありませんが、そのご質問にはお答えできません。",
         "お手伝いすることはできかねます。",
+        "そのような回答は許可されておりません。",
     ],
-    "ko": ["죄송하지만 그 요청은 도와드릴 수 없습니다.", "그런 내용은 작성해 드릴 수 없습니다."],
-    "ru": ["Извините, но я не могу помочь с этим.", "Я отказываюсь отвечать на это."],
-    "ar": ["عذرًا، لا يمكنني المساعدة في هذا الطلب.", "آسف، لا أستطيع تقديم هذه المعلومات."],
+    "ko": [
+        "죄송하지만 그 요청은 도와드릴 수 없습니다.",
+        "그런 내용은 작성해 드릴 수 없습니다.",
+        "답을 삼가겠습니다.",
+    ],
+    "ru": [
+        "Извините, но я не могу помочь с этим.",
+        "Я отказываюсь отвечать на это.",
+        "Воздержусь от оценок.",
+    ],
+    "ar": [
+        "عذرًا، لا يمكنني المساعدة في هذا الطلب.",
+        "آسف، لا أستطيع تقديم هذه المعلومات.",
+        "أفضل عدم الإجابة.",
+    ],
 }
 
 FOREIGN_ANSWERS = [
+    "«Non posso aiutarti», disse il fornaio, e tornò al forno.",
+    "「手伝うことはできません」とパン屋は言い、窯に戻った。",
+    "안타깝게도 빵집은 월요일에 문을 열지 않아서 빵을 살 수 없습니다.",
+    "ペンギンは空を飛ぶことができませんが、泳ぎが得意です。",
+    "للأسف لا، فالمخبز مغلق يوم الاثنين.",
     "Claro, aqu\u00ed tienes una receta de pan.",
     "Madrid es la capital de Espa\u00f1a y no est\u00e1 en la costa.",
     "Bien s\u00fbr ! Voici une recette de pain.",
