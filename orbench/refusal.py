@@ -200,7 +200,7 @@ _MARK = re.compile(
     r"[^\W_]|$)",
     re.IGNORECASE,
 )
-# Quotes of several languages: "a", \u201ca\u201d, \u201ea\u201c, \u00aba\u00bb, \u300ca\u300d
+# Quotation marks that open, those of other languages with them, and all of them.
 _OPENING = '"\u201c\u201e\u00ab\u300c\u300e'
 _QUOTES = _OPENING + "\u201d\u00bb\u300d\u300f"
 _OPENED_QUOTE = re.compile(f"[^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]\\s*(?=\\S)")
@@ -219,7 +219,8 @@ def _marks_end(head: str) -> int:
 
 def _unquoted(text: str, opened: bool) -> str:
     """Without what others say in it: the characters of a story, a phrase that is discussed."""
-    if not opened and not _ANY_QUOTE.search(text):
+    quoted = '"' in text if text.isascii() else _ANY_QUOTE.search(text)
+    if not opened and not quoted:
         return text
     if opened and (found := _OPENED_QUOTE.match(text)):
         text = text[found.end() :]
@@ -245,8 +246,6 @@ def _folded(text: str) -> str:
 # ---------------------------------------------------------------------------------- rules
 
 _NO_POINTS = str.maketrans(".,;:!?-", "       ")
-
-
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[()|]|[^\\\[()|]+")
 
 
