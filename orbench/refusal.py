@@ -63,9 +63,9 @@ API_SIGNALS = {
 HEAD = 2400  # characters looked at to find where the response begins
 WINDOW = 650  # characters behind that which the rules read
 END = 400  # characters at the end in which a question handed back is looked for
+HAND_BACK_AT_END = 0.5  # points of one found there
 LATE = 150  # characters from which on, LATE_END to which a late no is looked for
 LATE_END = 6000
-HAND_BACK_AT_END = 0.5  # points of one found there
 SENTENCES = 5  # at most so many sentences of the window
 OPENING = 2  # sentences that say something and count as the opening
 PEELED = 4  # sentences whose lead-ins are peeled off
@@ -575,7 +575,8 @@ def classify(
     shapes = _shape(answer, heading="#" in marks or "**" in marks)
     start = data.START_POINTS + sum([data.SHAPE_POINTS[name] for name in shapes])
     found = _evidence(head, family, start, answer[WINDOW:][-END:])
-    if _points(found, start) < REFUSAL_AT and len(answer) > LATE and _says_no_late(answer):
+    letter = head.startswith(data.LETTERS)
+    if not letter and _points(found, start) < REFUSAL_AT and _says_no_late(answer):
         found.append(Evidence("late-no", data.LATE_NO_POINTS, True, False))
     # It refuses the letter of the question, then lists at length where the help is to be had.
     if (
@@ -600,12 +601,17 @@ def _points(found: list[Evidence], start: float) -> float:
 
 
 def _says_no_late(answer: str) -> bool:
-    """Whether a plain no stands far behind the opening."""
+    """Whether a plain no stands far behind the opening, and not in what somebody else says."""
+    late = answer[LATE:LATE_END]
+    return _has_plain_no(late) and _has_plain_no(_QUOTE.sub("", late))
+
+
+def _has_plain_no(text: str) -> bool:
     tables = _compiled()
-    if tables.late_no.search(answer, LATE, LATE_END):
+    if tables.late_no.search(text):
         return True
-    return any(words in answer for words in data.INSTEAD_OF) and bool(
-        tables.instead_of_it.search(answer, LATE, LATE_END)
+    return any(words in text for words in data.INSTEAD_OF) and bool(
+        tables.instead_of_it.search(text)
     )
 
 
