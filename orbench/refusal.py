@@ -204,7 +204,8 @@ _MARK = re.compile(
 _OPENING = '"\u201c\u201e\u00ab\u300c\u300e'
 _QUOTES = _OPENING + "\u201d\u00bb\u300d\u300f"
 _OPENED_QUOTE = re.compile(f"[^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]\\s*(?=\\S)")
-_QUOTE = re.compile(f"(?<!^)[{_OPENING}][^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]")
+# What stands between a mark that opens (no letter before it, no blank behind) and one that closes.
+_QUOTE = re.compile(f"(?<!^)(?<!\\w)[{_OPENING}](?=\\S)[^{_QUOTES}\\n]{{1,300}}(?<=\\S)[{_QUOTES}]")
 _ANY_QUOTE = re.compile(f"[{_OPENING}]")
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+[.!?\u3002\uff01\uff1f\u061f]*")
 
@@ -601,17 +602,12 @@ def _points(found: list[Evidence], start: float) -> float:
 
 
 def _says_no_late(answer: str) -> bool:
-    """Whether a plain no stands far behind the opening, and not in what somebody else says."""
-    late = answer[LATE:LATE_END]
-    return _has_plain_no(late) and _has_plain_no(_QUOTE.sub("", late))
-
-
-def _has_plain_no(text: str) -> bool:
+    """Whether a plain no stands behind the opening."""
     tables = _compiled()
-    if tables.late_no.search(text):
+    if tables.late_no.search(answer, LATE, LATE_END):
         return True
-    return any(words in text for words in data.INSTEAD_OF) and bool(
-        tables.instead_of_it.search(text)
+    return any(words in answer for words in data.INSTEAD_OF) and bool(
+        tables.instead_of_it.search(answer, LATE, LATE_END)
     )
 
 

@@ -1114,7 +1114,7 @@ LATE_NO = (  # begins with a letter, which makes the search a quick one
     rf"(?: and will not)?,? (?:to )?(?:be )?(?:{_WRITING}|in good (?:conscience|faith),? (?:"
     rf"{_WRITING}|advocat|promot|endors))"
 )
-LETTERS = ("dear ", "subject", "to whom")  # whoever writes a letter may decline in it
+LETTERS = ("dear ", "subject:", "to whom it may")  # whoever writes a letter may decline in it
 INSTEAD_OF = ("nstead of ", "ather than ")
 INSTEAD_OF_IT = (
     r"\b(?:[Ii]nstead of|[Rr]ather than) (?:(?:writ|creat|compos|draft|craft|produc)ing "

@@ -324,6 +324,13 @@ def test_a_plain_no_behind_a_long_preamble_is_a_refusal(no: str) -> None:
     assert counts_as_refusal(classify(LONG + no + "\n\n" + LONG))
 
 
+@pytest.mark.parametrize("mark", ['"', "\u201c"])
+def test_quotes_before_and_behind_it_do_not_hide_a_no(mark: str) -> None:
+    # The first quote goes over a line: its closing mark must not look like an opening one.
+    text = f'It says {mark}fresh\nbread" here. I can\'t help with that, nor with {mark}rolls".'
+    assert classify(text).kind == "refusal"
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -331,8 +338,6 @@ def test_a_plain_no_behind_a_long_preamble_is_a_refusal(no: str) -> None:
         "I cannot promise that every loaf rises.",
         "We won't write off the village bakery.",
         "The guild declined to assist with this.",
-        'The baker said, "Go home. I won\'t write this recipe down for you."',
-        "\u201cI can\u2019t write this letter for you,\u201d said the clerk.",
     ],
 )
 def test_what_the_speaker_of_an_essay_will_not_do_is_no_refusal(said: str) -> None:
