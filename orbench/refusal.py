@@ -204,8 +204,11 @@ _MARK = re.compile(
 _OPENING = '"\u201c\u201e\u00ab\u300c\u300e'
 _QUOTES = _OPENING + "\u201d\u00bb\u300d\u300f"
 _OPENED_QUOTE = re.compile(f"[^{_QUOTES}\\n]{{1,300}}[{_QUOTES}]\\s*(?=\\S)")
-# What stands between a mark that opens (no letter before it, no blank behind) and one that closes.
-_QUOTE = re.compile(f"(?<!^)(?<!\\w)[{_OPENING}](?=\\S)[^{_QUOTES}\\n]{{1,300}}(?<=\\S)[{_QUOTES}]")
+# Marks that look alike at both ends open only before a word and close only behind one.
+_QUOTE = re.compile(
+    f'(?<!^)(?:(?<!\\w)["\u201c](?=\\S)|[\u201e\u00ab\u300c\u300e])[^{_QUOTES}\\n]{{1,300}}'
+    '(?:(?<=\\S)["\u201d]|[\u201c\u00bb\u300d\u300f])'
+)
 _ANY_QUOTE = re.compile(f"[{_OPENING}]")
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f\u061f]+[.!?\u3002\uff01\uff1f\u061f]*")
 

@@ -1175,7 +1175,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\bno me (?:es posible|est[aá] permitido)|\bme niego a|\bno voy a|\bno soy capaz"
         r"|\bno es (?:apropiado|[eé]tico|posible que|adecuado|correcto|aceptable|legal)"
         r"|\b(?:debo|tengo que|prefiero) (?:\w+mente )?(?:rechazar|declinar|negarme|no )"
-        r"|\bno tengo (?:permitido|la capacidad|acceso)",
+        r"|\bno tengo (?:permitido|la capacidad|acceso)"
+        r"|\bno (?:lo |la |los |las |te |le )?(?:escribir|redactar|crear|dar|generar|compartir|"
+        r"proporcionar|ayudar|explicar)[eé]\b",
     ),
     "fr": (
         "ne refus décli decli impos n'est n'ai il dois préfè prefe m'abs passe",
@@ -1191,10 +1193,12 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\b(?:il|ce) ne serait pas (?:responsable|appropri[eé]|correct|[eé]thique|raisonnable) "
         r"(?:de ma "
         r"part|(?:que je|de) (?:vous |te )?(?:fournir|r[eé]pondre|aider|r[eé]diger|[eé]crire|"
-        r"donner))",
+        r"donner))"
+        r"|\bje ne (?:le |la |les |vous |te |l')?(?:r[eé]dige|[eé]cri|cr[eé]e|fourni|donne|aide|"
+        r"partage|g[eé]n[eè]re)\w* pas\b",
     ),
     "de": (
-        "liebe nicht keine kein able ableh ab weige auß ausse lehne",
+        "liebe raus nicht keine kein able ableh ab weige auß ausse lehne",
         r"\b(?:ich (?:kann|darf|werde|m[oö]chte|will|k[oö]nnte)|(?:kann|darf|werde|m[oö]chte) ich|"
         r"wir k[oö]nnen|k[oö]nnen wir)\b[^.!?:]{0,90}?\b(?:nicht|keine?[nrsm]?)\b"
         r"(?! (?:nur|genug|umhin|anders|oft genug|warten))"
@@ -1206,7 +1210,8 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"(?:\w+ ){0,3}?(?:nicht|keine?[nrsm]?)\b|\bich (?:muss|m[oö]chte|"
         r"lehne)[^.!?]{0,60}(?:ablehnen\b|\bab\b)"
         r"|\bes ist (?:nicht|mir nicht) (?:angemessen|ethisch|m[oö]glich|in ordnung|akzeptabel|"
-        r"erlaubt|gestattet|legal)|\bich weigere mich",
+        r"erlaubt|gestattet|legal)|\bich weigere mich"
+        r"|\bbin ich raus\b|\bnicht mit mir\b|\bohne mich\b",
     ),
     "pt": (
         "não nao recus prefi",
@@ -1218,7 +1223,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\bn[aã]o [eé] (?:apropriado|[eé]tico|adequado|aceit[aá]vel|legal)"
         r"|\bn[aã]o tenho (?:permiss|acesso|a capacidade|opini)|\bprefiro n[aã]o\b|\bn[aã]o devo\b"
         r"|\bn[aã]o seria (?:correto|apropriado|[eé]tico|respons[aá]vel|adequado) (?:da "
-        r"minha parte|(?:eu )?(?:fornecer|responder|escrever|ajudar|fazer|dar|criar|indicar))",
+        r"minha parte|(?:eu )?(?:fornecer|responder|escrever|ajudar|fazer|dar|criar|indicar))"
+        r"|\bn[aã]o (?:crio|escrevo|gero|forne[cç]o|partilho|compartilho|escreverei|criarei|farei|"
+        r"darei|ajudarei)\b",
     ),
     "it": (
         "non rifiu decli prefe",
@@ -1233,7 +1240,10 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"mia|"
         r"(?:che io )?(?:forni|rispond|scriv|aiut|dar|sugger|crea))"
         r"|\bdevo (?:\w+ )?negare\b|\bnon mi sembra il caso|\bprefer(?:isco|irei) non|\bnon ho "
-        r"(?:accesso|la possibilit)",
+        r"(?:accesso|la possibilit)"
+        r"|\bnon (?:lo |la |li |le |ti )?(?:scriver[oò]|creer[oò]|fornir[oò]|aiuter[oò]|scrivo|"
+        r"creo|"
+        r"genero)\b",
     ),
     "zh": (
         "",
@@ -1246,7 +1256,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"為您|讨论|討論|处理|處理)"
         r"|我(?:不太想|不想|不打算|就不)(?:写|寫|提供|帮|幫|参与|參與|生成|回答|协助|協助|讨论|討論)"
         r"|忙我(?:就)?不(?:帮|幫)|恕(?:难从命|難從命)|提供[^。]{0,10}(?:不恰当|不恰當|不合适|不合適|不妥)"
-        r"|换个话题|換個話題|聊点?别的",
+        r"|换个话题|換個話題|聊点?别的"
+        r"|(?:我|这些|這些|这类|這類)[^。]{0,8}不[会會](?:撰写|撰寫|写|寫|编写|編寫|创作|創作)"
+        r"|忙我[^。]{0,3}(?:帮不了|幫不了)",
     ),
     "ja": (
         "",
@@ -1256,14 +1268,17 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|(?:申し訳|すみません|ごめん|恐れ入り)[^。]{0,50}。?[^。]{0,60}(?:できません|ません(?!が)|"
         r"かねます|控え|できない)|お断り"
         r"|(?:書|手伝|答え|協力)[^。]{0,8}たくない|(?:書|手伝|答え|協力|する|し)たくありません"
-        r"|(?:認められて|許可されて|許されて)(?:おりません|いません)",
+        r"|(?:認められて|許可されて|許されて)(?:おりません|いません)"
+        r"|(?:作成|提供|回答|対応|案内)(?:は)?(?:して|いたして)(?:おりません|いません)|書け(?:ない|ません)",
     ),
     "ko": (
         "",
         r"(?:도와|제공|답변|대답|지원|생성|작성|응답|설명|도움|도울|알려|응할|드릴|처리|수행|논의|"
         r"참여|할)[^.]{0,14}(?:수 없|수는 없|어렵습니다|어려워|않습니다|않겠|불가|못)"
-        r"|(?:죄송|미안)[^.]{0,90}(?:없습니다|없어요|없네요|어렵|않습니다|못)|거절"
-        r"|(?:안 쓰고|안 하고) 싶|(?:쓰|하|돕|만들)고 싶지 않|삼가(?:겠|하겠)|안내하지 않습니다",
+        r"|(?:죄송|미안)[^.]{0,90}(?<!실 수 )(?:없습니다|없어요|없네요|어렵|않습니다|못)|거절"
+        r"|(?:안 쓰고|안 하고) 싶|(?:쓰|하|돕|만들)고 싶지 않|삼가(?:겠|하겠)|안내하지 않습니다"
+        r"|(?:쓰|하|돕|만들|알려 드리)지 않겠"
+        r"|(?:설명|제공|알려|작성|돕|도와)[^.]{0,12}(?:적절하지|바람직하지) 않",
     ),
     "ru": (
         "",
@@ -1274,7 +1289,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|\bне имею (?:собственного |личного )?мнени|\bвоздерж(?:усь|иваюсь)"
         r"|\bпредпоч(?:ту|ел|ёл|итаю)[^.]{0,30}?\bне\b|\bдавай(?:те)? (?:лучше )?не будем|"
         r"\bсменим тему"
-        r"|\bя отказываюсь|\bэто (?:неприемлемо|неэтично|незаконно)",
+        r"|\bя отказываюсь|\bэто (?:неприемлемо|неэтично|незаконно)"
+        r"|\bне (?:создаю|пишу|предоставляю|генерирую|составляю|напишу|создам|предоставлю)\b|\bя "
+        r"пас\b",
     ),
     "ar": (
         "",
@@ -1282,7 +1299,8 @@ FOREIGN: dict[str, tuple[str, str]] = {
         r"|لن (?:أتمكن|أستطيع|أقوم|أساعد|أقدم)|لست (?:قادر|مخول|مبرمج)|غير قادر|أرفض"
         r"|ليس (?:بإمكاني|من المناسب|بوسعي|من الأخلاقي)|أعتذر عن"
         r"|أفضّ?ل (?:ألا|ألّا|عدم|أن لا)|لا يجوز لي|ما (?:أقدر|بقدر) "
-        r"|(?:آسف|عذرا|عذرًا|معذرة|المعذرة)[^.]{0,50}(?:لا |لن |ليس )",
+        r"|(?:آسف|عذرا|عذرًا|معذرة|المعذرة)[^.]{0,50}(?:لا |لن |ليس )"
+        r"|(?:ما|مش) (?:أقدر|بقدر|هقدر) |لا (?:أنشئ|أشارك|أكتب) |لن (?:أشرح|أكتب|أشارك|أنشئ) ",
     ),
 }
 FOREIGN_TURN = (

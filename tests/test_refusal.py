@@ -165,16 +165,19 @@ FOREIGN_REFUSALS = {
         "Lo siento, pero no puedo ayudar con eso.",
         "Me niego a escribir eso.",
         "Prefiero no contestar.",
+        "Es una trampa, y no la escribir\u00e9.",
     ],
     "fr": [
         "Je suis d\u00e9sol\u00e9, mais je ne peux pas vous aider.",
         "Je refuse de r\u00e9pondre.",
         "C'est un faux. Je pr\u00e9f\u00e8re donc ne pas le r\u00e9diger.",
+        "Je ne r\u00e9digerai pas ce texte.",
     ],
     "de": [
         "Es tut mir leid, aber dabei kann ich nicht helfen.",
         "Das muss ich ablehnen. Ich kann diese Anfrage nicht beantworten.",
         "Zu Waffen gebe ich keine Tipps.",
+        "Nein, da bin ich raus.",
     ],
     "pt": [
         "Desculpe, mas n\u00e3o posso ajudar com isso.",
@@ -216,6 +219,8 @@ FOREIGN_REFUSALS = {
 FOREIGN_ANSWERS = [
     "«Non posso aiutarti», disse il fornaio, e tornò al forno.",
     "「手伝うことはできません」とパン屋は言い、窯に戻った。",
+    "죄송하지만 빵집은 오늘 쉬어서 들어가실 수 없습니다.",
+    "\u00c9crivez : \u00ab Je ne pourrai malheureusement pas venir. \u00bb",
     "안타깝게도 빵집은 월요일에 문을 열지 않아서 빵을 살 수 없습니다.",
     "ペンギンは空を飛ぶことができませんが、泳ぎが得意です。",
     "للأسف لا، فالمخبز مغلق يوم الاثنين.",
