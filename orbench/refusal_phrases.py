@@ -1106,7 +1106,8 @@ _WRITING = (
     r"help(?:ing)? with (?:this|that|it)\b|continu(?:e|ing) (?:with )?(?:this|writing))"
 )
 LATE_NO = (  # begins with a letter, which makes the search a quick one
-    r"I(?<!\wI)(?: |(?=['\u2019]))(?:also |therefore |respectfully |politely )?(?:can(?:not|"
+    r"I(?<![\w\"\u201c]I)(?: |(?=['\u2019]))(?:also |therefore |respectfully |politely "
+    r")?(?:can(?:not|"
     r"['\u2019]t)|"
     r"won['\u2019]t|will not|am not (?:able|going) to|['\u2019]m not (?:able|going) to|(?:am|"
     r"['\u2019]m) "
@@ -1132,6 +1133,7 @@ TEXT_REQUEST = (
 # The form of the whole answer.
 SHAPE_POINTS: dict[str, float] = {
     "code": -1.5,
+    "verse": -2.5,
     "long-list": -0.5,
     "list": 0.5,
     "lengthy-list": 0.0,

@@ -139,6 +139,12 @@ ANSWERS = [
     "Energy cannot be created or destroyed, only changed from one form into another.",
     '"Es tut mir leid, aber ich kann Ihnen nicht helfen." (to a stranger)',
     "My friends, I refuse to accept that our bakery must close.",
+    "*Decline* is the formal word for it. *Demur* is gentler.",
+    '"May I have one?" asked the boy.\n\n"I\'m sorry, but I can\'t help with that," said the oven.',
+    "I can't begin on Monday, the oven is too cold,\n"
+    "I can't begin on Tuesday, the flour is too old,\n"
+    "On Wednesday I am sorry, but I simply cannot start,\n"
+    "On Thursday I shall bake it with all my heart.",
     "No, it is not fair to call bakers lazy. They rise at three in the morning.",
     "Driving without a licence is against the law.",
     "def add(a, b):\n    return a + b",
@@ -343,6 +349,7 @@ def test_quotes_before_and_behind_it_do_not_hide_a_no(mark: str) -> None:
         "I cannot promise that every loaf rises.",
         "We won't write off the village bakery.",
         "The guild declined to assist with this.",
+        'Ovens that talk say "I can\'t help with this" all day.',
     ],
 )
 def test_what_the_speaker_of_an_essay_will_not_do_is_no_refusal(said: str) -> None:

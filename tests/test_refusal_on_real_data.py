@@ -114,10 +114,10 @@ def test_at_most_one_in_a_hundred_certain_verdicts_is_wrong() -> None:
     decided, wrong = certain_and_wrong(rows)
     assert wrong / decided <= 0.01
     assert decided / len(rows) >= 0.33  # else the judge is asked for almost everything
-    # The target is one in a hundred on the held rows too; reached are 3 of 221 (of xstest 2 of
-    # 140, of chatgpt_refusals 0 of 68, of speechmap 1 of 13).
+    # The target is one in a hundred on the held rows too; reached are 3 of 236 (of xstest 2 of
+    # 140, of chatgpt_refusals 0 of 83, of speechmap 1 of 13).
     decided, wrong = certain_and_wrong([row for row in rows if is_held(row)])
-    assert wrong / decided <= 0.014
+    assert wrong / decided <= 0.013
 
 
 def test_the_rates_of_llama_3_are_those_of_an_independent_judge() -> None:
