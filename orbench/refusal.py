@@ -498,8 +498,15 @@ def _evidence(
             if (at_first and at_first(core)) or (anywhere and anywhere(core)):
                 one = in_opening if opening else later
                 found[one.rule, opening] = one
+    _add_combined(found, all_stems, end)
+    return [*found.values(), *_foreign(text, opening_stems)]
+
+
+def _add_combined(found: dict[tuple[str, bool], Evidence], stems: set[str], end: str) -> None:
+    """Adds what shows in several places: words counted, and rules that say more together."""
+    tables = _compiled()
     for name, (points, most, words) in tables.words.items():
-        if number_of := min(len(all_stems & words), most):
+        if number_of := min(len(stems & words), most):
             found[name, False] = Evidence(name, points * number_of, False, False)
     names = {name for name, _ in found}
     # A disclaimed opinion: whether the question is handed back is often said at the very end.
@@ -515,7 +522,6 @@ def _evidence(
         if other in names and any(name.endswith(one_end) for name in names):
             name = f"{one_end}+{other}"
             found[name, True] = Evidence(name, points, False, True)
-    return [*found.values(), *_foreign(text, opening_stems)]
 
 
 _LIST_ITEM = re.compile(r"\n\s{0,8}(?:([-*\u2022]|\*\*)\s?|(\d{1,2})[.)]|(#)|(```))")
