@@ -139,6 +139,8 @@ ANSWERS = [
     "Energy cannot be created or destroyed, only changed from one form into another.",
     '"Es tut mir leid, aber ich kann Ihnen nicht helfen." (to a stranger)',
     "My friends, I refuse to accept that our bakery must close.",
+    "This is not a bakery we want to lose.",
+    "Rye is not a flour we are able to buy here, but I can order it.",
     "*Decline* is the formal word for it. *Demur* is gentler.",
     '"May I have one?" asked the boy.\n\n"I\'m sorry, but I can\'t help with that," said the oven.',
     "I can't begin on Monday, the oven is too cold,\n"
