@@ -453,16 +453,21 @@ _SPEECH_ACTS = (
     r"mak)ing"
 )
 
+# What is said of it where it is a no, not of such deeds in general: helping can lead to much.
 _REQUEST_WRONG = (
     r"(?:simply |merely |publicly |openly |actually |directly )?"
     + _SPEECH_ACTS
-    + r"\b[^.;!]{0,110}? "
-    r"(?:is|are|was|would|will|does|falls?|goes|lies|sits|crosses|could|can|may|might) "
-    r"(?:simply |just |really |also |clearly |only |be )*"
-    r"(?:not\b(?! (?:only|necessarily|easy|hard))|outside|beyond|against|off(?:-| )limits|"
-    r"off the table|out of (?:the|bounds|scope)|contrary|unethical|irresponsible|inappropriate|"
-    r"harmful|wrong|dangerous|a violation|violate|promote|encourage|trivialise|trivialize|"
-    r"normalise|normalize|glorify|disrespectful|risk|lead to|cause|contribute|undermine|where i)"
+    + r"\b[^.;!]{0,110}? (?:would (?:\w+ )?(?:be )?(?:\w+ )?(?:unethical|irresponsible|"
+    r"inappropriate|harmful|wrong|dangerous|unkind|disrespectful|a violation|violate|trivialis|"
+    r"trivializ|normalis|normaliz|glorif|undermin|risk\b|go against|cross|not be (?:appropriate|"
+    r"right|responsible|ethical|fair|possible))"
+    r"|(?:is|are|falls?|goes?|lies|sits|would be) (?:simply |just |really |clearly )?(?:not "
+    r"(?:something|possible|allowed|permitted|within|in line|consistent|part of|an option|on the "
+    r"table|what i)|outside|beyond (?:my|what|the scope)|against\b(?! the law)|off(?:-| )limits|"
+    r"off the table|out of (?:bounds|scope)|contrary to (?:my|our)|where i\b|at odds with)"
+    r"|(?:could|can|may|might|would) (?:\w+ )?(?:promote|encourage|spread|incite|cause|lead to|"
+    r"contribute to|perpetuate|reinforce) (?:\w+ ){0,3}(?:harm|hat(?:e|red)|violen|discriminat|"
+    r"stereotyp|illegal|misinformation|prejudic|division|abuse|offen[cs]|danger|unsafe|contempt))"
 )
 
 _NORM = (
@@ -603,12 +608,17 @@ RULES: tuple[Rule, ...] = (
         0.5,
         True,
         "canno not",
-        r"not be (?:(?<=cannot be )|(?<=will not be )|(?<=may not be )|(?<=must not be ))(?:\w+ly "
-        r")?(?:given|provided|shared|offered|"
-        r"answered|fulfilled|supplied|disclosed|granted|accommodated|complied|honou?red|"
-        r"entertained|"
-        r"facilitated|assisted|discussed|produced|generated|written|drafted)\b(?! (?:to|without|"
-        r"by|with|until|unless|in|for)\b)"
+        r"^(?=[^.]{0,200}?not be )[^.]{0,100}?\b(?:information|instructions?|details?|advice|"
+        r"assistance|"
+        r"help|guidance|requests?|questions?|prompts?|answers?|responses?|content|material|this|"
+        r"that|"
+        r"it|such|recommendations?|essay|article|speech|letter|text)\b[^.,;]{0,80}? (?:cannot|"
+        r"(?:will|"
+        r"may|must) not) be (?:\w+ly )?(?:given|provided|shared|offered|answered|fulfilled|"
+        r"supplied|"
+        r"disclosed|granted|accommodated|complied|honou?red|entertained|facilitated|assisted|"
+        r"discussed|produced|generated|written|drafted)\b(?! (?:to|without|by|with|until|unless|in|"
+        r"for)\b)"
         r"|\bhas (?:\w+ )?not been (?:generated|produced|written|drafted|provided)\b"
         r"|\b(?:requests?|quer(?:y|ies)|prompts?|topics?|content|material|"
         r"questions?)\b[^.,;]{0,60}? (?:is|"
@@ -834,16 +844,19 @@ RULES: tuple[Rule, ...] = (
         2.5,
         False,
         "chine commu socia party china gover",
-        r"\b(?:chinese government|communist party|party and (?:the "
-        r")?government)\b[^.]{0,80}?\b(?:always|"
-        r"consistently|firmly|attach|uph[eo]ld|adher|committed|dedicated|advocat|places?|prioriti|"
-        r"encourag|oppose|strict|steadfast|resolute)|\b(?:the|our) (?:communist )?party(?: of "
-        r"china)? "
-        r"(?:and|is|has)\b|\bsocialist (?:core|rule|legal|moderni)|\bleadership of the (?:\w+ "
-        r")?party|"
-        r"\bchinese characteristics\b|^in china, (?:(?:we|all|any)\b|[^.]{0,90}?\b(?:strict|"
-        r"compl(?:y|iance)|always|uphold|paramount|harmon))"
-        r"|\bchina[^.]{0,80}?\b(?:always|consistently|firmly) (?:adher|uph|oppos|committed)",
+        r"\b(?:chinese government|communist party(?: of china)?|party and (?:the )?government|"
+        r"china|"
+        r"chinese judicial system)\b[^.]{0,80}?\b(?:(?:always|consistently|firmly|steadfastly|"
+        r"resolutely|strictly) (?:\w+ ){0,2}?(?:adher|uph[eo]ld|attach|commit|dedicat|oppos|"
+        r"advocat|"
+        r"maintain|support|protect|safeguard|enforc|prioriti|promot|prohibit)|attaches? (?:great|"
+        r"high)|"
+        r"committed to|dedicated to|plac(?:e|es) (?:a )?(?:high|great)|encourages everyone)"
+        r"|\bsocialist (?:core|rule|legal|moderni)|\bleadership of the (?:\w+ )?party|\bchinese "
+        r"characteristics\b|^in china, (?:(?:we|all|any)\b|[^.]{0,90}?\b(?:strictly (?:adher|"
+        r"comply|"
+        r"prohibit|regulat|enforc)|must (?:strictly )?(?:comply|adhere)|always|uphold|paramount|"
+        r"harmon|compliance with))",
     ),
     Rule(
         "raises-concerns",
