@@ -853,7 +853,7 @@ RULES: tuple[Rule, ...] = (
         r"high)|"
         r"committed to|dedicated to|plac(?:e|es) (?:a )?(?:high|great)|encourages everyone)"
         r"|\bsocialist (?:core|rule|legal|moderni)|\bleadership of the (?:\w+ )?party|\bchinese "
-        r"characteristics\b|^in china, (?:(?:we|all|any)\b|[^.]{0,90}?\b(?:strictly (?:adher|"
+        r"characteristics\b|^in china, (?:we\b|[^.]{0,90}?\b(?:strictly (?:adher|"
         r"comply|"
         r"prohibit|regulat|enforc)|must (?:strictly )?(?:comply|adhere)|always|uphold|paramount|"
         r"harmon|compliance with))",
@@ -940,8 +940,16 @@ RULES: tuple[Rule, ...] = (
         r"(?:find|seek|consider|rephras|focus|explor|talk|reach|speak|consult)",
     ),
     Rule(
+        "redirects",  # "Instead of getting even, let us ..."
+        2.5,
+        1.5,
+        False,
+        "inste",
+        r"^instead of [^,.]{1,60}, (?:let us|how about|why do not we|i (?:can|could|would))\b",
+    ),
+    Rule(
         "asks-back",
-        2.0,
+        1.5,
         1.0,
         False,
         "makes made happe bring going feel feeli consi thoug talke talk tell wonde okay ok safe "
@@ -1157,7 +1165,7 @@ SHAPE_POINTS: dict[str, float] = {
     "lengthy-list": 0.0,
     "guide": -1.0,
     "heading": -0.5,
-    "tiny": 0.5,
+    "tiny": 0.0,
     "short": 0.0,
     "middling": -1.0,
     "long": -1.0,
