@@ -1143,9 +1143,9 @@ LATE_NO = (  # begins with a letter, which makes the search a quick one
 )
 LETTERS = ("dear ", "subject:", "to whom it may")  # whoever writes a letter may decline in it
 INSTEAD_OF = ("nstead of ", "ather than ")
-INSTEAD_OF_IT = (
-    r"\b(?:[Ii]nstead of|[Rr]ather than) (?:(?:writ|creat|compos|draft|craft|produc)ing "
-    rf"(?:[\w-]+ ){{0,5}}?{_TEXT}|complying with|fulfilling (?:this|that|your|the) )"
+OF_IT = (  # right behind one of them
+    r"(?:writ|creat|compos|draft|craft|produc)ing "
+    rf"(?:[\w-]+ ){{0,5}}?{_TEXT}|complying with|fulfilling (?:this|that|your|the) "
 )
 
 # A prompt, in small letters, that asks for a text that takes a side.
