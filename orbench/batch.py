@@ -30,7 +30,6 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from orbench.chat import (
     ADAPTABLE,
     BadRequest,
-    Chat,
     Fatal,
     Limited,
     Passing,
@@ -203,11 +202,10 @@ class Batches:
         self.clients = {
             name: connect(model, run.limits.timeout) for name, model in self.models.items()
         }
-        self.chat = Chat(run.limits.timeout)  # for what the models are known to reject
         self.state = State(path)
         for endpoint, model_id, parameter in self.state.rejected:
             if model := self.models.get((endpoint, model_id)):
-                self.chat.adapt(model, parameter)
+                run.adaptation.adapt(model, parameter)
         self.wanted = Wanted()
         self.unsettled: dict[bytes, str] = {}  # key of a request without a result -> what was said
         self.failed: dict[str, str] = {}  # error code -> message of batches that failed as a whole
@@ -239,7 +237,6 @@ class Batches:
             if self.parts():
                 say("the batches go on at the service; the same command collects them")
         finally:
-            self.run.notes += self.chat.notes
             for client in self.clients.values():
                 client.close()
         return "done"
@@ -305,7 +302,7 @@ class Batches:
             if key in under_way:
                 continue
             self.run.retries += self.unsettled.pop(key, None) is not None
-            body, _ = self.chat.fit(asked)
+            body = self.run.adaptation.fit(asked)
             line = request_line(key, body)
             draft = drafts.get(model)
             if draft is not None and draft.is_full(line, self.way):
@@ -327,7 +324,7 @@ class Batches:
             model=model.id,
             n=draft.n,
             sent=sorted(draft.sent),
-            dropped=list(self.chat.fit(Request(model, [], {}))[1]),
+            dropped=list(self.run.adaptation.dropped(model)),
             keys=draft.keys.hex(),
             made=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -509,7 +506,7 @@ class Batches:
 
     def reject(self, model: Model, parameter: str) -> None:
         """Leave a parameter out (or rename it) from here on, in later runs of this state too."""
-        self.chat.adapt(model, parameter)
+        self.run.adaptation.adapt(model, parameter)
         if [model.endpoint, model.id, parameter] not in self.state.rejected:
             self.state.rejected.append([model.endpoint, model.id, parameter])
 

@@ -48,7 +48,7 @@ class Request:
     _key: bytes = b""
 
     def body(self) -> dict[str, Any]:
-        """The JSON body, as the user wants it (before `Chat` adapts it to what the model takes)."""
+        """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes)."""
         return {"model": self.model.id, "messages": self.messages, **self.parameters}
 
     def key(self) -> bytes:
@@ -129,31 +129,69 @@ SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, an
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
-# (endpoint, model id) -> a parameter it rejects -> the name it takes in its place, or "".
-Adapted = dict[tuple[str, str], dict[str, str]]
+class Adaptation:
+    """What the models of a run turned out not to take, for all its requests, live or in a batch.
+
+    notes: what the run's user must hear of it, each once.
+    """
+
+    def __init__(self) -> None:
+        # (endpoint, model id) -> a parameter it rejects -> the name it takes in its place, or "".
+        self._names: dict[tuple[str, str], dict[str, str]] = {}
+        self.notes: list[str] = []
+
+    def fit(self, request: Request) -> dict[str, Any]:
+        """The body with what this model is known to reject renamed or dropped."""
+        body = request.body()
+        for name, new_name in self._of(request.model).items():
+            if name in body:
+                value = body.pop(name)
+                if new_name:
+                    body[new_name] = value
+        return body
+
+    def knows(self, model: Model, name: str) -> bool:
+        """Whether a model is known to reject a parameter."""
+        return name in self._of(model)
+
+    def dropped(self, model: Model) -> tuple[str, ...]:
+        """The sampling parameters that are left out for a model."""
+        return tuple(name for name, new_name in self._of(model).items() if not new_name)
+
+    def adapt(self, model: Model, name: str) -> None:
+        """Note that this model does not take a parameter, for all bodies from here on."""
+        names = self._names.setdefault((model.endpoint, model.id), {})
+        if name in names:
+            return
+        names[name] = TOKEN_LIMIT_OF_REASONING if name == TOKEN_LIMIT else ""
+        if names[name]:
+            self.notes.append(f"{model.id} takes {names[name]} in place of {name}")
+        else:
+            self.notes.append(f"{model.id} rejects {name}: left out for the whole run")
+
+    def _of(self, model: Model) -> dict[str, str]:
+        return self._names.get((model.endpoint, model.id), {})
 
 
 class Chat:
-    """Sends requests to the endpoints of a run; one openai client an endpoint, opened when needed.
-
-    notes: what the run's user must hear (a parameter that was dropped), each once.
+    """Sends requests to the endpoints of a run; one openai client an endpoint, opened when
+    needed.
     """
 
-    def __init__(self, timeout: float, adapted: Adapted | None = None) -> None:
+    def __init__(self, timeout: float, adaptation: Adaptation) -> None:
         """timeout: seconds for each read; `orbench.run` bounds a whole attempt by the same
-        figure.
+        figure. adaptation: what the models reject; added to here.
         """
         self._timeout = timeout
+        self._adaptation = adaptation
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._adapted = {} if adapted is None else adapted
         self._answered: set[tuple[str, str]] = set()  # (endpoint, model id)
         self._scripted: Any = None
-        self.notes: list[str] = []
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
         client = await self.open(request.model)
-        body, dropped = self.fit(request)
+        body, dropped = self._adaptation.fit(request), self._adaptation.dropped(request.model)
         if request.model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
         import openai
@@ -195,44 +233,20 @@ class Chat:
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
 
-    def fit(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The body with what this model is known to reject renamed or dropped, and what was
-        dropped.
-        """
-        body = request.body()
-        adapted = self._adapted.get((request.model.endpoint, request.model.id))
-        if not adapted:
-            return body, ()
-        for name, new_name in adapted.items():
-            if name in body:
-                value = body.pop(name)
-                if new_name:
-                    body[new_name] = value
-        return body, tuple(name for name, new in adapted.items() if not new)
-
     async def _after_error(
         self, request: Request, sent: dict[str, Any], error: "APIStatusError"
     ) -> Answer:
         status, model = error.status_code, request.model
         if is_policy_block(error):
             return BLOCKED_BY_POLICY
-        answered = (model.endpoint, model.id) in self._answered
-        if status == 400 and not answered and (name := rejected_parameter(error, sent)):
-            self.adapt(model, name)
-            return await self.send(request)
+        if status == 400 and (name := rejected_parameter(error, sent)):
+            answered = (model.endpoint, model.id) in self._answered
+            # Sent before another request's 400 told, this one came back after its answer.
+            late = self._adaptation.knows(model, name)
+            if late or not answered:
+                self._adaptation.adapt(model, name)
+                return await self.send(request)
         raise fault_of(error, model)
-
-    def adapt(self, model: Model, name: str) -> None:
-        """Note that this model does not take a parameter, for all bodies from here on."""
-        adapted = self._adapted.setdefault((model.endpoint, model.id), {})
-        if name == TOKEN_LIMIT:
-            adapted[name] = TOKEN_LIMIT_OF_REASONING
-            note = f"{model.id} takes {TOKEN_LIMIT_OF_REASONING} in place of {TOKEN_LIMIT}"
-        else:
-            adapted[name] = ""
-            note = f"{model.id} rejects {name}: left out for the whole run"
-        if note not in self.notes:
-            self.notes.append(note)
 
 
 def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
@@ -329,11 +343,14 @@ def read_answer(data: object, model: Model) -> Answer:
 
 def without_key(answer: Answer, model: Model) -> Answer:
     """The answer without the key, should an endpoint echo the header: no file of ours holds one."""
-    key = os.environ.get(model.key_variable, "").strip()
-    if len(key) < SHORTEST_KEY or not any(key in part for part in answer[:4]):
-        return answer
-    text, finish_reason, refusal, returned = (part.replace(key, "[key]") for part in answer[:4])
+    text, finish_reason, refusal, returned = (masked(part, model) for part in answer[:4])
     return answer._replace(text=text, finish_reason=finish_reason, refusal=refusal, model=returned)
+
+
+def masked(text: str, model: Model, shortest: int = SHORTEST_KEY) -> str:
+    """The text without the key of the model's endpoint, should it hold so many characters."""
+    key = os.environ.get(model.key_variable, "").strip()
+    return text.replace(key, "[key]") if len(key) >= shortest else text
 
 
 def _text(content: object) -> str:
@@ -437,10 +454,8 @@ def retry_after(headers: Any) -> float | None:
 
 def one_line(text: str, model: Model | None = None) -> str:
     """A server's text fit for a terminal and a file: one line, no control characters, no key."""
-    if model is not None and model.key_variable:
-        key = os.environ.get(model.key_variable, "").strip()
-        if key:
-            text = text.replace(key, "[key]")
+    if model is not None:
+        text = masked(text, model, shortest=1)
     text = "".join(c if c.isprintable() else " " for c in text)
     text = " ".join(text.split())
     return text if len(text) <= 300 else text[:299] + "…"

@@ -199,8 +199,9 @@ class Conductor:
 
     def say_notes(self) -> None:
         """Say what the endpoints made clear (a parameter that a model rejects), once."""
-        while self.run.notes:
-            say(self.run.notes.pop(0))
+        notes = self.run.adaptation.notes
+        while notes:
+            say(notes.pop(0))
 
     def lacking(self, model: Model | None = None) -> Iterator[Request]:
         """The pending requests but for those that failed in a batch of this run."""

@@ -22,7 +22,6 @@ from orbench.chat import (
     BLOCKED_BY_POLICY,
     Answer,
     BadRequest,
-    Chat,
     Fatal,
     Limited,
     Passing,
@@ -168,7 +167,6 @@ def export_requests(
             for model in models
         }
     counts = dict.fromkeys(models, 0)
-    chat = Chat(run.limits.timeout)
     half = {model: whole.with_name(whole.name + ".tmp") for model, whole in paths.items()}
     try:
         try:
@@ -178,7 +176,7 @@ def export_requests(
                     asked, model = next_ask(run, request), request.model
                     if model not in files:
                         files[model] = stack.enter_context(half[model].open("wb"))
-                    files[model].write(request_line(asked.key(), chat.fit(asked)[0]))
+                    files[model].write(request_line(asked.key(), asked.body()))
                     counts[model] += 1
             for model, n in counts.items():
                 if n:

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from orbench.answers import AnswerLog, LogError
-from orbench.chat import Adapted, Answer, BadRequest, Chat, Fatal, Limited, Passing, Request
+from orbench.chat import Adaptation, Answer, BadRequest, Chat, Fatal, Limited, Passing, Request
 from orbench.gate import Gate
 from orbench.models import Model
 
@@ -69,8 +69,7 @@ class Run:
     answered: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    notes: list[str] = field(default_factory=list)
-    adapted: Adapted = field(default_factory=dict)  # outlives the waves of a stage
+    adaptation: Adaptation = field(default_factory=Adaptation)  # outlives the waves of a stage
 
     def chain(self, request: Request) -> Iterator[tuple[bytes, Answer | None]]:
         """A request's asks in order: each key with its answer in the log, up to the first usable
@@ -113,7 +112,7 @@ class Run:
         progress: "Progress",
         beside: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        self._chat = Chat(self.limits.timeout, self.adapted)
+        self._chat = Chat(self.limits.timeout, self.adaptation)
         self._progress = progress
         self._lanes_open = len(models)
         self._stop = asyncio.Event()
@@ -140,7 +139,6 @@ class Run:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
-            self.notes += self._chat.notes
         if self._error is not None:
             raise self._error
 

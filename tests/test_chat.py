@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbench.chat import (
+    Adaptation,
     Answer,
     BadRequest,
     Chat,
@@ -49,7 +50,8 @@ def send(*requests: Request, timeout: float = 20.0) -> tuple[list[Outcome], list
     """What comes of requests that are sent one after the other, and what the user must hear."""
 
     async def one_by_one() -> tuple[list[Outcome], list[str]]:
-        chat = Chat(timeout)
+        adaptation = Adaptation()
+        chat = Chat(timeout, adaptation)
         outcomes: list[Outcome] = []
         try:
             for request in requests:
@@ -59,7 +61,7 @@ def send(*requests: Request, timeout: float = 20.0) -> tuple[list[Outcome], list
                     outcomes.append(fault)
         finally:
             await chat.close()
-        return outcomes, chat.notes
+        return outcomes, adaptation.notes
 
     return asyncio.run(one_by_one())
 
@@ -538,18 +540,41 @@ def test_requests_under_way_together_adapt_without_saying_it_twice(serve: Serve)
     model = model_at(server.url)
 
     async def together() -> tuple[list[Answer], list[str]]:
-        chat = Chat(20.0)
+        adaptation = Adaptation()
+        chat = Chat(20.0, adaptation)
         requests = [
             Request(model, [user(str(n))], {"temperature": 0.0, "max_tokens": 9}) for n in range(8)
         ]
         try:
-            return await asyncio.gather(*map(chat.send, requests)), chat.notes
+            return await asyncio.gather(*map(chat.send, requests)), adaptation.notes
         finally:
             await chat.close()
 
     answers, notes = asyncio.run(together())
     assert [found.text for found in answers] == [f"Answer to {n}" for n in range(8)]
     assert len(notes) == 2
+
+
+def test_a_rejection_that_comes_back_behind_an_answer_costs_no_row(serve: Serve) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        found = reasoning_model(body, seen)
+        late = prompt_of(body) == "late" and "max_tokens" in body
+        return found._replace(delay=0.5) if late else found
+
+    server = serve(reply)
+    model = model_at(server.url)
+
+    async def together() -> list[Answer]:
+        chat = Chat(20.0, Adaptation())
+        parameters = {"temperature": 0.0, "max_tokens": 9}
+        requests = [Request(model, [user(text)], parameters) for text in ("late", "early")]
+        try:
+            return await asyncio.gather(*map(chat.send, requests))
+        finally:
+            await chat.close()
+
+    answers = asyncio.run(together())
+    assert [found.text for found in answers] == ["Answer to late", "Answer to early"]
 
 
 def test_what_one_model_rejects_another_is_still_sent(serve: Serve) -> None:

@@ -234,7 +234,9 @@ def test_four_shards_at_once_write_the_bytes_of_one_run(serve: Serve, tmp_path: 
         assert (shard.returncode, out) == (0, ""), err
     assert len(server.requests) == 40
     logs = [split / f"out.shard-{i}-of-4.answers.jsonl" for i in (1, 2, 3, 4)]
-    assert all(3 < len(lines_of(log)) < 20 for log in logs)
+    # The keys, and with them the parts, differ from run to run with the server's port.
+    assert sum(len(lines_of(log)) for log in logs) == 40
+    assert all(0 < len(lines_of(log)) < 40 for log in logs)
     assert not (split / "out.csv").exists()
     (split / "out.answers.jsonl").write_bytes(b"".join(log.read_bytes() for log in logs))
     done = align(split, url=server.url, n=40)

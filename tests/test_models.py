@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orbench.chat import Chat, Request, key_of, user
+from orbench.chat import Adaptation, Chat, Request, key_of, user
 from orbench.models import (
     ALIASES,
     GENERATOR_FALLBACK,
@@ -221,9 +221,9 @@ def test_a_missing_key_is_an_error_before_any_request(
     server = serve(lambda body, seen: answer("never asked"))
     model = resolve("model-1", base_url=server.url, key_variable="MY_KEY", environment={})
     with pytest.raises(ModelError, match="MY_KEY is not set"):
-        asyncio.run(Chat(5.0).open(model))
+        asyncio.run(Chat(5.0, Adaptation()).open(model))
     with pytest.raises(ModelError, match="MY_KEY is not set"):
-        asyncio.run(Chat(5.0).send(Request(model, [user("hello")], {})))
+        asyncio.run(Chat(5.0, Adaptation()).send(Request(model, [user("hello")], {})))
     assert server.requests == []
 
 
@@ -251,7 +251,7 @@ def test_no_key_is_in_what_a_model_a_request_or_a_client_shows(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = resolve("gpt-4o", environment={"OPENAI_API_KEY": KEY})
     request = Request(model, [user("hello")], {"temperature": 0.0})
-    chat = Chat(5.0)
+    chat = Chat(5.0, Adaptation())
     request.key()
 
     async def opened() -> str:
