@@ -12,8 +12,9 @@ each step and removed when all is collected, so that a run may be killed at any 
     while a batch is at work   its id is noted; it is only waited for
     while results are read     they are read again; a key is stored once
 
-What a batch leaves unanswered (expired, cancelled, faults of the server) goes into the next one,
-at most `max_retries` times, and only as long as something comes of it.
+A batch is only forgotten when as many results were read as the service says there are: its answers
+are paid for. What a batch leaves unanswered (expired, cancelled, faults of the server) goes into
+another one when all of a round are over, at most `max_retries` times.
 """
 
 import json
@@ -63,7 +64,6 @@ MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
 OVER = ("completed", "failed", "expired", "cancelled")
 QUEUE_FULL = "token_limit_exceeded"  # too many tokens enqueued: when others are done, it may do
-DOWNLOADS = 3  # of a result file whose last line is torn
 T = TypeVar("T")
 
 
@@ -111,18 +111,26 @@ class State:
         self.path = path
         self.tag, self.rounds, self.parts = secrets.token_hex(8), 0, list[Part]()
         self.rejected: list[list[str]] = []  # endpoint, model, parameter that it does not take
+        # What is known of this round's requests, by key in hex: no result, and what was said; or
+        # why there will be none (error_type, error).
+        self.unsettled: dict[str, str] = {}
+        self.failed: dict[str, list[str]] = {}
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             self.tag, self.rounds = str(data["tag"]), int(data["rounds"])
             self.parts = [Part(**part) for part in data["parts"]]
             self.rejected = [[str(word) for word in words] for words in data["rejected"]]
+            self.unsettled = {str(key): str(said) for key, said in data["unsettled"].items()}
+            self.failed = {str(key): [*map(str, why)] for key, why in data["failed"].items()}
             for part in self.parts:
                 bytes.fromhex(part.keys)
+            for key, (_, _) in self.failed.items():
+                bytes.fromhex(key)
         except FileNotFoundError:
             pass
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"{path} says which batches are under way and cannot be read; without it they "
                 "would be sent and paid for again (delete it if that is wanted)"
@@ -134,12 +142,21 @@ class State:
             if not self.parts:
                 self.path.unlink(missing_ok=True)
                 return
-            parts = [asdict(part) for part in self.parts]
-            data = {"tag": self.tag, "rounds": self.rounds, "rejected": self.rejected}
-            data["parts"] = parts
+            data = {
+                "tag": self.tag,
+                "rounds": self.rounds,
+                "rejected": self.rejected,
+                "unsettled": self.unsettled,
+                "failed": self.failed,
+                "parts": [asdict(part) for part in self.parts],
+            }
             write_text(self.path, json.dumps(data) + "\n")
         except OSError as error:
             raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    def under_way(self) -> set[bytes]:
+        """The keys of the requests in its batches."""
+        return {key for part in self.parts for key in part.holds()}
 
 
 class Draft:
@@ -207,7 +224,6 @@ class Batches:
             if model := self.models.get((endpoint, model_id)):
                 run.adaptation.adapt(model, parameter)
         self.wanted = Wanted()
-        self.unsettled: dict[bytes, str] = {}  # key of a request without a result -> what was said
         self.failed: dict[str, str] = {}  # error code -> message of batches that failed as a whole
         self.fatal = ""
         self.progress = False  # something came of the batches of this round
@@ -243,6 +259,11 @@ class Batches:
 
     def _go(self) -> Literal["done", "waiting", "left"]:
         self.recover()
+        state = self.state
+        if not self.parts():  # what is in the file is another model's
+            state.rounds, state.unsettled, state.failed = 0, {}, {}
+        for key, (error_type, error) in state.failed.items():
+            self.run.failed[bytes.fromhex(key)] = Failure(error_type, error)
         while True:
             self.hand_in()
             if not self.parts():
@@ -252,30 +273,43 @@ class Batches:
                 self.wait()
             else:
                 self.look()
-                if self.parts():
-                    self.say_waiting()
-                    return "waiting"
-            if self.fatal:
-                raise Fatal(self.fatal)
+            self.stop_where_hopeless()
+            if self.parts():
+                self.say_waiting()
+                return "waiting"
             if self.way.once:
                 return "left"
-            self.give_up_where_useless()
-            self.state.rounds += 1
+            self.end_round()
 
-    def give_up_where_useless(self) -> None:
-        """Stop sending again what does not get through. Raises Fatal for failed batches."""
+    def stop_where_hopeless(self) -> None:
+        """Raise Fatal for a fault of all requests, and for batches that failed as a whole."""
+        if self.fatal:
+            raise Fatal(self.fatal)
         hopeless = [message for code, message in self.failed.items() if code != QUEUE_FULL]
         if hopeless:
             raise Fatal(f"a batch failed: {hopeless[0]}")
+
+    def end_round(self) -> None:
+        """Give up what was tried often enough. Raises Fatal where the queue stays full."""
         if self.failed and not self.progress:
             raise Fatal(f"{self.failed[QUEUE_FULL]} (--batch_size makes smaller batches)")
-        tried = self.state.rounds + 1
-        if not self.progress or tried > self.run.limits.max_retries:
-            for key, said in self.unsettled.items():
+        if not self.failed:  # a full queue is no try: the requests in it were not looked at
+            self.state.rounds += 1
+        tried = self.state.rounds
+        if tried > self.run.limits.max_retries:
+            for key, said in self.state.unsettled.items():
                 why = f"no result in {tried} batches, the last time: {said}"
-                self.run.failed[self.wanted.first(key)] = Failure("gave_up", why)
-            self.unsettled.clear()
+                self.fail(bytes.fromhex(key), Failure("gave_up", why))
+            self.state.unsettled.clear()
         self.failed.clear()
+
+    def fail(self, key: bytes, failure: Failure) -> None:
+        """Note that a request has no answer and will get none in this run, nor in one that goes
+        on with its batches.
+        """
+        first = self.wanted.first(key)
+        self.run.failed[first] = failure
+        self.state.failed[first.hex()] = list(failure)
 
     # -- handing in -----------------------------------------------------------------------------
 
@@ -290,7 +324,8 @@ class Batches:
 
     def hand_in(self) -> None:
         """Put what is pending and in no batch yet into batches."""
-        under_way = {key for part in self.state.parts for key in part.holds()}
+        under_way = self.state.under_way()
+        again = not self.parts()  # what has no result waits until the others of its round are over
         drafts: dict[Model, Draft] = {}
         self.wanted = Wanted()
         for request in self.pending():
@@ -299,9 +334,9 @@ class Batches:
             asked = next_ask(self.run, request)
             key, model = asked.key(), asked.model
             self.wanted.add(request, asked)
-            if key in under_way:
+            if key in under_way or (key.hex() in self.state.unsettled and not again):
                 continue
-            self.run.retries += self.unsettled.pop(key, None) is not None
+            self.run.retries += self.state.unsettled.pop(key.hex(), None) is not None
             body = self.run.adaptation.fit(asked)
             line = request_line(key, body)
             draft = drafts.get(model)
@@ -376,18 +411,20 @@ class Batches:
         """Id and status of the batch of a part's file, if the service has one."""
         import openai
 
+        model = self.models[part.endpoint, part.model]
         try:
             for batch in batches_of(self.client(part)):
                 if batch.get("input_file_id") == part.file_id:
                     return str(batch["id"]), str(batch.get("status"))
         except openai.APIStatusError as error:
-            if error.status_code in (400, 404, 405, 501):
-                raise Fatal(
-                    f"{part.endpoint} cannot list its batches, so nobody knows whether "
-                    f"{part.n:,} requests are under way already; if they are not, delete "
-                    f"{self.state.path}"
-                ) from None
-            raise
+            passing = isinstance(fault_of(error, model), Passing | Limited)
+            if passing and error.status_code != 501:
+                raise
+            raise Fatal(
+                f"{part.endpoint} cannot list its batches ({one_line(error.message, model)}), so "
+                f"nobody knows whether {part.n:,} requests are under way already; if they are "
+                f"not, delete {self.state.path}"
+            ) from None
         return None
 
     # -- waiting --------------------------------------------------------------------------------
@@ -415,9 +452,10 @@ class Batches:
                 self.state.save()
             if batch.status in OVER:
                 self.collect(part, batch)
-            elif batch.request_counts:
-                self.done += batch.request_counts.completed or 0
-                self.errors += batch.request_counts.failed or 0
+            else:
+                completed, failed = counts_of(batch)
+                self.done += completed
+                self.errors += failed
 
     def retrieve(self, part: Part) -> "Batch":
         """How far a batch is."""
@@ -428,6 +466,8 @@ class Batches:
             id_of(batch)
             if not isinstance(batch.status, str):
                 raise Passing("a batch without a status")
+            if batch.status in OVER and counts_of(batch)[0] and not batch.output_file_id:
+                raise Passing(f"the batch is {batch.status}, its results are not there yet")
             return batch
 
         return self.call(
@@ -456,18 +496,32 @@ class Batches:
         """Take the results of a batch that is over; then it is done with."""
         missing = dict.fromkeys(part.holds(), f"the batch is {batch.status}")
         model = self.models[part.endpoint, part.model]
+        promised = min(counts_of(batch)[0], part.n)
+        results: set[bytes] = set()
+
+        def read() -> None:
+            for file_id in (batch.output_file_id, batch.error_file_id):
+                if file_id:
+                    with self.download(part, file_id) as lines:
+                        results.update(self.take(part, model, line, missing) for line in lines)
+            results.discard(b"")
+            if len(results) < promised:
+                raise Passing(f"only {len(results):,} of {promised:,} results can be read")
+
+        try:
+            self.call(part, read, f"a result file of {one_line(batch.id)} is not there")
+        except Fatal as error:
+            raise Fatal(
+                f"{error}; if they are lost, delete {self.state.path} to ask (and pay) for what is "
+                "under way again"
+            ) from None
         self.run.requests += part.n
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id:
-                with self.download(part, file_id) as lines:
-                    for line in lines:
-                        self.take(part, model, line, missing)
-        self.unsettled |= {key: said for key, said in missing.items() if key not in self.run.log}
+        self.state.unsettled |= {
+            key.hex(): said for key, said in missing.items() if key not in self.run.log
+        }
         if batch.status == "failed":
-            errors = (batch.errors.data if batch.errors else None) or []
-            said = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
-            code = (errors[0].code if errors else None) or "failed"
-            self.failed[code] = one_line(said or "the service does not say why", model)
+            code, said = error_of(batch)
+            self.failed[code] = one_line(said, model)
             say(f"batch {one_line(batch.id)} failed: {self.failed[code]}")
         elif missing:
             say(f"batch {one_line(batch.id)} is {batch.status}: {len(missing):,} without a result")
@@ -476,15 +530,19 @@ class Batches:
         self.state.parts.remove(part)
         self.state.save()
 
-    def take(self, part: Part, model: Model, line: bytes, missing: dict[bytes, str]) -> None:
-        """Bring one result line to where it belongs; `missing` loses what is settled."""
+    def take(self, part: Part, model: Model, line: bytes, missing: dict[bytes, str]) -> bytes:
+        """Bring one result line to where it belongs; `missing` loses what is settled. Gives the
+        request's key, empty for a line that is no result.
+        """
         result = read_result(line)
-        if result is None or result.key not in missing:
-            return
+        if result is None:
+            return b""
         key = result.key
+        if key not in missing:
+            return key
         if key in self.run.log:
             del missing[key]
-            return
+            return key
         try:
             answer = answer_in(result, model, part.sent)
         except (Passing, Limited) as error:
@@ -498,11 +556,12 @@ class Batches:
         except BadRequest as error:
             del missing[key]
             self.progress = True
-            self.run.failed[self.wanted.first(key)] = Failure("bad_request", str(error))
+            self.fail(key, Failure("bad_request", str(error)))
         else:
             del missing[key]
             self.progress = True
             store(self.run, key, answer._replace(dropped=tuple(part.dropped)))
+        return key
 
     def reject(self, model: Model, parameter: str) -> None:
         """Leave a parameter out (or rename it) from here on, in later runs of this state too."""
@@ -511,27 +570,19 @@ class Batches:
             self.state.rejected.append([model.endpoint, model.id, parameter])
 
     def download(self, part: Part, file_id: str) -> IO[bytes]:
-        """A result file, whole, in a file without a name; empty where the service has it no
-        more.
-        """
-        client = self.client(part)
+        """A result file in a file without a name. Raises Passing where it is not whole."""
+        import openai
 
-        def fetch() -> IO[bytes]:
-            file = tempfile.TemporaryFile(dir=self.state.path.parent)  # noqa: SIM115
-            with client.files.with_streaming_response.content(file_id) as response:
+        file = tempfile.TemporaryFile(dir=self.state.path.parent)  # noqa: SIM115 - the caller's
+        files = self.client(part).files.with_streaming_response
+        try:
+            with files.content(file_id) as response:
                 for block in response.iter_bytes():
                     file.write(block)
-            file.seek(0)
-            return file
-
-        for _ in range(DOWNLOADS):
-            try:
-                file = self.call(part, fetch, f"the result file {file_id} is gone")
-            except Missing as error:
-                say(f"batch {part.batch_id}: {error}; its requests are asked again")
-                return tempfile.TemporaryFile(dir=self.state.path.parent)
-            if is_whole(file):
-                break
+        except openai.NotFoundError as error:  # some services need a while
+            raise Passing(f"the result file {one_line(file_id)}: {error.message}") from None
+        if not is_whole(file):
+            raise Passing(f"the result file {one_line(file_id)} is torn, or none")
         return file
 
     # -- the service ----------------------------------------------------------------------------
@@ -609,6 +660,26 @@ def id_of(answer: "Batch | FileObject") -> str:
     if not isinstance(found, str) or not found:
         raise Passing("the answer holds no id (a gateway's page?)")
     return found
+
+
+def counts_of(batch: "Batch") -> tuple[int, int]:
+    """How many requests are completed and failed, as the service says; 0 where it does not."""
+    counts = batch.request_counts
+    found = getattr(counts, "completed", 0), getattr(counts, "failed", 0)
+    completed, failed = (n if isinstance(n, int) else 0 for n in found)
+    return completed, failed
+
+
+def error_of(batch: "Batch") -> tuple[str, str]:
+    """Why a batch failed as a whole: the first error's code, and what is said of the first three.
+
+    A gateway's `errors` may have any form.
+    """
+    errors = getattr(batch.errors, "data", batch.errors)
+    errors = [one for one in errors[:3] if hasattr(one, "code")] if isinstance(errors, list) else []
+    said = "; ".join(f"{one.code}: {getattr(one, 'message', '')}" for one in errors)
+    code = errors[0].code if errors else None
+    return str(code or "failed"), said or str(batch.errors or "the service does not say why")
 
 
 def stream_faults() -> tuple[type[Exception], ...]:

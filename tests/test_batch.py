@@ -206,9 +206,9 @@ def test_requests_that_never_get_a_result_are_given_up(serve: Serve, tmp_path: P
     server = serve(reply)
     done = align(tmp_path, server.url, "--batch", SOON, "--max_retries=2")
     assert done.returncode == 3, done.stderr
-    assert [len(batch) for batch in server.submitted] == [12, 3]  # nothing came of the second
+    assert [len(batch) for batch in server.submitted] == [12, 3, 3]
     whys = {row["error"] for row in read_csv(tmp_path / "out_failed.csv")}
-    assert whys == {"no result in 2 batches, the last time: 500: broken"}
+    assert whys == {"no result in 3 batches, the last time: 500: broken"}
 
 
 def test_parameters_that_a_reasoning_model_rejects_are_left_out_of_the_next_batch(
@@ -259,10 +259,19 @@ def test_a_batch_that_a_full_queue_turned_down_waits_for_the_others(
     assert done.returncode == 0, done.stderr
     assert [len(batch) for batch in server.submitted] == [6, 6, 6]
 
+    # One batch at a time finds room: more rounds than there may be tries, and no row is lost.
+    server.outcome = lambda number: "failed" if number in (5, 6, 8) else "completed"
+    folder = tmp_path / "slow"
+    folder.mkdir()
+    flags = ("--batch_size=4", "--max_retries=1")
+    done = align(folder, server.url, "--batch", SOON, *flags, model="gpt-z")
+    assert done.returncode == 0, done.stderr
+    assert len(server.submitted) == 3 + 3 + 2 + 1
+
     server.outcome = lambda number: "failed"  # for good: nothing comes of it
     done = align(tmp_path, server.url, "--batch", SOON, model="gpt-y")
     assert done.returncode == 1
-    assert len(server.submitted) == 4
+    assert len(server.submitted) == 10
     assert "--batch_size makes smaller batches" in done.stderr.splitlines()[-1]
 
 
@@ -282,6 +291,44 @@ def test_no_wait_hands_in_and_the_same_command_collects(serve: Serve, tmp_path: 
     assert (tmp_path / "out.csv").read_bytes() == live
     assert len(server.submitted) == 1
     assert not (tmp_path / "out.batches.json").exists()
+
+
+def test_no_wait_sends_nothing_again_while_another_batch_is_under_way(
+    serve: Serve, tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        text = prompt_of(body)
+        if "number 1?" in text:
+            return error(400, "this prompt is too odd")
+        return error(500, "try again") if "number 2?" in text else respond(body, seen)
+
+    server = serve(reply)
+    server.outcome = lambda number: "in_progress" if number == 2 else "completed"
+    flags = ("--batch", "--no_wait", "--batch_size=6", "--max_retries=0")
+    for _ in range(3):
+        done = align(tmp_path, server.url, *flags)
+        assert (done.returncode, done.stdout) == (3, ""), done.stderr  # one is known to fail
+        assert len(server.submitted) == 2
+    server.outcome = lambda number: "completed"
+    done = align(tmp_path, server.url, *flags)
+    assert (done.returncode, done.stdout) == (3, "out.csv\n"), done.stderr
+    assert len(server.submitted) == 2
+    whys = [row["error"] for row in read_csv(tmp_path / "out_failed.csv")]
+    assert whys == [
+        "400: this prompt is too odd",
+        "no result in 1 batches, the last time: 500: try again",
+    ]
+
+
+def test_no_wait_reports_a_batch_that_failed(serve: Serve, tmp_path: Path) -> None:
+    server = serve(respond)
+    server.outcome = lambda number: "in_progress" if number == 2 else "failed"
+    flags = ("--batch", "--no_wait", "--batch_size=6")
+    done = align(tmp_path, server.url, *flags)
+    assert done.returncode == 1
+    assert "error: a batch failed" in done.stderr
+    done = align(tmp_path, server.url, *flags)
+    assert len(server.submitted) == 2  # nothing again before the other batch is over
 
 
 def test_batch_fallback_asks_live_what_the_batch_left(serve: Serve, tmp_path: Path) -> None:
@@ -361,16 +408,74 @@ def test_faults_of_the_service_are_waited_out(serve: Serve, tmp_path: Path) -> N
     assert len(server.submitted) == 1  # each doubtful try was looked up first
 
 
-def test_a_result_file_that_is_gone_or_torn_costs_only_its_own_rows(
+GONE = error(404, "No such File object")
+PAGE = Reply("<html>busy</html>", content_type="text/html")
+TORN = Reply('{"custom_id": "0')
+EMPTY = Reply("")
+
+
+def test_results_that_cannot_be_read_yet_are_waited_for(serve: Serve, tmp_path: Path) -> None:
+    server = serve(respond)
+    server.refuse = {"content": [GONE, PAGE, TORN, EMPTY, PAGE, PAGE]}
+    done = align(tmp_path, server.url, "--batch", SOON, "--batch_size=6")
+    assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
+    assert len(server.submitted) == 2
+
+
+def test_a_batch_that_is_over_before_its_results_are_there_is_waited_for(
     serve: Serve, tmp_path: Path
 ) -> None:
     server = serve(respond)
-    gone, torn = error(404, "No such File object"), Reply('{"custom_id": "0')
-    server.refuse = {"content": [gone, torn, torn, torn]}
-    done = align(tmp_path, server.url, "--batch", SOON, "--batch_size=6")
-    # The first file is gone; three torn downloads are taken as they are; all is sent again.
-    assert done.returncode == 3, done.stderr
-    assert {row["error_type"] for row in read_csv(tmp_path / "out_failed.csv")} == {"gave_up"}
+    show, looks = server.show, []
+
+    def without_results_at_first(batch_id: str) -> Reply:
+        whole = server.batches[batch_id]
+        looks.append(whole["status"])
+        if looks.count("completed") > 2 or whole["status"] != "completed":
+            return show(batch_id)
+        early = json.loads(show(batch_id).body)
+        return Reply(json.dumps({**early, "output_file_id": None}))
+
+    server.show = without_results_at_first  # type: ignore[method-assign]
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
+    assert len(server.submitted) == 1
+
+
+@pytest.mark.parametrize("reply", [GONE, PAGE, EMPTY])
+def test_results_that_stay_unreadable_stop_the_run_and_are_not_paid_for_again(
+    reply: Reply, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(respond)
+    server.refuse = {"content": [reply] * 20}
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "delete out.batches.json to ask (and pay)" in done.stderr.splitlines()[-1]
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
+    assert len(server.submitted) == 1
+
+
+def test_a_service_that_tells_odd_things_of_its_batches_ends_in_no_traceback(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(respond)
+    show = server.show
+    odd: dict[str, Any] = {"request_counts": ["many"], "errors": "none of note"}
+
+    def shown(batch_id: str) -> Reply:
+        return Reply(json.dumps({**json.loads(show(batch_id).body), **odd}))
+
+    server.show = shown  # type: ignore[method-assign]
+    server.polls = 2
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
+    for errors in ("out of paper", ["out of paper"], {"data": ["out of paper"]}):
+        odd |= {"errors": errors, "status": "failed"}
+        done = align(tmp_path, server.url, "--batch", SOON, f"--model=gpt-{len(str(errors))}")
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("error: a batch failed: ")
+        assert "Traceback" not in done.stderr
 
 
 def test_a_provider_without_the_protocol_refuses_before_anything_is_sent(tmp_path: Path) -> None:
