@@ -103,9 +103,10 @@ def main(argv: Sequence[str]) -> int:
     if args.samples > 1 and not args.temperature:
         say("--samples at temperature 0: the answers to a prompt will hardly differ")
     word = file_name_part(args.model)
-    default = Path(f"final_{word}_results", f"{word}_merged_{table.path.name}")
-    names = {kind: f"{word}_{kind}_{table.path.name}" for kind in ("rejected", "accepted")}
-    output = output_path(args.output_path, default, table)
+    stem = table.path.stem
+    default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
+    names = {kind: f"{word}_{kind}_{stem}.csv" for kind in ("rejected", "accepted")}
+    output = output_path(args.output_path, default)
     stage = Stage(
         name="alignment_checker",
         table=table,

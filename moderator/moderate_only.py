@@ -183,7 +183,7 @@ def main(argv: Sequence[str]) -> int:
     judges = judges_of(args.moderator_model)
     min_votes = args.min_votes or len(judges) // 2 + 1
     if min_votes > len(judges):
-        raise UserError(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
+        parser().error(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
     table = Table(args.input_file_path, needed=[args.column], limit=args.limit)
     models = [options.model_of(judge, args) for judge in judges]
     served = [(model.endpoint, model.id) for model in models]
@@ -205,7 +205,7 @@ def main(argv: Sequence[str]) -> int:
         kind: f"{table.path.stem}_{kind}_moderation_{ending}" for kind in ("toxic", "non_toxic")
     }
     default = Path(f"{table.path.stem}_moderation_merged_{ending}")
-    output = output_path(args.output_path, default, table)
+    output = output_path(args.output_path, default)
     stage = Stage(
         name="moderator",
         table=table,

@@ -44,7 +44,6 @@ from orbench.exchange import (
     Rejected,
     Wanted,
     answer_in,
-    next_ask,
     read_result,
     request_line,
     store,
@@ -205,11 +204,12 @@ class Batches:
         self,
         run: Run,
         models: Sequence[Model],
-        pending: Callable[[], Iterable[Request]],
+        pending: Callable[[], Iterable[tuple[Request, Request]]],
         path: Path,
         way: Way,
     ) -> None:
-        """pending: the requests that lack an answer. path: of the state.
+        """pending: the requests that lack an answer, each with how it is to be asked next. path:
+        of the state.
 
         Raises UserError, and ModelError for a key that is not set.
         """
@@ -328,10 +328,9 @@ class Batches:
         again = not self.parts()  # what has no result waits until the others of its round are over
         drafts: dict[Model, Draft] = {}
         self.wanted = Wanted()
-        for request in self.pending():
+        for request, asked in self.pending():
             if request.key() in self.run.failed:
                 continue
-            asked = next_ask(self.run, request)
             key, model = asked.key(), asked.model
             self.wanted.add(request, asked)
             if key in under_way or (key.hex() in self.state.unsettled and not again):

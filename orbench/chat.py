@@ -105,11 +105,13 @@ POLICY_CODES = {
     "content_policy_violation",
     "ResponsibleAIPolicyViolation",
     "moderation_blocked",
+    "data_inspection_failed",  # Qwen at DashScope
 }
-# What they write where they have no code of their own for it (DeepSeek, Anthropic, OpenAI, Azure).
+# What they write where they have no code of their own for it (DeepSeek, Anthropic, OpenAI, Azure,
+# xAI).
 POLICY_MESSAGE = re.compile(
     r"content exists risk|content filtering policy|violating our usage polic|"
-    r"content management policy",
+    r"content management policy|content violates usage guidelines",
     re.IGNORECASE,
 )
 BLOCKED_BY_POLICY = Answer("", "content_filter")
@@ -185,6 +187,7 @@ class Chat:
         self._timeout = timeout
         self._adaptation = adaptation
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self.sent_again = 0  # requests sent once more without a parameter
         self._answered: set[tuple[str, str]] = set()  # (endpoint, model id)
         self._scripted: Any = None
 
@@ -245,6 +248,7 @@ class Chat:
             late = self._adaptation.knows(model, name)
             if late or not answered:
                 self._adaptation.adapt(model, name)
+                self.sent_again += 1
                 return await self.send(request)
         raise fault_of(error, model)
 
@@ -306,6 +310,8 @@ def read_answer(data: object, model: Model) -> Answer:
     if not isinstance(data, dict):
         raise Passing("the body is not a JSON object (a gateway's page?)")
     error = data.get("error")
+    if isinstance(error, dict) and declares_policy(error):
+        return BLOCKED_BY_POLICY
     if error:
         raise Passing(f"status 200 with an error: {one_line(json.dumps(error), model)}")
     usage = data.get("usage")
@@ -333,10 +339,11 @@ def read_answer(data: object, model: Model) -> Answer:
         if model.settings.empty_is_refusal and isinstance(choices, list | None):
             return blank._replace(finish_reason="no_candidate")
         raise Passing("an answer without choices")
-    text = _text(message.get("content"))
-    refusal = message.get("refusal")
+    content = message.get("content")
+    text = _text(content)
+    refusal = message.get("refusal") or _parts(content, "refusal")
     refusal = refusal if isinstance(refusal, str) else ""
-    if model.settings.empty_is_refusal and message.get("content") is None and not told:
+    if model.settings.empty_is_refusal and content is None and not told:
         finish_reason = "no_candidate"
     return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
 
@@ -355,12 +362,16 @@ def masked(text: str, model: Model, shortest: int = SHORTEST_KEY) -> str:
 
 def _text(content: object) -> str:
     """The text of a message's content: a string, nothing, or a list of parts."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    return ""
+    return content if isinstance(content, str) else _parts(content, "text")
+
+
+def _parts(content: object, kind: str) -> str:
+    """The parts of one kind (text, refusal) in a content that is a list of parts."""
+    parts = content if isinstance(content, list) else []
+    texts = [
+        part.get(kind) for part in parts if isinstance(part, dict) and part.get("type") == kind
+    ]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _count(value: object) -> int:
@@ -369,19 +380,33 @@ def _count(value: object) -> int:
 
 def is_policy_block(error: "APIStatusError") -> bool:
     """Whether an error status says that the provider's content policy blocked the request."""
-    if error.status_code not in (400, 403):
+    if error.status_code not in (400, 403, 422):
         return False
-    body = error.body if isinstance(error.body, dict) else {}
-    codes: list[object] = [error.code, error.type]
+    return declares_policy(said_in(error)) or bool(POLICY_MESSAGE.search(message_of(error)))
+
+
+def declares_policy(error: dict[str, Any]) -> bool:
+    """Whether an API's error object says that a content policy blocked the request."""
+    codes = [error.get("code"), error.get("type")]
     for name in ("innererror", "inner_error"):
-        inner = body.get(name)
+        inner = error.get(name)
         codes.append(inner.get("code") if isinstance(inner, dict) else None)
-    if POLICY_MESSAGE.search(message_of(error)):
-        return True
-    metadata = body.get("metadata")  # OpenRouter's moderation: a 403 with what was flagged
+    metadata = error.get("metadata")  # OpenRouter's moderation: a 403 with what was flagged
     return any(code in POLICY_CODES for code in codes if isinstance(code, str)) or (
         isinstance(metadata, dict) and "flagged_input" in metadata
     )
+
+
+def said_in(error: "APIStatusError") -> dict[str, Any]:
+    """The error object of a body: an object, xAI's bare text, or Gemini's list of one; empty for a
+    gateway's page.
+    """
+    body = error.body
+    if isinstance(body, list) and body and isinstance(body[0], dict):
+        body = body[0].get("error", body[0])
+    if isinstance(body, str) and not body.startswith("<"):
+        body = {"message": body}
+    return body if isinstance(body, dict) else {}
 
 
 def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRequest | Fatal:
@@ -404,8 +429,7 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
 
 def message_of(error: "APIStatusError") -> str:
     """What the server said, without the package's preamble."""
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else None
+    message = said_in(error).get("message")
     return message if isinstance(message, str) else error.message
 
 

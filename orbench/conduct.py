@@ -3,12 +3,16 @@
 import argparse
 import asyncio
 import json
+import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orbench import record
 from orbench.answers import AnswerLog
@@ -23,11 +27,15 @@ from orbench.stage import (
     Stage,
     Unscored,
     beside,
-    check_input_stays,
+    check_outputs,
     make_folder,
 )
 from orbench.table import PromptSet, Row, Table, TableError, Writer, sha256_of
+from orbench.under_test import under_test as under_test_of
 from orbench.words import counted
+
+if TYPE_CHECKING:
+    from orbench.batch import State
 
 PARTIAL_AFTER_S = 3.0  # the first look into a running run, and the least pause after one
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
@@ -54,7 +62,7 @@ class Conductor:
     ) -> None:
         self.stage, self.args, self.command = stage, args, command
         self.start = datetime.now(UTC)
-        check_input_stays(stage)
+        check_outputs(stage)
         if write:
             make_folder(stage.output.parent)
         self.outputs = stage.split or {"": stage.output}
@@ -63,9 +71,12 @@ class Conductor:
         log = self.open_log(write=write and bool(stage.models))
         if log.garbled:
             say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
-        self.rounds = self._rounds()
-        asks = stage.asks * self.rounds
-        self.run = Run(log, limits_of(args), stage.unreadable, asks, self.failed_before())
+        # A finished run that left rows unscored is followed by one that asks about them again.
+        again = self.previous.get("complete") is True and bool(self.previous.get("unreadable"))
+        again = again and not args.from_log
+        self.run = Run(
+            log, limits_of(args), stage.unreadable, stage.asks, again, self.failed_before()
+        )
         self.settled = self.reused = self.done = self.unscored = self.failed = 0
         self.remaining = self.written = self.unreadable = 0
         self.errors: Counter[str] = Counter()
@@ -77,6 +88,7 @@ class Conductor:
         self.prompts = PromptSet()
         self.returned: dict[str, set[str]] = {}  # model as asked -> ids that answered
         self.dropped: dict[str, set[str]] = {}  # model as asked -> parameters it rejects
+        self.lack = False  # after an import: requests are left without an answer
         self.handed_over = False  # the answers come later: a file, or batches that nobody waits for
 
     def open_log(self, *, write: bool) -> AnswerLog:
@@ -94,18 +106,12 @@ class Conductor:
         except TableError:
             return 0
 
-    def _rounds(self) -> int:
-        """A finished run that left rows unscored is followed by one that asks about them again."""
-        rounds = self.previous.get("rounds", 0) if self.previous.get("stage") else 0
-        if not isinstance(rounds, int) or self.args.from_log:
-            return max(1, rounds if isinstance(rounds, int) else 1)
-        again = self.previous.get("complete") and self.previous.get("unreadable")
-        return max(1, rounds + 1 if again else rounds)
-
     # -- before ---------------------------------------------------------------------------------
 
-    def pending(self, model: Model | None = None) -> Iterator[Request]:
-        """The requests without a usable answer, each once; those that go to one model, or all."""
+    def pending(self, model: Model | None = None) -> Iterator[tuple[Request, Request]]:
+        """The requests without a usable answer, each once and with how it is to be asked next;
+        those that go to one model, or all.
+        """
         seen: set[bytes] = set()
         for row in self.stage.rows():
             requests = self.stage.requests_of(row)
@@ -119,22 +125,29 @@ class Conductor:
                     continue
                 if key not in seen:
                     seen.add(key)
-                    if self.run.settled(request):
-                        self.settled += 1
+                    if asked := self.run.next_ask(request):
+                        yield request, asked
                     else:
-                        yield request
+                        self.settled += 1
 
     def plan(self) -> int:
         """Say what a run would send."""
         stage, count, characters, first = self.stage, 0, 0, None
-        for request in self.pending():
-            first = first or request
+        under_way = {key for state in self.batch_states() for key in state.under_way()}
+        waiting = 0
+        for _, asked in self.pending():
+            if asked.key() in under_way:
+                waiting += 1
+                continue
+            first = first or asked
             count += 1
-            characters += sum(len(message["content"]) for message in request.messages)
+            characters += sum(len(message["content"]) for message in asked.messages)
         tokens_in = characters // CHARACTERS_A_TOKEN
         most = stage.parameters.get("max_tokens")
-        every = count + self.settled
+        every = count + waiting + self.settled
         say(f"requests: {every:,}, of which {self.settled:,} are answered in the log")
+        if waiting:
+            say(f"under way in batches: {waiting:,}, which --batch collects")
         say(
             f"to send: {count:,}, about {tokens_in:,} tokens in (characters / {CHARACTERS_A_TOKEN})"
         )
@@ -179,6 +192,8 @@ class Conductor:
     def ask(self) -> None:
         """Get the answers that the log lacks."""
         args = self.args
+        if not args.import_answers:
+            self.check_nothing_is_under_way()
         if args.export_requests or args.import_answers:
             self.exchange()
             return
@@ -206,19 +221,47 @@ class Conductor:
     def lacking(self, model: Model | None = None) -> Iterator[Request]:
         """The pending requests but for those that failed in a batch of this run."""
         failed = frozenset(self.run.failed)
-        return (request for request in self.pending(model) if request.key() not in failed)
+        return (request for request, _ in self.pending(model) if request.key() not in failed)
+
+    def batch_states(self) -> list["State"]:
+        """What stands on disk of this output's batches: those of the whole and of its shards."""
+        from orbench.batch import State
+
+        stem = escape(self.stage.output.stem)
+        paths = self.stage.output.parent.glob(f"{stem}*.batches.json")
+        ours = re.compile(
+            rf"{re.escape(self.stage.output.stem)}(\.shard-\d+-of-\d+)?\.batches\.json"
+        )
+        return [State(path) for path in sorted(paths) if ours.fullmatch(path.name)]
+
+    def batches_path(self) -> Path:
+        """Where this run notes its batches."""
+        path = self.run.log.path
+        return path.with_name(path.name.removesuffix(".answers.jsonl") + ".batches.json")
+
+    def check_nothing_is_under_way(self) -> None:
+        """Raise UserError where requests of this run are in batches that it does not collect."""
+        for state in self.batch_states():
+            if self.args.batch and state.path == self.batches_path():
+                continue
+            under_way = state.under_way()
+            n = under_way and sum(asked.key() in under_way for _, asked in self.pending())
+            if n:
+                raise UserError(
+                    f"{n:,} of the requests are under way in batches ({state.path}): the command "
+                    "that handed them in collects them; to ask (and pay) again, delete that file"
+                )
 
     def exchange(self) -> None:
         """Write the pending requests to a file, or take answers from files."""
         stage, args = self.stage, self.args
         if args.export_requests:
             path = Path(args.export_requests)
-            n = export_requests(self.run, self.pending(), stage.models, path)
-            self.handed_over = n > 0
+            self.handed_over = export_requests(self.pending(), stage.models, path) > 0
             return
         new = 0
-        for _ in range(self.run.asks):  # an unreadable answer is followed by the next ask's
-            wanted = wanted_of(self.run, self.pending())
+        while True:  # an unreadable answer is followed by the next ask's
+            wanted = wanted_of(self.pending())
             if not wanted:
                 break
             counts = import_answers(self.run, wanted, [Path(name) for name in args.import_answers])
@@ -227,14 +270,13 @@ class Conductor:
             say(counts.line(len(wanted) - counts.answers))
             if not counts.answers or not counts.foreign:
                 break
+        self.lack = any(True for _ in self.pending())
 
     def ask_in_batches(self) -> str:
         """Get the answers through the provider's batch service; "left" where it leaves some."""
         from orbench.batch import Batches, Way
 
-        args = self.args
-        path = self.run.log.path
-        path = path.with_name(path.name.removesuffix(".answers.jsonl") + ".batches.json")
+        args, path = self.args, self.batches_path()
         way = Way(
             args.poll_interval, args.batch_size, not args.no_wait, args.batch_fallback, args.quiet
         )
@@ -245,30 +287,32 @@ class Conductor:
         return end
 
     async def refresh(self) -> None:
-        """Keep a partial CSV for people who look into a long run, in slices between the
-        requests.
-        """
-        path = beside(self.stage.output, ".partial.csv")
+        """Keep a partial CSV for people who look into a long run."""
         pause = PARTIAL_AFTER_S
         while True:
             await asyncio.sleep(pause)
-            began = spent = 0.0
-            writer = Writer({"": path}, self.stage.columns)
             try:
-                began = time.monotonic()
-                for result in self.outcomes():
-                    if isinstance(result[1], list):
-                        for row in result[1]:
-                            writer.write(row)
-                    if time.monotonic() - began > SLICE_S:
-                        spent += time.monotonic() - began
-                        await asyncio.sleep((time.monotonic() - began) / PARTIAL_SHARE)
-                        began = time.monotonic()
-                writer.commit()
-            finally:
-                writer.discard()
-            spent += time.monotonic() - began
+                spent = await self.write_partial()
+            except (OSError, TableError):
+                return  # no room for it, or its input is gone: the run itself tells that at its end
             pause = max(PARTIAL_AFTER_S, spent / PARTIAL_SHARE)
+
+    async def write_partial(self) -> float:
+        """Write what there is, in slices between the requests. Gives the seconds it took."""
+        began, spent = time.monotonic(), 0.0
+        writer = Writer({"": beside(self.stage.output, ".partial.csv")}, self.stage.columns)
+        try:
+            for _, result in self.outcomes():
+                for row in result if isinstance(result, list) else ():
+                    writer.write(row)
+                if time.monotonic() - began > SLICE_S:
+                    spent += time.monotonic() - began
+                    await asyncio.sleep((time.monotonic() - began) / PARTIAL_SHARE)
+                    began = time.monotonic()
+            writer.commit()
+        finally:
+            writer.discard()
+        return spent + time.monotonic() - began
 
     # -- what comes of the answers --------------------------------------------------------------
 
@@ -289,16 +333,24 @@ class Conductor:
             answer = self.answer_to(request)
             if answer is None:
                 return None
-            if isinstance(answer, Failure) and not self.stage.failures_count:
+            if isinstance(answer, Failure) and not self.counts_as_answered(answer):
                 return answer
             answers.append(answer)
         return rows_of(row, answers)
 
+    def counts_as_answered(self, failure: Failure) -> bool:
+        """Whether a row goes on with what the other judges said. One that was never asked may only
+        be missing where a finished run has done without it.
+        """
+        asked = failure.error_type != NOT_ASKED or self.previous.get("complete") is True
+        return self.stage.failures_count and asked
+
     def answer_to(self, request: Request) -> Answer | Failure | None:
         """The usable answer to a request, else the last unusable one, else why there is none."""
-        key, answer = list(self.run.chain(request))[-1]
+        *_, (asked, answer) = self.run.chain(request)
         if answer is None:
             return self.failure_of(request)
+        key = asked.key()
         self.reused += self.run.log.was_there(key)
         if key not in self.used:
             self.used.add(key)
@@ -386,8 +438,9 @@ class Conductor:
             else:
                 self.failed += 1
                 self.errors[result.error] += 1
-            if result[0].startswith("empty_") and row.get("sample", "0") == "0":
-                say(f"row {(number - 1) // self.stage.samples + 1}: {result[1]}")
+            samples = self.stage.samples
+            if result[0].startswith("empty_") and (number - 1) % samples == 0:
+                say(f"row {(number - 1) // samples + 1}: {result[1]}")
             if summary:
                 summary.unscored(row)
 
@@ -411,7 +464,7 @@ class Conductor:
         if run.stopped:
             say(f"error: {run.stopped}")
             return 1
-        return 3 if run.failed or run.given_up else 0
+        return 3 if run.failed or run.given_up or self.lack else 0
 
     def close(self, outputs: Mapping[str, Path]) -> int:
         """Say how it went, and give the exit status."""
@@ -469,7 +522,7 @@ class Conductor:
     def write_record(self) -> None:
         """The run record, beside each CSV."""
         stage, run = self.stage, self.run
-        under_test = stage.under_test or self.input_record.get("under_test", {})
+        under_test = stage.under_test or under_test_of(self.input_record)._asdict()
         table = stage.table
         entry: record.Record = {
             "stage": stage.name,
@@ -485,8 +538,8 @@ class Conductor:
                 }
                 for model in stage.models
             ],
-            "model_under_test": under_test.get("asked", ""),
-            "under_test": under_test,
+            "model_under_test": under_test["asked"],
+            "under_test": dict(under_test),
             "scripted": self.scripted,
             "parameters": dict(stage.parameters),
             "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},
@@ -494,7 +547,11 @@ class Conductor:
             "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
             "part_of_input": self.input_record.get("part")
             or self.input_record.get("part_of_input", ""),
-            "input": {"path": str(table.path), "sha256": table.sha256, "rows": table.n},
+            "input": {
+                "path": self.path_of_input(),  # from the CSV's folder
+                "sha256": table.sha256,
+                "rows": table.n,
+            },
             "prompt_set": self.prompts.hexdigest(),
             "counts": {
                 "done": self.done,
@@ -507,7 +564,6 @@ class Conductor:
             },
             "tokens": {"prompt": self.tokens[0], "completion": self.tokens[1]},
             "findings": dict(stage.summary.findings()) if stage.summary else {},
-            "rounds": self.rounds,
             "unreadable": self.unreadable,
             "complete": not self.remaining,
             "versions": versions(),
@@ -516,6 +572,13 @@ class Conductor:
         }
         for part, path in self.outputs.items():
             record.write(path, entry | {"part": part})
+
+    def path_of_input(self) -> str:
+        """The input as seen from the folder of the CSV; "" for stage 1, which has none."""
+        path = self.stage.table.path
+        if not self.stage.table.sha256:
+            return ""
+        return os.path.relpath(path.resolve(), self.stage.output.parent.resolve())
 
 
 def versions() -> dict[str, str]:

@@ -83,7 +83,7 @@ def read_result(line: bytes) -> Result | None:
         return Result(key, 0, _error_in(error)) if error else None
     status, body = response.get("status_code"), response.get("body")
     if not isinstance(status, int) or isinstance(status, bool):
-        return None
+        return Result(key, 0, _error_in(error)) if error else None
     if 200 <= status < 300 and not error:
         return Result(key, 200, body)
     # OpenAI puts a refused request's error into the body, vLLM beside an empty one.
@@ -136,29 +136,24 @@ def _status_error(result: Result) -> "APIStatusError":
     return openai.APIStatusError(message, response=cast(Any, response), body=result.data)
 
 
-def next_ask(run: Run, request: Request) -> Request:
-    """A pending request as it is to be asked next: the first time, or again after an answer that
-    could not be read.
-    """
-    for ask in range(run.asks):
-        asked = request.again(ask)
-        if asked.key() not in run.log:
-            return asked
-    return request
-
-
 # -- export ---------------------------------------------------------------------------------------
 
 
 def export_requests(
-    run: Run, requests: Iterable[Request], models: Sequence[Model], path: Path
+    pending: Iterable[tuple[Request, Request]], models: Sequence[Model], path: Path
 ) -> int:
-    """Write the lines of pending requests, each model's into a file of its own.
+    """Write the lines of pending requests as they are to be asked next, each model's into a file
+    of its own.
 
     Those of one model go to `path`, those of several to `<stem>.<model>.jsonl` beside it, as a
-    batch may hold but one model. The files appear whole; one without a request is not written.
-    Gives the number of requests. Raises UserError.
+    batch may hold but one model. The files appear whole; one without a request is empty, so that
+    nobody answers what an earlier export left. Gives the number of requests. Raises UserError, also
+    where a file stands there that holds no requests.
     """
+    if path.is_symlink():
+        path = path.resolve()  # the file it stands for is written, not the link replaced
+    if not path.name or path.is_dir():
+        raise UserError(f"{path} is a folder; name a file for the requests")
     paths = {model: path for model in models}
     if len(models) > 1:
         ending = path.suffix or ".jsonl"
@@ -169,25 +164,39 @@ def export_requests(
     counts = dict.fromkeys(models, 0)
     half = {model: whole.with_name(whole.name + ".tmp") for model, whole in paths.items()}
     try:
+        for whole in paths.values():
+            check_holds_requests(whole)
         try:
             with ExitStack() as stack:
-                files: dict[Model, IO[bytes]] = {}
-                for request in requests:
-                    asked, model = next_ask(run, request), request.model
-                    if model not in files:
-                        files[model] = stack.enter_context(half[model].open("wb"))
-                    files[model].write(request_line(asked.key(), asked.body()))
-                    counts[model] += 1
+                files: dict[Model, IO[bytes]] = {
+                    model: stack.enter_context(half[model].open("wb")) for model in models
+                }
+                for _, asked in pending:
+                    files[asked.model].write(request_line(asked.key(), asked.body()))
+                    counts[asked.model] += 1
             for model, n in counts.items():
-                if n:
-                    os.replace(half[model], paths[model])
-                    say(f"{n:,} requests for {model.id} written to {paths[model]}")
+                os.replace(half[model], paths[model])
+                say(f"{n:,} requests for {model.id} written to {paths[model]}")
         finally:
             for unfinished in half.values():
                 unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     return sum(counts.values())
+
+
+def check_holds_requests(path: Path) -> None:
+    """Raise UserError for a file that is no earlier export, and so may be worth something."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        first = file.readline()
+    try:
+        line = json.loads(first) if first.strip() else {"url": URL}
+    except (ValueError, RecursionError):
+        line = None
+    if not isinstance(line, dict) or line.get("url") != URL:
+        raise UserError(f"{path} is there already and holds no requests; name another file")
 
 
 # -- import ---------------------------------------------------------------------------------------
@@ -204,7 +213,7 @@ class Wanted:
         return len(self.models)
 
     def add(self, request: Request, asked: Request) -> None:
-        """Note a request, and how it is asked next."""
+        """Note a pending request, and how it is asked next."""
         self.models[asked.key()] = request.model
         if asked is not request:
             self._first[asked.key()] = request.key()
@@ -214,11 +223,11 @@ class Wanted:
         return self._first.get(key, key)
 
 
-def wanted_of(run: Run, requests: Iterable[Request]) -> Wanted:
+def wanted_of(pending: Iterable[tuple[Request, Request]]) -> Wanted:
     """The index of the pending requests."""
     wanted = Wanted()
-    for request in requests:
-        wanted.add(request, next_ask(run, request))
+    for request, asked in pending:
+        wanted.add(request, asked)
     return wanted
 
 
@@ -271,8 +280,8 @@ def import_answers(run: Run, wanted: Wanted, paths: Sequence[Path]) -> Imported:
 def _take(run: Run, result: Result, model: Model, first: bytes, counts: Imported) -> None:
     try:
         answer = answer_in(result, model)
-    except (Passing, Limited, BadRequest, Fatal, Rejected) as error:
-        kind = "bad_request" if isinstance(error, BadRequest | Rejected) else "gave_up"
+    except (Passing, Limited, BadRequest, Fatal) as error:  # never Rejected: `sent` is not known
+        kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
         run.failed[first] = Failure(kind, str(error))
         counts.errors += 1
         return

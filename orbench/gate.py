@@ -21,6 +21,8 @@ RETURN_S = 12.0  # seconds in which the pace returns from EASE to where the last
 SEARCH = 0.3  # of the accepted rate, a second: growth after the first 429
 SPEED_UP = 1.5  # beyond that, each such stretch of a second multiplies the growth
 SHORTEST_PAUSE_S = 0.1
+PATIENT_PAUSES = 5  # in a row, of the length the endpoint asks for; then it is not believed, and
+LONGEST_OWN_PAUSE_S = 15.0  # the shortest pause doubles up to this: an outage takes minutes
 LONGEST_PAUSE_S = 60.0  # of the back-off's own choosing; an endpoint may ask for more
 WINDOW_S = 1.0  # over which the accepted rate is measured
 
@@ -165,7 +167,9 @@ class Gate:
         if sent >= self._cut_at:
             self._cut(now)
         if wait is not None:
-            until = now + max(wait, SHORTEST_PAUSE_S)
+            doublings = min(max(0, self.pauses - PATIENT_PAUSES), 10)
+            own = min(LONGEST_OWN_PAUSE_S, SHORTEST_PAUSE_S * 2.0**doublings)
+            until = now + max(wait, own)
         else:
             wait = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(self.pauses - 1, 10))
             wait *= 0.75 + random.random() / 2

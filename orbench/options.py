@@ -4,7 +4,9 @@ Imports nothing heavy: `--help` and a wrong command line answer at once.
 """
 
 import argparse
+import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +20,8 @@ from orbench.models import ModelError, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
 from orbench.table import TableError, clean
+
+DAY_S = 86_400.0
 
 
 class UserError(Exception):
@@ -36,6 +40,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One line of usage, one that says what is wrong; status 2."""
+        if message.startswith("unrecognized arguments") and "--" in message:
+            # The names alone: a value may be a key that was meant for the environment.
+            message = "unrecognized arguments: " + " ".join(re.findall(r"--[\w-]*", message))
         self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
 
 
@@ -55,6 +62,24 @@ def input_path(text: str) -> Path:
     if not text:
         raise UserError("the input file's name is empty; did the stage before fail?")
     return Path(text)
+
+
+def given(text: str) -> str:
+    """An argparse type: a text that is not empty, as "$unset" in a shell is."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def variable_name(text: str) -> str:
+    """An argparse type: the name of an environment variable. What is none is not shown: it may be
+    the key itself.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise argparse.ArgumentTypeError(
+            "it is no name of an environment variable; put the key into one and give its name"
+        )
+    return text
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -79,6 +104,14 @@ def positive(text: str) -> float:
     return value
 
 
+def seconds(text: str) -> float:
+    """An argparse type: some time, a day at most."""
+    value = positive(text)
+    if value > DAY_S:
+        raise argparse.ArgumentTypeError(f"{text} s is more than a day")
+    return value
+
+
 def not_negative(text: str) -> float:
     """An argparse type: a number of at least zero."""
     value = float(text)
@@ -100,13 +133,14 @@ def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
 
 def add_output_path(parser: argparse.ArgumentParser, default: str) -> None:
     """Where the CSV goes."""
-    parser.add_argument("--output_path", help=f"the CSV to write (default {default})")
+    parser.add_argument("--output_path", type=given, help=f"the CSV to write (default {default})")
 
 
 def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
     """The user's own phrases for the refusal rules."""
     parser.add_argument(
         "--refusal_phrases",
+        type=given,
         metavar="FILE",
         help="a text file of your own phrases that mark a refusal, one a line, # for comments",
     )
@@ -132,7 +166,7 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--api_key_env",
-        default="",
+        type=variable_name,
         metavar="VARIABLE",
         help="the environment variable that holds the key (default: the provider's)",
     )
@@ -154,7 +188,7 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     )
     group.add_argument(
         "--timeout",
-        type=positive,
+        type=seconds,
         default=Limits().timeout,
         help="seconds for one whole attempt (default %(default)g)",
     )
@@ -215,12 +249,14 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     )
     ways.add_argument(
         "--export_requests",
+        type=given,
         metavar="FILE",
         help="send nothing; write the requests without an answer as a batch file (several judges: "
         "one file a judge)",
     )
     ways.add_argument(
         "--import_answers",
+        type=given,
         nargs="+",
         action="extend",
         metavar="FILE",
@@ -238,7 +274,7 @@ def add_batch(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--poll_interval",
-        type=positive,
+        type=seconds,
         default=30.0,
         help="seconds between two looks at the batches (default %(default)g)",
     )
@@ -263,8 +299,13 @@ def check_ways(args: argparse.Namespace) -> None:
         wrong = "--no_wait and --batch_fallback belong to --batch"
     elif args.no_wait and args.batch_fallback:
         wrong = "--batch_fallback waits for the batches, --no_wait does not"
-    elif args.from_log and (args.batch or args.export_requests or args.shard):
-        wrong = "--from_log only writes the CSV: leave off --batch, --export_requests and --shard"
+    elif args.from_log and (
+        args.batch or args.export_requests or args.import_answers or args.shard
+    ):
+        wrong = (
+            "--from_log only writes the CSV: leave off --batch, --export_requests, "
+            "--import_answers and --shard"
+        )
     if wrong:
         say(f"error: {wrong}")
         raise SystemExit(2)
@@ -283,7 +324,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
 
 def model_of(name: str, args: argparse.Namespace) -> Model:
     """The model a flag names, at the endpoint that the other flags name."""
-    return resolve(name, base_url=args.base_url, key_variable=args.api_key_env)
+    return resolve(name, base_url=args.base_url, key_variable=args.api_key_env or "")
 
 
 def say(line: str) -> None:
@@ -294,12 +335,16 @@ def say(line: str) -> None:
 def read_environment_file() -> None:
     """Read `.env` of the working directory, of a folder above it or of the repository.
 
-    What is set in the environment already stays. Raises UserError for a file that cannot be read.
+    What is set in the environment already stays. Raises UserError for a file that cannot be read,
+    and for a working directory that is gone.
     """
-    folder = Path.cwd()
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        raise UserError("the working directory is gone; change into another one") from None
     for place in (folder, *folder.parents, Path(__file__).resolve().parents[1]):
         path = place / ".env"
-        if path.is_file():
+        if os.path.isfile(path):  # a folder that may not be searched has none for us
             from dotenv import load_dotenv
 
             try:
@@ -314,7 +359,11 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
 
     1: it could not be done; 130: interrupted. argparse itself leaves with 2.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Of our own for SIGINT too: asyncio's would cancel a run that is only just set up.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text
     try:
         read_environment_file()
         return main(sys.argv[1:])

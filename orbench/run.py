@@ -50,15 +50,17 @@ class Run:
     """One run of a stage over its requests.
 
     unreadable: says why an answer cannot be used (None: it can); such a request is asked again,
-    `asks` times in all. After `answer_all`: failed (by the key of a request's first ask),
-    interrupted, stopped (why, where the run could not go on), given_up (models that did nothing
-    but fail), and the counts.
+    `asks` times, and with `again` so many times more where all that was asked before this run
+    cannot be used. After `answer_all`: failed (by the key of a request's first ask), interrupted,
+    stopped (why, where the run could not go on), given_up (models that did nothing but fail), and
+    the counts.
     """
 
     log: AnswerLog
     limits: Limits
     unreadable: Callable[[Answer], str | None]
     asks: int = 1
+    again: bool = False
     patience: int = 0  # rows more that may fail in a row: those known to have failed before
     failed: dict[bytes, Failure] = field(default_factory=dict)
     interrupted: bool = False
@@ -71,24 +73,30 @@ class Run:
     completion_tokens: int = 0
     adaptation: Adaptation = field(default_factory=Adaptation)  # outlives the waves of a stage
 
-    def chain(self, request: Request) -> Iterator[tuple[bytes, Answer | None]]:
-        """A request's asks in order: each key with its answer in the log, up to the first usable
-        one.
+    def chain(self, request: Request) -> Iterator[tuple[Request, Answer | None]]:
+        """A request's asks in order, each with its answer in the log, up to the first usable one;
+        None as the last answer: it is to be asked.
         """
+        key = b""
         for ask in count():
-            key = request.again(ask).key()
+            asked = request.again(ask)
+            before, key = key, asked.key()
             answer = self.log.get(key)
-            if answer is None and ask >= self.asks:
-                return  # asked often enough
-            yield key, answer
+            often = answer is None and ask and ask % self.asks == 0
+            if often and not (self.again and self.log.was_there(before)):
+                return
+            yield asked, answer
             if answer is None or self.unreadable(answer) is None:
                 return
 
-    def settled(self, request: Request) -> bool:
-        """Whether nothing is left to ask for this request."""
-        if self.asks == 1:
-            return request.key() in self.log
-        return all(answer is not None for _, answer in self.chain(request))
+    def next_ask(self, request: Request) -> Request | None:
+        """A request as it is to be asked next: the first time, or again after an answer that could
+        not be read; None where nothing is left to ask.
+        """
+        if self.asks == 1 and not self.again:  # without reading the answer
+            return None if request.key() in self.log else request
+        *_, (asked, answer) = self.chain(request)
+        return asked if answer is None else None
 
     def answer_all(
         self,
@@ -125,6 +133,9 @@ class Run:
         try:
             for model in models:
                 await self._chat.open(model)
+            await asyncio.sleep(0.001)  # lets a signal in that came while all this was set up
+            if self._stop.is_set():
+                return
             lanes = [_Lane(self, model, requests_to(model)) for model in models]
             for lane in lanes:
                 lane.start()
@@ -133,8 +144,11 @@ class Run:
             await self._finish(workers)
             for task in others:
                 task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            for result in await asyncio.gather(*others, return_exceptions=True):
+                if isinstance(result, Exception):
+                    raise result
         finally:
+            self.requests += self._chat.sent_again
             await self._chat.close()
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
@@ -220,23 +234,15 @@ class _Lane:
     async def settle(self, request: Request) -> None:
         """Get a usable answer for a request, or note its failure."""
         run = self.run
-        for ask in count():
-            asked = request.again(ask)
-            key = asked.key()
-            answer = run.log.get(key)
-            if answer is None:
-                if ask >= run.asks or run._stop.is_set():
-                    return
-                try:
-                    answer = await self.attempt(asked)
-                except (BadRequest, Passing, Limited) as error:
-                    self.fail(request, error)
-                    return
-                self.failures = 0
-                run.note_answer(answer)
-                run.log.append(key, answer)
-            if run.unreadable(answer) is None:
+        while (asked := run.next_ask(request)) and not run._stop.is_set():
+            try:
+                answer = await self.attempt(asked)
+            except (BadRequest, Passing, Limited) as error:
+                self.fail(request, error)
                 return
+            self.failures = 0
+            run.note_answer(answer)
+            run.log.append(asked.key(), answer)
 
     def fail(self, request: Request, error: Exception) -> None:
         """Note that a request has no answer and will get none in this run."""
@@ -245,9 +251,7 @@ class _Lane:
         run.failed[request.key()] = Failure(kind, str(error))
         run._progress.failed += 1
         self.failures += 1
-        # Where nothing at all is answered, each worker's first row tells enough.
-        dead = kind == "gave_up" and not run.answered and self.failures >= self.gate.concurrency
-        if self.failures >= FAILURES_IN_A_ROW + run.patience or dead:
+        if self.failures >= FAILURES_IN_A_ROW + run.patience:
             self.give_up(f"{self.failures} requests in a row failed, the last one with: {error}")
 
     def give_up(self, why: str) -> None:
@@ -339,7 +343,7 @@ def _backoff(failures: int, gap: float) -> float:
     """Seconds from one try to the next: 0.5, 1, 2, ... up to 60, each give or take a quarter, and
     longer than any gap was before (seconds), which a pause of the whole run may have stretched.
     """
-    wait: float = 0.5 * 2.0 ** (failures - 1) * (0.75 + random.random() / 2)
+    wait: float = 0.5 * 2.0 ** min(failures - 1, 10) * (0.75 + random.random() / 2)
     return min(60.0, max(wait, 1.25 * gap))
 
 

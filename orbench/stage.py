@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from orbench import record
 from orbench.chat import Answer, Request
 from orbench.models import Model
 from orbench.options import UserError
@@ -93,9 +94,14 @@ class Stage:
 
 
 def prompt_template(script: str) -> tuple[Path, str]:
-    """The prompt file beside a stage's script, and its text."""
+    """The prompt file beside a stage's script, and its text. Raises UserError."""
     path = Path(script).resolve().parent / "prompt.txt"
-    return path, path.read_text(encoding="utf-8").strip()
+    try:
+        return path, path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -129,11 +135,16 @@ def output_columns(table: Table, added: Sequence[str], samples: int = 1) -> list
     return [*table.columns, *added]
 
 
-def output_path(given: str | None, default: Path, table: Table | None) -> Path:
-    """Where the merged CSV goes. Raises UserError where that is the input."""
+def output_path(given: str | None, default: Path) -> Path:
+    """Where the merged CSV goes. Raises UserError where none can be."""
     path = Path(given) if given else default
     if path.suffix != ".csv":
         raise UserError(f"{path} does not end in .csv; name a CSV file")
+    if path.stem.endswith("_failed"):  # those of another run, which would be lost
+        raise UserError(
+            f"{path}: names that end in _failed.csv are for rows without a result; "
+            "choose another --output_path"
+        )
     try:
         if path.is_symlink():
             path = path.resolve()  # the file it stands for is written, not the link replaced
@@ -144,12 +155,19 @@ def output_path(given: str | None, default: Path, table: Table | None) -> Path:
     return path
 
 
-def check_input_stays(stage: "Stage") -> None:
-    """Raise UserError where a run would write over its own input."""
+def check_outputs(stage: "Stage") -> None:
+    """Raise UserError where a run would write over its own input, or could not write at all."""
     outputs = [stage.output, *(stage.split or {}).values()]
     outputs.append(beside(stage.output, "_failed.csv"))
     outputs.append(beside(stage.output, ".partial.csv"))
+    outputs += [record.path_of(path) for path in outputs[:-2]]
     outputs += [path.with_name(path.name + ".tmp") for path in outputs]
+    for path in outputs:
+        try:
+            if path.is_dir():
+                raise UserError(f"{path} is a folder, and would have to be a file of this run")
+        except OSError as error:  # a name that is too long
+            raise UserError(f"{path} cannot be written: {error.strerror}") from None
     if stage.table.path.resolve() in (path.resolve() for path in outputs):
         raise UserError(
             f"{stage.table.path} is the input and would be written over; choose another "

@@ -188,7 +188,7 @@ def main(argv: Sequence[str]) -> int:
     word = file_name_part(args.check_model)
     default = Path(f"{table.path.stem}_response_check_merged_{word}.csv")
     names = {name: f"{table.path.stem}_response_check_{name}_{word}.csv" for name in CLASSES}
-    output = output_path(args.output_path, default, table)
+    output = output_path(args.output_path, default)
     summary = Summary(validation, rules_and_judge=rules and judge is not None)
     stage = Stage(
         name="response_checker",
@@ -234,6 +234,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_output_path(parser, "./{input stem}_response_check_merged_{check model}.csv")
     parser.add_argument(
         "--validate_against",
+        type=options.given,
         metavar="COLUMN",
         help="a column of people's labels: say how far the classes agree with it",
     )

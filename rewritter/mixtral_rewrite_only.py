@@ -103,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
     stage = Stage(
         name="rewritter",
         table=table,
-        output=output_path(args.output_path, default, table),
+        output=output_path(args.output_path, default),
         columns=["prompt", "toxic_seed", "category", *others],
         models=[model],
         requests_of=requests_of,

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbench.gate import SHORTEST_PAUSE_S, START_IN_FLIGHT, Gate
+from orbench.run import FAILURES_IN_A_ROW
 from tests.conftest import MODERATE, prompts_csv, read_csv, run
 from tests.server import Body, Reply, Server, answer, error
 
@@ -331,6 +332,20 @@ def test_a_run_never_comes_to_a_halt_however_many_429s() -> None:
             await gate.enter()
             gate.passed()
         assert now() - before <= 60
+
+    in_virtual_time(scene())
+
+
+@pytest.mark.parametrize("wait", [0.0, 1.0])
+def test_so_many_429s_in_a_row_as_stop_a_run_take_minutes(wait: float) -> None:
+    """Whatever the endpoint asks for: a short outage of nothing but 429s costs no run."""
+
+    async def scene() -> None:
+        gate = gate_for(64)
+        before = now()
+        while gate.pauses < FAILURES_IN_A_ROW:
+            gate.limited(await gate.enter(), wait)
+        assert now() - before > 100
 
     in_virtual_time(scene())
 

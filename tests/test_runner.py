@@ -13,9 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from orbench import gate
+from orbench.answers import AnswerLog
+from orbench.chat import Request, user
+from orbench.models import resolve
+from orbench.run import Limits, Progress, Run
 from tests.conftest import (
     ALIGN,
     CHECK,
+    KEY,
     MODERATE,
     prompts_csv,
     read_csv,
@@ -162,12 +168,21 @@ def test_a_run_that_gets_nothing_but_failures_stops_by_itself(serve: Serve, tmp_
     assert "no tools here" in done.stderr
 
 
-def test_nothing_but_429_stops_by_itself(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 500)
+def test_nothing_but_429_stops_by_itself(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "SHORTEST_PAUSE_S", 0.001)  # 20 of them would take minutes
+    monkeypatch.setattr(gate, "LONGEST_OWN_PAUSE_S", 0.01)
     server = serve(lambda body, seen: error(429, "slow", headers=[("Retry-After-Ms", "1")]))
-    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
-    assert done.returncode == 1
-    assert "nothing but 429" in done.stderr
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    model = resolve("gpt-x", base_url=server.url, environment={})
+    log = AnswerLog(tmp_path / "o.answers.jsonl", write=True)
+    one = Run(log, Limits(), lambda answer: None)
+    requests = [Request(model, [user(str(n))], {}) for n in range(500)]
+    progress = Progress("", 0, quiet=True)
+    one.answer_all(lambda model: iter(requests), [model], progress)
+    log.close()
+    assert "nothing but 429 in 20 pauses" in one.stopped
     assert len(server.requests) < 200
 
 
@@ -493,13 +508,19 @@ def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
     assert len(read_csv(tmp_path / "o.csv")) == 35
 
 
-def test_a_dead_endpoint_is_told_by_the_first_row_of_each_worker(tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 500)
-    args = (*ARGS, "--max_retries=0", "--concurrency=3")
-    done = run(ALIGN, *args, cwd=tmp_path, url="http://127.0.0.1:9/v1")
-    assert done.returncode == 1
-    assert "3 requests in a row failed" in done.stderr
-    assert len(read_csv(tmp_path / "o_failed.csv")) < 10
+def test_first_rows_that_always_fail_keep_no_other_from_being_asked(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 10)
+    server = serve(
+        lambda body, seen: error(500) if "number 0?" in prompt_of(body) else fine(body, seen)
+    )
+    args = (*ARGS, "--max_retries=0", "--concurrency=1")
+    for requests in (10, 11):  # again: just the row that failed
+        done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+        assert done.returncode == 3, done.stderr
+        assert len(read_csv(tmp_path / "o.csv")) == 9
+        assert len(server.requests) == requests
 
 
 def test_no_request_starts_after_an_interrupt(serve: Serve, tmp_path: Path) -> None:

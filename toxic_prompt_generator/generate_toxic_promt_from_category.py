@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import brackets, options
 from orbench.categories import CATEGORIES
 from orbench.chat import Answer, Request, user
-from orbench.conduct import conduct
+from orbench.conduct import NOT_ASKED, conduct
 from orbench.models import Model, generator
 from orbench.options import UserError, say
 from orbench.refusal import answer_of, api_refusal_signal, classify
@@ -28,10 +28,11 @@ from orbench.stage import (
     Outcome,
     RowsOf,
     Stage,
+    fill,
     output_path,
     prompt_template,
 )
-from orbench.table import Row, Waves, file_name_part
+from orbench.table import Row, Waves, file_name_part, storable
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
@@ -62,7 +63,7 @@ class Seeds:
         self.found = 0
         self.refused = 0
         self.failed = 0
-        self.lacking = False  # a request has no answer (it failed, or was not asked yet)
+        self.lacking = False  # a request was not asked yet
 
     def reader(self) -> RowsOf:
         """A function from a request's answer to the prompts in it that are new."""
@@ -75,11 +76,10 @@ class Seeds:
             for answer in answers:
                 if isinstance(answer, Failure):
                     self.failed += 1
-                    self.lacking |= answer.error_type == "not_asked"
                     continue
                 given = prompts_in(answer, self.placeholders)
                 self.refused += not given and is_refusal(answer)
-                for prompt in given:
+                for prompt in map(storable, given):
                     same = brackets.same(prompt)
                     if same not in seen and self.found < self.wanted:
                         seen.add(same)
@@ -95,8 +95,8 @@ class Seeds:
         """
         idle = 0  # requests in a row with nothing new
         for _, result in outcomes:
-            if result is None:
-                self.lacking = True
+            unasked = result is None or result[:1] == (NOT_ASKED,)
+            self.lacking = self.lacking or unasked
             idle = 0 if result else idle + 1
         if self.found >= self.wanted or self.lacking:
             return False
@@ -151,11 +151,9 @@ def main(argv: Sequence[str]) -> int:
         say(f"--model is not given: {model.provider}/{model.id}")
     prompt_file, template = prompt_template(__file__)
     word = TO_THE_MODEL.get(args.category, args.category)
-    text = (
-        template.replace("{number}", str(PROMPTS_A_REQUEST))
-        .replace("{definition}", DEFINITIONS.get(args.category, f"{word}."))
-        .replace("{category}", word)
-    )
+    definition = DEFINITIONS.get(args.category, f"{word}.")
+    values = {"number": str(PROMPTS_A_REQUEST), "definition": definition, "category": word}
+    text = fill(template, values)
     seeds = Seeds(args.category, args.num_toxic_prompts, template)
     seeds.rows.n = wave(args.num_toxic_prompts, known=args.dry_run)
     parameters = {"temperature": args.temperature}
@@ -167,7 +165,7 @@ def main(argv: Sequence[str]) -> int:
     stage = Stage(
         name="toxic_prompt_generator",
         table=seeds.rows,
-        output=output_path(args.output_path, default, None),
+        output=output_path(args.output_path, default),
         columns=["prompt", "category"],
         models=[model],
         requests_of=requests_of,
@@ -179,8 +177,8 @@ def main(argv: Sequence[str]) -> int:
         allow_empty=False,
     )
     status = conduct(stage, args, sys.argv)
-    if args.dry_run:
-        return status
+    if args.dry_run or args.export_requests or args.shard is not None:
+        return status  # nothing to judge by yet
     if seeds.said(model):
         say(seeds.said(model))
     if seeds.failed:
