@@ -96,6 +96,7 @@ def build(args: argparse.Namespace) -> Path:
             f"{folder / dataset_card.NAME} is no data set card of this script and stays; give "
             "another --output_dir"
         )
+    hard = dataset_card.configs(folder, {dataset_card.HARD_CONFIG: dataset_card.HARD_FILE})
     records = [record.read(table.path) for table in tables]
     joined = moderated.read(tables, refusals_count=args.refusals_count)
     settings = (args.similarity, args.toxic_sample, args.seed)
@@ -126,7 +127,7 @@ def build(args: argparse.Namespace) -> Path:
         history=history,
         date=datetime.now(UTC).date().isoformat(),
         scripted=any(one.get("scripted") is True for one in records),
-        configs=dataset_card.configs(folder, selection.DATASETS),
+        configs=dataset_card.configs(folder, {name: f"{name}.csv" for name in members}) + hard,
     )
     for name in selection.DATASETS:
         record.write(folder / f"{name}.csv", record_of(name, card, tables, args))
