@@ -173,6 +173,30 @@ def test_exact_duplicates_are_dropped_whatever_case_spacing_and_end(tmp_path: Pa
     assert "3 rows, 2 prompts; 1 exact duplicate dropped" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("files", "first"),
+    [
+        (["toxic.csv", "answers.csv"], "18 rows, 4 prompts; 13 second-chance rows"),
+        (["answers.csv"], "13 rows, 4 prompts; 8 second-chance rows"),
+    ],
+)
+def test_several_answers_to_a_prompt_are_no_duplicates_of_it(
+    tmp_path: Path, files: list[str], first: str
+) -> None:
+    """Four prompts, one of them twice; three samples of answers, of which two failed."""
+    asked = [SHIP, CLOUD, CHESS, PIANO, SHIP.upper()]
+    write(tmp_path / "toxic.csv", [judged(prompt, True) for prompt in asked])
+    answers = [answered(prompt, False) | {"sample": i} for prompt in asked for i in range(3)]
+    write(tmp_path / "answers.csv", [row for n, row in enumerate(answers) if n not in (4, 6)])
+    done = build(tmp_path, "--moderated_files", *files, "--diversity")
+    line = f"{first} of the same prompts, 1 exact duplicate dropped"
+    assert line in done.stderr.splitlines()
+    assert f"- {line}" in (tmp_path / "or-bench/README.md").read_text().splitlines()
+    table = done.stderr.split("quality of or-bench-80k")[1].splitlines()
+    quality = next(line.split() for line in table if line.startswith("harmful"))
+    assert quality[4] == "20.0%"  # one of five was cut as a duplicate
+
+
 def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_one(
     tmp_path: Path,
 ) -> None:
