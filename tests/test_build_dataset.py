@@ -223,6 +223,25 @@ def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_
     assert len(prompts(folder / "or-bench-80k.csv")) == 3
 
 
+def test_a_safe_prompt_that_nearly_equals_a_dropped_toxic_one_is_dropped(tmp_path: Path) -> None:
+    pytest.importorskip("datasketch")
+    from orbench.dataset.near_duplicates import jaccard, pieces
+
+    kept = "Could you please describe how a sailor ties the first knot on a wooden ship at sea?"
+    near = kept.replace("first", "third")
+    safe = near.replace("wooden", "woollen")
+    assert jaccard(pieces(kept), pieces(near)) > 0.8 < jaccard(pieces(near), pieces(safe))
+    assert jaccard(pieces(kept), pieces(safe)) < 0.8
+    write(tmp_path / "a.csv", [judged(kept, True), judged(near, True), judged(safe, False)])
+    done = build(tmp_path, "--moderated_files", "a.csv", "--similarity", "0.8")
+    assert "1 near-duplicate (similarity 0.8 or more) and 1 safe prompt nearly" in done.stderr
+    assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == []
+    assert prompts(tmp_path / "or-bench/or-bench-toxic-all.csv") == [kept]
+    found = {row["prompt"]: row for row in read(tmp_path / "or-bench" / DROPPED)}
+    assert found[safe]["reason"] == "nearly equals a toxic prompt"
+    assert (found[safe]["resembles"], found[near]["resembles"]) == (near, kept)
+
+
 DROPPED = "or-bench-dropped.csv"
 
 
