@@ -501,6 +501,11 @@ def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -
     assert (llama3["n"], llama3["agree"]) == ("11", "5")
     assert found["ensemble", majority, "people: toxic"]["n"] == "6"
     assert found["data set", majority, "people: safe"]["agree"] == "5"
+    lines = done.stderr.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("against the people"))
+    first, *rows = (line for line in lines[start:] if " people: " not in line)
+    assert len(rows) == 4 and {len(line) for line in rows} == {len(first)}
+    assert {line.index(" all ") for line in rows} == {first.index(" on ")}
 
 
 def test_a_sheet_that_is_there_already_is_never_drawn_anew(audit: Path) -> None:
