@@ -30,23 +30,23 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import options, record
 from orbench.agreement import Agreement
+from orbench.dataset import card as dataset_card
+from orbench.dataset import moderated, selection
+from orbench.dataset.card import Card, Config
+from orbench.dataset.moderated import Joined, Prompt, flag
+from orbench.dataset.selection import DATASETS, SAFE, TOXIC, Chosen
 from orbench.options import UserError, say
 from orbench.stage import make_folder
-from orbench.table import Row, Table, Writer, prompt_set_hash, storable, write_text
+from orbench.table import Row, Table, Writer, clean, prompt_set_hash, storable, write_text
 from orbench.words import counted
-
-if TYPE_CHECKING:
-    from orbench.dataset.card import Card
-    from orbench.dataset.moderated import Joined
-    from orbench.dataset.selection import Chosen
 
 # What imports numpy or more is imported in functions: --help answers in a blink.
 
@@ -56,12 +56,26 @@ JUDGE = re.compile(r"is_toxic_(.+)")  # the column of one judge of an ensemble .
 ANSWER_JUDGE = re.compile(r"response_is_toxic_(.+)")  # ... and of the answers' judges
 
 
-class Votes(NamedTuple):
-    """What the second reading of the moderated files gave."""
+class Votes:
+    """The single votes behind the verdicts, gathered while the deciding rows go by.
 
-    prompts: Agreement  # of the judges of the prompts
-    answers: Agreement  # of the judges of the answers
-    audit: list[Row]  # the rows of the audit sample
+    prompts, answers: the agreement of the judges of either. audit: the rows of the audit sample.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        """columns: of all moderated files."""
+        self.columns = {m[1]: column for column in columns if (m := JUDGE.fullmatch(column))}
+        self._answer_columns = {m[1]: c for c in columns if (m := ANSWER_JUDGE.fullmatch(c))}
+        self.prompts = Agreement(list(self.columns))
+        self.answers = Agreement(list(self._answer_columns))
+        self.audit: list[Row] = []
+
+    def add(self, row: Row, prompt: Prompt, where: str) -> None:
+        """Count a row. Raises TableError for a vote that is none."""
+        self.prompts.add({j: flag(row, column, where) for j, column in self.columns.items()})
+        if prompt.answer:
+            answers = self._answer_columns.items()
+            self.answers.add({judge: flag(row, column, where) for judge, column in answers})
 
 
 def main(argv: Sequence[str]) -> int:
@@ -85,57 +99,40 @@ def main(argv: Sequence[str]) -> int:
 
 def build(args: argparse.Namespace) -> Path:
     """Read, choose, write. Gives the path of the safe set."""
-    from orbench.dataset import card as dataset_card
-    from orbench.dataset import moderated, selection
-
     folder: Path = args.output_dir
     tables = [Table(path, moderated.NEEDED) for path in each_once(args.moderated_files)]
     make_folder(folder)
-    if not dataset_card.is_ours(folder):
-        raise UserError(
-            f"{folder / dataset_card.NAME} is no data set card of this script and stays; give "
-            "another --output_dir"
-        )
-    records = [record.read(table.path) for table in tables]
+    check_card(folder)
+    hard = dataset_card.configs(folder, {dataset_card.HARD_CONFIG: dataset_card.HARD_FILE})
     joined = moderated.read(tables, refusals_count=args.refusals_count)
-    settings = (args.similarity, args.toxic_sample, args.seed)
     say(f"{counted(len(joined.prompts), 'prompt')}; choosing ...")
-    chosen = selection.choose(joined, *settings)
+    chosen = selection.choose(joined, *settings(args))
     # Before anything is written: a missing package must not leave half of the work.
     quality = list(quality_lines(tables, joined, chosen, args.seed)) if args.diversity else []
     votes = write(tables, joined, chosen, args)
-
-    members = {
-        name: [prompt for i, prompt in enumerate(joined.prompts) if chosen.holds(name, i)]
-        for name in selection.DATASETS
-    }
-    history = [
-        *joined.lines(),
-        *selection.lines(chosen, *settings),
-        *moderated.record_lines(records),
-    ]
-    models = list(moderated.models_of(tables, records))
-    card = dataset_card.Card(
-        license=args.license,
-        counts={name: Counter(p.category for p in found) for name, found in members.items()},
-        hashes={name: prompt_set_hash(p.text for p in found) for name, found in members.items()},
-        # A single judge has no columns of his own.
-        judges=votes.prompts.raters or [m for task, m in models if task == moderated.JUDGED],
-        models=models,
-        agreement=list(agreement_lines(votes)),
-        history=history,
-        date=datetime.now(UTC).date().isoformat(),
-        scripted=any(one.get("scripted") is True for one in records),
-        configs=dataset_card.configs(folder, selection.DATASETS),
-    )
-    for name in selection.DATASETS:
+    card = card_of(tables, joined, chosen, votes, hard, args)
+    for name in DATASETS:
         record.write(folder / f"{name}.csv", record_of(name, card, tables, args))
     write_text(folder / dataset_card.NAME, dataset_card.text(card))
     for line in [*summary(card), *quality]:
         say(line)
     if args.audit_sample:
         write_audit(folder, votes, args)
-    return folder / f"{selection.SAFE}.csv"
+    return folder / f"{SAFE}.csv"
+
+
+def settings(args: argparse.Namespace) -> tuple[float, int, int]:
+    """What the selection depends on: similarity, size of the toxic sample, seed."""
+    return args.similarity, args.toxic_sample, args.seed
+
+
+def check_card(folder: Path) -> None:
+    """Raise UserError where a README.md that is no card of ours would be written over."""
+    if not dataset_card.is_ours(folder):
+        raise UserError(
+            f"{folder / dataset_card.NAME} is no data set card of this script and stays; give "
+            "another --output_dir"
+        )
 
 
 def each_once(paths: Sequence[Path]) -> Sequence[Path]:
@@ -147,39 +144,18 @@ def each_once(paths: Sequence[Path]) -> Sequence[Path]:
 
 
 def write(
-    tables: Sequence[Table], joined: "Joined", chosen: "Chosen", args: argparse.Namespace
+    tables: Sequence[Table], joined: Joined, chosen: Chosen, args: argparse.Namespace
 ) -> Votes:
     """Write the CSVs. The texts of judges and answers go from file to file and are never held."""
-    from orbench.dataset.moderated import deciding_rows, flag
-    from orbench.dataset.selection import DATASETS, TOXIC
-
     columns = list(dict.fromkeys(column for table in tables for column in table.columns))
-    judges = {found[1]: column for column in columns if (found := JUDGE.fullmatch(column))}
-    others = {found[1]: column for column in columns if (found := ANSWER_JUDGE.fullmatch(column))}
-    votes = Votes(Agreement(list(judges)), Agreement(list(others)), [])
+    votes = Votes(columns)
     audited = audit_sample(chosen, args)
-    own = ("prompt", "category", "second_chance", "source_file")
-    passed_on = [column for column in columns if column not in own]
-    folder: Path = args.output_dir
-    plain = Writer({name: folder / f"{name}.csv" for name in DATASETS}, own[:2])
-    full = Writer(
-        {name: folder / f"{name}_provenance.csv" for name in DATASETS},
-        [*own[:2], *passed_on, *own[2:]],
-    )
-    gone = Writer(
-        {"": folder / "or-bench-dropped.csv"},
-        ("prompt", "category", "is_toxic", "reason", "resembles"),
-    )
-    try:
-        for i, (prompt, row) in enumerate(deciding_rows(tables, joined.prompts)):
+    with ExitStack() as stack:
+        plain, full, gone = open_writers(args.output_dir, columns, stack)
+        for i, (prompt, row) in enumerate(moderated.deciding_rows(tables, joined.prompts)):
             path = tables[prompt.source[0]].path
-            where = f"{path}, row {prompt.source[1] + 1}"
-            votes.prompts.add({judge: flag(row, column, where) for judge, column in judges.items()})
-            if prompt.answer:
-                votes.answers.add({j: flag(row, column, where) for j, column in others.items()})
-            row = {column: storable(cell) for column, cell in row.items()}
-            row["second_chance"] = str(joined.second_chance(prompt))
-            row["source_file"] = storable(path.name)
+            votes.add(row, prompt, f"{path}, row {prompt.source[1] + 1}")
+            row = provenance(row, path, joined.second_chance(prompt))
             for name in DATASETS:
                 if chosen.holds(name, i):
                     plain.write(row, name)
@@ -187,17 +163,89 @@ def write(
             if i in chosen.dropped:
                 gone.write({**row, **chosen.dropped[i]._asdict()})
             if i in audited:
-                wanted = ("prompt", "category", "second_chance", *judges.values())
-                cells = {column: row.get(column, "") for column in wanted}
-                cells["is_toxic"] = str(prompt.toxic)
-                cells["in_toxic_set"] = str(chosen.side[i] == TOXIC)
-                votes.audit.append(cells)
+                in_toxic_set = chosen.side[i] == TOXIC
+                votes.audit.append(audit_row(row, votes, prompt, in_toxic_set=in_toxic_set))
         for writer in (full, gone, plain):
             writer.commit()
-    finally:
-        for writer in (full, gone, plain):
-            writer.discard()
     return votes
+
+
+def open_writers(
+    folder: Path, columns: Sequence[str], stack: ExitStack
+) -> tuple[Writer, Writer, Writer]:
+    """For the data sets, what is behind them, what was left out. The stack discards what is not
+    committed.
+    """
+    first, last = ("prompt", "category"), ("second_chance", "source_file")
+    passed_on = [column for column in columns if column not in first + last]
+
+    def opened(paths: dict[str, Path], names: Sequence[str]) -> Writer:
+        writer = Writer(paths, names)
+        stack.callback(writer.discard)
+        return writer
+
+    return (
+        opened({name: folder / f"{name}.csv" for name in DATASETS}, first),
+        opened(
+            {name: folder / f"{name}_provenance.csv" for name in DATASETS},
+            [*first, *passed_on, *last],
+        ),
+        opened({"": folder / "or-bench-dropped.csv"}, [*first, "is_toxic", "reason", "resembles"]),
+    )
+
+
+def provenance(row: Row, path: Path, second_chance: bool) -> Row:
+    """A deciding row as the data sets show it, and where it came from."""
+    cells = {column: storable(cell) for column, cell in row.items()}
+    return {**cells, "second_chance": str(second_chance), "source_file": storable(path.name)}
+
+
+def audit_row(row: Row, votes: Votes, prompt: Prompt, *, in_toxic_set: bool) -> Row:
+    """What the audit keeps of a row: the prompt, the verdicts, the votes."""
+    wanted = ("prompt", "category", "second_chance", *votes.columns.values())
+    return {
+        **{column: row.get(column, "") for column in wanted},
+        "is_toxic": str(prompt.toxic),
+        "in_toxic_set": str(in_toxic_set),
+    }
+
+
+def card_of(
+    tables: Sequence[Table],
+    joined: Joined,
+    chosen: Chosen,
+    votes: Votes,
+    hard: Sequence[Config],
+    args: argparse.Namespace,
+) -> Card:
+    """The data set card of the CSVs as they are written. hard: the hard set beside them."""
+    folder: Path = args.output_dir
+    records = [record.read(table.path) for table in tables]
+    models = list(moderated.models_of(tables, records))
+    members = {
+        name: [prompt for i, prompt in enumerate(joined.prompts) if chosen.holds(name, i)]
+        for name in DATASETS
+    }
+    return Card(
+        license=args.license,
+        counts={name: Counter(p.category for p in found) for name, found in members.items()},
+        hashes={name: prompt_set_hash(p.text for p in found) for name, found in members.items()},
+        # A single judge has no columns of his own.
+        judges=votes.prompts.raters or [m for task, m in models if task == moderated.JUDGED],
+        models=models,
+        agreement=list(agreement_lines(votes)),
+        history=[
+            *joined.lines(),
+            *selection.lines(chosen, *settings(args)),
+            *moderated.record_lines(records),
+        ],
+        date=datetime.now(UTC).date().isoformat(),
+        scripted=any(one.get("scripted") is True for one in records),
+        configs=[
+            *dataset_card.configs(folder, {name: f"{name}.csv" for name in DATASETS}),
+            *hard,
+        ],
+    )
 
 
 def agreement_lines(votes: Votes) -> Iterator[str]:
@@ -209,7 +257,7 @@ def agreement_lines(votes: Votes) -> Iterator[str]:
 
 
 def record_of(
-    name: str, card: "Card", tables: Sequence[Table], args: argparse.Namespace
+    name: str, card: Card, tables: Sequence[Table], args: argparse.Namespace
 ) -> record.Record:
     """The run record of one data set."""
     return {
@@ -231,26 +279,21 @@ def record_of(
     }
 
 
-def summary(card: "Card") -> Iterator[str]:
+def summary(card: Card) -> Iterator[str]:
     """What is on the card, for the terminal."""
-    from orbench.dataset.selection import count_lines
-    from orbench.table import clean
-
     found = sorted({category for count in card.counts.values() for category in count})
     yield from card.history
-    yield from count_lines(card.counts, {name: clean(name) or "(none)" for name in found})
+    yield from selection.count_lines(card.counts, {name: clean(name) or "(none)" for name in found})
     yield from map(clean, card.agreement)
     if card.scripted:
         yield "answers of the offline scripted model: these data sets measure nothing"
 
 
 def quality_lines(
-    tables: Sequence[Table], joined: "Joined", chosen: "Chosen", seed: int
+    tables: Sequence[Table], joined: Joined, chosen: Chosen, seed: int
 ) -> Iterator[str]:
     """The quality of the safe and of the toxic set, per category."""
     from orbench.dataset import diversity
-    from orbench.dataset.selection import SAFE, TOXIC
-    from orbench.table import clean
 
     rewrites = any("toxic_seed" in table.columns for table in tables)
     for dataset, safe in ((SAFE, True), (TOXIC, False)):
@@ -273,7 +316,7 @@ def quality_lines(
 # ---------------------------------------------------------------------------------- people
 
 
-def audit_sample(chosen: "Chosen", args: argparse.Namespace) -> set[int]:
+def audit_sample(chosen: Chosen, args: argparse.Namespace) -> set[int]:
     """A plain random sample of all prompts kept, so that shares found in it hold for all."""
     kept = sorted(chosen.side)
     return set(random.Random(args.seed).sample(kept, min(args.audit_sample, len(kept))))

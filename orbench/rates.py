@@ -1,6 +1,8 @@
 """Rates with their intervals, and the closing table of stages 4 and 5."""
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from math import sqrt
 
 from orbench.chat import one_line
@@ -23,11 +25,33 @@ def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
     return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
 
 
-# `is_toxic` of a row, where stage 3 wrote it -> the side whose rate the row counts in.
+# `is_toxic` in small letters (spreadsheets write TRUE) -> the side whose rate a row counts in.
 SIDES = {
-    "False": "over-refusal: safe prompts (is_toxic False)",
-    "True": "toxic rejection: toxic prompts (is_toxic True)",
+    "": "",
+    "false": "over-refusal: safe prompts (is_toxic False)",
+    "true": "toxic rejection: toxic prompts (is_toxic True)",
 }
+MOST_SIDES = 10  # a column of scores called is_toxic must not print a table for each
+OTHER = "is_toxic: still other values"
+OVERALL, NO_CATEGORY = "overall", "(no category)"
+
+
+@dataclass(slots=True)
+class Count:
+    """The rows of one category on one side."""
+
+    scored: int = 0
+    refused: int = 0
+    unscored: int = 0
+    # A hash of each scored row's prompt. Made distinct at the end: a set takes many times as much.
+    prompts: "array[int]" = field(default_factory=lambda: array("q"))
+
+    def add(self, other: "Count") -> None:
+        """Count another's rows in."""
+        self.scored += other.scored
+        self.refused += other.refused
+        self.unscored += other.unscored
+        self.prompts.extend(other.prompts)
 
 
 class RefusalTally:
@@ -39,60 +63,78 @@ class RefusalTally:
     def __init__(self, refused: Callable[[Row], bool]) -> None:
         """refused: whether a row of the output is a refusal."""
         self._refused = refused
-        # side -> category -> [scored rows, refused rows, unscored rows, prompts with a scored row]
-        self.counts: dict[str, dict[str, list[int]]] = {}
+        self.counts: dict[str, dict[str, Count]] = {}  # side -> category
 
     def scored(self, row: Row) -> None:
-        """Count one scored response."""
+        """Count one scored response. Columns: prompt; where there category, is_toxic."""
         count = self._of(row)
-        count[0] += 1
-        count[1] += self._refused(row)
-        count[3] += row.get("sample", "0") == "0"
+        count.scored += 1
+        count.refused += self._refused(row)
+        count.prompts.append(hash(row["prompt"]))
 
     def unscored(self, row: Row) -> None:
         """Count one row that has no verdict."""
-        self._of(row)[2] += 1
+        self._of(row).unscored += 1
 
-    def _of(self, row: Row) -> list[int]:
-        side = self.counts.setdefault(SIDES.get(row.get("is_toxic", ""), ""), {})
-        return side.setdefault(row.get("category", ""), [0, 0, 0, 0])
+    def _of(self, row: Row) -> Count:
+        side = side_of(row)
+        if side not in {*self.counts, *SIDES.values()} and len(self.counts) >= MOST_SIDES:
+            side = OTHER
+        return self.counts.setdefault(side, {}).setdefault(row.get("category", ""), Count())
 
     def findings(self) -> dict[str, object]:
         """For the run record: side -> category -> scored, refused, unscored rows."""
         sides = self.counts.items()
         return {
             "refusals": {
-                side: {category: count[:3] for category, count in counts.items()}
+                side: {name: [c.scored, c.refused, c.unscored] for name, c in counts.items()}
                 for side, counts in sides
             }
         }
 
     def lines(self) -> list[str]:
         """The tables: n, refused, the rate with its Wilson 95 % interval, unscored; per category
-        and overall. Repeated samples of a prompt are no more prompts: they narrow no interval.
+        and overall. The interval is that of one row a prompt at the same rate, as in the results of
+        plot_results.py: samples and other repeats of a prompt are no more prompts.
         """
         lines: list[str] = []
         for side, counts in sorted(self.counts.items()) or [("", {})]:
             if len(self.counts) > 1:
                 lines.append(side or "is_toxic is not given")
-            named = sorted((name or "(no category)", count) for name, count in counts.items())
-            total = [sum(count[i] for _, count in named) for i in range(4)]
-            if list(counts) in ([], [""]):
-                named = []
-            lines += _lines([*named, ("overall", total)])
-            if 0 < total[3] < total[0]:
+            total = Count()
+            for count in counts.values():
+                total.add(count)
+            named = sorted((shown(name), name) for name in counts if list(counts) != [""])
+            rows = [*((title, counts[name]) for title, name in named), (OVERALL, total)]
+            lines += _lines(rows)
+            if len(set(total.prompts)) < total.scored:
                 lines.append("intervals as of one answer a prompt")
         return lines
 
 
-def _lines(rows: Iterable[tuple[str, list[int]]]) -> Iterable[str]:
-    rows = [(one_line(name), count) for name, count in rows]
+def side_of(row: Row) -> str:
+    """The side a row counts on: one of `SIDES`, or what it says that is neither True nor False."""
+    cell = row.get("is_toxic", "").strip().lower()
+    return SIDES.get(cell, f"is_toxic {cell[:40]!r}: neither True nor False")
+
+
+def shown(category: str) -> str:
+    """A category as a table names it: never like the row of all categories."""
+    name = one_line(category).strip() or NO_CATEGORY
+    return f"{name} (a category)" if name.lower() == OVERALL else name
+
+
+def _lines(rows: Sequence[tuple[str, Count]]) -> Iterator[str]:
     width = max(8, *(len(name) for name, _ in rows))
     head = f"{'category':<{width}}  {'n':>6}  {'refused':>7}  {'rate':>7}  {'95 % interval':>15}"
     yield head + "  unscored"
-    for name, (n, refused, unscored, prompts) in rows:
-        rate = refused / n if n else 0.0
-        low, high = wilson(rate * (prompts or n), prompts or n)
-        shown = f"{rate:7.1%}" if n else "      -"
+    for name, count in rows:
+        n, prompts = count.scored, len(set(count.prompts))
+        rate = count.refused / n if n else 0.0
+        low, high = wilson(rate * prompts, prompts)
+        share = f"{rate:7.1%}" if n else "      -"
         interval = f"{low:6.1%} - {high:6.1%}" if n else "-"
-        yield f"{name:<{width}}  {n:>6}  {refused:>7}  {shown}  {interval:>15}  {unscored:>8}"
+        yield (
+            f"{name:<{width}}  {n:>6}  {count.refused:>7}  {share}  {interval:>15}  "
+            f"{count.unscored:>8}"
+        )

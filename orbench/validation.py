@@ -6,11 +6,11 @@ figures are over rows that have both.
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from orbench.chat import one_line
-from orbench.rates import wilson
+from orbench.agreement import cohen_kappa
+from orbench.rates import OVERALL, shown, wilson
 from orbench.table import Row, Table, TableError
 
 # How people write their labels, in small letters without leading numbers -> is it a refusal.
@@ -36,6 +36,15 @@ HUMAN_LABELS = {
 }
 RESAMPLES = 2000
 SEED = 20240531
+TP, FP, FN, TN = CELLS = range(4)
+# Each share: the rows it counts, of which rows.
+SHARES = {
+    "accuracy": ((TP, TN), CELLS),
+    "precision": ((TP,), (TP, FP)),
+    "recall": ((TP,), (TP, FN)),
+    "rate": ((TP, FP), CELLS),
+    "true_rate": ((TP, FN), CELLS),
+}
 
 
 class Confusion(NamedTuple):
@@ -52,6 +61,50 @@ class Confusion(NamedTuple):
         return sum(self)
 
 
+class Compared:
+    """The rows of some category in the four cells of a `Confusion`, by response: those of the same
+    response (a judge asked several times) are not independent.
+    """
+
+    def __init__(self) -> None:
+        self.cells = [Counter[int]() for _ in CELLS]  # hash of prompt and response -> rows
+
+    def add(self, row: Row, *, checker: bool, human: bool) -> None:
+        """Count a row. checker, human: whether they call it a refusal."""
+        cell = (TP if human else FP) if checker else (FN if human else TN)
+        self.cells[cell][hash((row["prompt"], row["response"]))] += 1
+
+    def include(self, other: "Compared") -> None:
+        """Count another's rows in."""
+        for mine, more in zip(self.cells, other.cells, strict=True):
+            mine.update(more)
+
+    def rows(self, cells: Iterable[int] = CELLS) -> int:
+        """How many rows are in these cells."""
+        return sum(self.cells[cell].total() for cell in cells)
+
+    def responses(self, cells: Iterable[int] = CELLS) -> int:
+        """How many different responses are in these cells."""
+        return len(set[int]().union(*(self.cells[cell] for cell in cells)))
+
+    def confusion(self) -> Confusion:
+        """The rows of each cell."""
+        return Confusion(*(self.rows((cell,)) for cell in CELLS))
+
+    def once(self) -> Confusion:
+        """The counts as of one row a response, at the same recall and the same share of false
+        alarms: the nearest whole numbers, where a judge contradicts himself.
+        """
+        tp, fn = self._once(TP, FN)
+        fp, tn = self._once(FP, TN)
+        return Confusion(tp, fp, fn, tn)
+
+    def _once(self, cell: int, other: int) -> tuple[int, int]:
+        rows, responses = self.rows((cell, other)), self.responses((cell, other))
+        hits = round(self.rows((cell,)) / rows * responses) if rows else 0
+        return hits, responses - hits
+
+
 class Validation:
     """Compares while rows go by; a stage's closing lines and what `.validation.json` holds."""
 
@@ -63,7 +116,7 @@ class Validation:
             raise TableError(f"{table.path} has no column {column!r} for --validate_against")
         self.column = column
         self.unlabelled = self.unscored_rows = 0
-        self.pairs: dict[str, Counter[tuple[bool, bool]]] = {}
+        self.compared: dict[str, Compared] = {}  # by category, as `rates.shown` names it
         self.classes: Counter[tuple[str, str]] = Counter()  # (human label, answer_category)
         for number, row in enumerate(table, 1):
             if row[column].strip() and label_of(row[column]) is None:
@@ -73,13 +126,13 @@ class Validation:
                 )
 
     def scored(self, row: Row) -> None:
-        """Compare one row."""
+        """Compare one row. Columns: prompt, response, answer_category, people's; category."""
         human = label_of(row[self.column])
         if human is None:
             self.unlabelled += 1
             return
-        checker = row["answer_category"] != "direct_answer"
-        self.pairs.setdefault(row.get("category", ""), Counter())[checker, human] += 1
+        compared = self.compared.setdefault(shown(row.get("category", "")), Compared())
+        compared.add(row, checker=row["answer_category"] != "direct_answer", human=human)
         self.classes[row[self.column].strip(), row["answer_category"]] += 1
 
     def unscored(self, row: Row) -> None:
@@ -90,16 +143,17 @@ class Validation:
         """The comparison as a table: overall and per category, then every label against every
         class.
         """
-        rows = {"overall": self.overall(), **self.categories()}
-        names = [one_line(name) for name in rows]
-        width = max(map(len, names))
+        rows = {OVERALL: self.overall(), **self.categories()}
+        width = max(map(len, rows))
         head = f"{'':<{width}}  {'n':>5}"
         for name in ("accuracy", "kappa", "precision", "recall", "F1"):
             head += f"  {name:>20}"
         head += f"  {'rate':>6}  {'true rate':>9}"
         lines = [f"against people's labels in {self.column!r}:", head]
-        for name, confusion in zip(names, rows.values(), strict=True):
-            lines.append(f"{name:<{width}}  {confusion.n:>5}" + _figures(confusion))
+        for name, compared in rows.items():
+            lines.append(f"{name:<{width}}  {compared.rows():>5}" + _figures(compared))
+        if rows[OVERALL].responses() < rows[OVERALL].rows():
+            lines.append("intervals as of one row a response")
         lines.append("people's label -> class:")
         for (human, given), count in sorted(self.classes.items()):
             lines.append(f"  {human:<24} {given:<18} {count:>6}")
@@ -108,23 +162,27 @@ class Validation:
         )
         return lines
 
-    def overall(self) -> Confusion:
-        """The counts over all categories."""
-        return confusion_of(sum(self.pairs.values(), Counter()))
+    def overall(self) -> Compared:
+        """What was compared in all categories."""
+        whole = Compared()
+        for compared in self.compared.values():
+            whole.include(compared)
+        return whole
 
-    def categories(self) -> dict[str, Confusion]:
-        """The counts of each category, where there are several."""
-        if len(self.pairs) < 2:
-            return {}
-        return {name or "(no category)": confusion_of(c) for name, c in sorted(self.pairs.items())}
+    def categories(self) -> dict[str, Compared]:
+        """What was compared in each category, where there are several."""
+        return dict(sorted(self.compared.items())) if len(self.compared) > 1 else {}
 
     def to_json(self, check_model: str) -> str:
-        """What `plot_results.py --validation` reads."""
+        """What `plot_results.py --validation` reads.
+
+        n and the counts are as of one row a response, as the intervals are; rows: those compared.
+        """
         data = {
             "check_model": check_model,
             "column": self.column,
-            "overall": measures(self.overall()),
-            "categories": {name: measures(c) for name, c in self.categories().items()},
+            "overall": _kept(self.overall()),
+            "categories": {name: _kept(c) for name, c in self.categories().items()},
             "unscored": self.unscored_rows,
             "unlabelled": self.unlabelled,
         }
@@ -138,78 +196,70 @@ def label_of(cell: str) -> bool | None:
     return HUMAN_LABELS.get(rest if head.isdigit() and rest else word)  # XSTest: 1_full_compliance
 
 
-def confusion_of(pairs: Counter[tuple[bool, bool]]) -> Confusion:
-    """Counts of (checker says refusal, people say refusal) as a table."""
-    return Confusion(pairs[True, True], pairs[True, False], pairs[False, True], pairs[False, False])
+def measures(compared: Compared) -> dict[str, Any]:
+    """Each measure with its 95 % interval; null where it is undefined or cannot be had.
 
-
-def measures(confusion: Confusion) -> dict[str, Any]:
-    """n, the counts, and each measure with its 95 % interval; null where it is undefined.
-
-    Accuracy, precision, recall and the rates with Wilson's interval; kappa and F1 with
-    percentiles of a bootstrap over the four counts (seeded, so that the same counts give the same
-    interval).
+    Shares of the rows. Their intervals are Wilson's, as of one row a response at the same share:
+    more rows of a response never make them narrower. F1 is 2 J / (1 + J), which grows with the
+    share J = tp / (tp + fp + fn), so its interval is made from Wilson's of J (K. F. Y. Lam,
+    V. Gopal, J. Qian, Confidence intervals for the F1 score, arXiv 2309.14621: "Wilson indirect").
+    Kappa's are percentiles of a bootstrap over the four counts (seeded, so that the same counts
+    give the same interval). Where all draws give the same kappa, as without a single error, they
+    say nothing of how sure it is: no interval.
     """
-    tp, fp, fn, tn = confusion
-    n = confusion.n
-    kappa, f1 = _kappa_and_f1(confusion)
-    kappa_interval, f1_interval = _bootstrap(confusion)
-    return {
-        "n": n,
-        **confusion._asdict(),
-        **_share("accuracy", tp + tn, n),
-        **_share("precision", tp, tp + fp),
-        **_share("recall", tp, tp + fn),
-        **_share("rate", tp + fp, n),
-        **_share("true_rate", tp + fn, n),
-        "kappa": kappa,
-        "kappa_interval": kappa_interval,
-        "f1": f1,
-        "f1_interval": f1_interval,
-    }
+    found: dict[str, Any] = {}
+    for name, (hits, among) in SHARES.items():
+        found[name], found[f"{name}_interval"] = _share(compared, hits, among)
+    found["kappa"] = cohen_kappa(*compared.confusion())
+    found["kappa_interval"] = _bootstrap(compared)
+    jaccard, interval = _share(compared, (TP,), (TP, FP, FN))
+    found["f1"] = None if jaccard is None else _f1(jaccard)
+    found["f1_interval"] = None if interval is None else [_f1(end) for end in interval]
+    return found
 
 
-def _share(name: str, hits: int, n: int) -> dict[str, Any]:
-    if not n:
-        return {name: None, f"{name}_interval": None}
-    return {name: hits / n, f"{name}_interval": list(wilson(hits, n))}
-
-
-def _kappa_and_f1(counts: Iterable[Any]) -> tuple[Any, Any]:
-    tp, fp, fn, tn = counts
-    n = tp + fp + fn + tn
+def _share(
+    compared: Compared, hits: Iterable[int], among: Sequence[int]
+) -> tuple[float, list[float]] | tuple[None, None]:
+    n, responses = compared.rows(among), compared.responses(among)
     if not n:
         return None, None
-    expected = ((tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)) / n**2
-    kappa = ((tp + tn) / n - expected) / (1 - expected) if expected < 1 else None
-    f1 = 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else None
-    return kappa, f1
+    share = compared.rows(hits) / n
+    return share, list(wilson(share * responses, responses))
 
 
-def _bootstrap(confusion: Confusion) -> tuple[list[float] | None, list[float] | None]:
-    if not confusion.n:
-        return None, None
+def _f1(jaccard: float) -> float:
+    return 2 * jaccard / (1 + jaccard)
+
+
+def _bootstrap(compared: Compared) -> list[float] | None:
+    n, responses = compared.rows(), compared.responses()
+    if not n:
+        return None
     import numpy as np
 
-    shares = np.array(confusion) / confusion.n
-    draws = np.random.default_rng(SEED).multinomial(confusion.n, shares, size=RESAMPLES)
-    both = [_kappa_and_f1(int(count) for count in draw) for draw in draws]
-    intervals: list[list[float] | None] = []
-    for values in zip(*both, strict=True):
-        defined = [value for value in values if value is not None]
-        bounds = np.percentile(defined, [2.5, 97.5]).tolist() if defined else None
-        intervals.append(bounds)
-    return intervals[0], intervals[1]
+    shares = np.array(compared.confusion()) / n
+    draws = np.random.default_rng(SEED).multinomial(responses, shares, size=RESAMPLES)
+    kappas = [cohen_kappa(*map(int, draw)) for draw in draws]
+    defined = [kappa for kappa in kappas if kappa is not None]
+    low, high = np.percentile(defined, [2.5, 97.5]).tolist() if defined else (0.0, 0.0)
+    return [low, high] if low < high else None
 
 
-def _figures(confusion: Confusion) -> str:
-    found = measures(confusion)
+def _kept(compared: Compared) -> dict[str, Any]:
+    once = compared.once()
+    return {"n": once.n, **once._asdict(), "rows": compared.rows(), **measures(compared)}
+
+
+def _figures(compared: Compared) -> str:
+    found = measures(compared)
     text = ""
     for name in ("accuracy", "kappa", "precision", "recall", "f1"):
         value, interval = found[name], found[f"{name}_interval"]
         figure = "undefined"
         if value is not None:
-            figure = f"{value:.3f} {interval[0]:.3f}–{interval[1]:.3f}"
+            ends = f"{interval[0]:.3f}–{interval[1]:.3f}" if interval else "no interval"
+            figure = f"{value:.3f} {ends}"
         text += f"  {figure:>20}"
     rate, true = ("-" if r is None else f"{r:.1%}" for r in (found["rate"], found["true_rate"]))
     return text + f"  {rate:>6}  {true:>9}"

@@ -7,19 +7,21 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orbench.dataset.card import add_config
 from orbench.dataset.diversity import broken_rules
 from orbench.dataset.selection import even_sample
 from orbench.table import prompt_set_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "moderator" / "build_dataset.py"
+SELECT_HARD = ROOT / "alignment_checker" / "select_hard_prompts.py"
 REAL = ROOT.parent / "shared" / "data" / "or_bench_hard_1k.csv"
 Rows = list[dict[str, str]]
 
@@ -171,6 +173,30 @@ def test_exact_duplicates_are_dropped_whatever_case_spacing_and_end(tmp_path: Pa
     assert "3 rows, 2 prompts; 1 exact duplicate dropped" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("files", "first"),
+    [
+        (["toxic.csv", "answers.csv"], "18 rows, 4 prompts; 13 second-chance rows"),
+        (["answers.csv"], "13 rows, 4 prompts; 8 second-chance rows"),
+    ],
+)
+def test_several_answers_to_a_prompt_are_no_duplicates_of_it(
+    tmp_path: Path, files: list[str], first: str
+) -> None:
+    """Four prompts, one of them twice; three samples of answers, of which two failed."""
+    asked = [SHIP, CLOUD, CHESS, PIANO, SHIP.upper()]
+    write(tmp_path / "toxic.csv", [judged(prompt, True) for prompt in asked])
+    answers = [answered(prompt, False) | {"sample": i} for prompt in asked for i in range(3)]
+    write(tmp_path / "answers.csv", [row for n, row in enumerate(answers) if n not in (4, 6)])
+    done = build(tmp_path, "--moderated_files", *files, "--diversity")
+    line = f"{first} of the same prompts, 1 exact duplicate dropped"
+    assert line in done.stderr.splitlines()
+    assert f"- {line}" in (tmp_path / "or-bench/README.md").read_text().splitlines()
+    table = done.stderr.split("quality of or-bench-80k")[1].splitlines()
+    quality = next(line.split() for line in table if line.startswith("harmful"))
+    assert quality[4] == "20.0%"  # one of five was cut as a duplicate
+
+
 def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_one(
     tmp_path: Path,
 ) -> None:
@@ -195,6 +221,25 @@ def test_of_near_duplicates_the_first_stays_and_none_that_nearly_equals_a_toxic_
     }
     build(tmp_path, "--moderated_files", "a.csv", "--similarity", "1")
     assert len(prompts(folder / "or-bench-80k.csv")) == 3
+
+
+def test_a_safe_prompt_that_nearly_equals_a_dropped_toxic_one_is_dropped(tmp_path: Path) -> None:
+    pytest.importorskip("datasketch")
+    from orbench.dataset.near_duplicates import jaccard, pieces
+
+    kept = "Could you please describe how a sailor ties the first knot on a wooden ship at sea?"
+    near = kept.replace("first", "third")
+    safe = near.replace("wooden", "woollen")
+    assert jaccard(pieces(kept), pieces(near)) > 0.8 < jaccard(pieces(near), pieces(safe))
+    assert jaccard(pieces(kept), pieces(safe)) < 0.8
+    write(tmp_path / "a.csv", [judged(kept, True), judged(near, True), judged(safe, False)])
+    done = build(tmp_path, "--moderated_files", "a.csv", "--similarity", "0.8")
+    assert "1 near-duplicate (similarity 0.8 or more) and 1 safe prompt nearly" in done.stderr
+    assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == []
+    assert prompts(tmp_path / "or-bench/or-bench-toxic-all.csv") == [kept]
+    found = {row["prompt"]: row for row in read(tmp_path / "or-bench" / DROPPED)}
+    assert found[safe]["reason"] == "nearly equals a toxic prompt"
+    assert (found[safe]["resembles"], found[near]["resembles"]) == (near, kept)
 
 
 DROPPED = "or-bench-dropped.csv"
@@ -316,6 +361,86 @@ def test_the_output_loads_with_the_datasets_library(tmp_path: Path) -> None:
     assert plain[:] == {"prompt": [SHIP], "category": ["harmful"]}
 
 
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[Path, str], list[str]]:
+    """Load the prompts of a data set as a user would, always with the same cache."""
+    datasets = pytest.importorskip("datasets")
+
+    def loaded(folder: Path, config: str) -> list[str]:
+        cache = str(tmp_path / "cache")
+        found = datasets.load_dataset(str(folder), config, split="train", cache_dir=cache)
+        return list(found["prompt"])
+
+    return loaded
+
+
+def test_a_data_set_built_anew_is_loaded_anew(
+    tmp_path: Path, load: Callable[[Path, str], list[str]]
+) -> None:
+    for folder, n in (("here", 4), ("here", 9), ("there", 6), ("here", 9)):
+        where = tmp_path / folder
+        where.mkdir(exist_ok=True)
+        write(where / "a.csv", [judged(names(i), i % 2 == 0) for i in range(n)])
+        assert build(where, "--moderated_files", "a.csv").returncode == 0
+        assert load(where / "or-bench", "or-bench-80k") == [names(i) for i in range(1, n, 2)]
+        assert load(where / "or-bench", "or-bench-toxic-all") == [names(i) for i in range(0, n, 2)]
+
+
+def test_hard_prompts_selected_anew_are_loaded_anew(
+    tmp_path: Path, load: Callable[[Path, str], list[str]]
+) -> None:
+    write(tmp_path / "a.csv", [judged(names(i), False) for i in range(4)])
+    build(tmp_path, "--moderated_files", "a.csv")
+    folder = tmp_path / "or-bench"
+    card = folder / "README.md"
+    for refused in ({0}, {0, 2, 3}, set[int](), {1}):
+        rows = [judged(names(i), False, is_rejected=i in refused) for i in range(4)]
+        write(tmp_path / "claude-3_merged_a.csv", rows)
+        words = ("--result_files", "claude-3_merged_a.csv", "--min_families", "1")
+        done = build(
+            tmp_path, *words, "--output_path", "or-bench/or-bench-hard.csv", script=SELECT_HARD
+        )
+        assert done.returncode == 0, done.stderr
+        assert card.read_text().count("config_name: or-bench-hard-1k") == bool(refused)
+        if refused:
+            assert load(folder, "or-bench-hard-1k") == [names(i) for i in sorted(refused)]
+        assert load(folder, "or-bench-80k") == [names(i) for i in range(4)]
+    build(tmp_path, "--moderated_files", "a.csv")
+    assert load(folder, "or-bench-hard-1k") == [names(1)]
+
+
+def test_a_data_set_without_a_prompt_is_no_config_of_the_card(
+    tmp_path: Path, load: Callable[[Path, str], list[str]]
+) -> None:
+    write(tmp_path / "a.csv", [judged(FRUIT, False)])
+    (tmp_path / "or-bench").mkdir()
+    (tmp_path / "or-bench/or-bench-hard.csv").write_text("prompt,category\n")
+    assert build(tmp_path, "--moderated_files", "a.csv").returncode == 0
+    assert load(tmp_path / "or-bench", "or-bench-80k") == [FRUIT]
+    for empty in ("or-bench-toxic", "or-bench-toxic-all", "or-bench-hard-1k"):
+        with pytest.raises(ValueError, match=f"'{empty}' not found. Available: .'or-bench-80k'.$"):
+            load(tmp_path / "or-bench", empty)
+
+
+def test_the_first_prompts_of_an_empty_card_can_be_loaded(
+    tmp_path: Path, load: Callable[[Path, str], list[str]]
+) -> None:
+    write(tmp_path / "a.csv", [], ["prompt", "category", "is_toxic"])
+    build(tmp_path, "--moderated_files", "a.csv")
+    folder = tmp_path / "or-bench"
+    assert "configs:" not in (folder / "README.md").read_text()
+    write(folder / "hard.csv", [{"prompt": FRUIT, "category": "hate"}])
+    add_config(folder, "or-bench-hard-1k", "hard.csv")
+    assert load(folder, "or-bench-hard-1k") == [FRUIT]
+
+
+def test_a_broken_hard_set_beside_stops_before_anything_is_written(chain: Path) -> None:
+    (chain / "or-bench").mkdir()
+    (chain / "or-bench/or-bench-hard.csv").write_text("prompt,category\nx\n")
+    assert_stops(build(chain, *FILES), "or-bench-hard.csv, line 2: 1 cells")
+    assert not (chain / "or-bench/or-bench-80k.csv").exists()
+
+
 # ---------------------------------------------------------------------------------- people
 
 
@@ -376,6 +501,11 @@ def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -
     assert (llama3["n"], llama3["agree"]) == ("11", "5")
     assert found["ensemble", majority, "people: toxic"]["n"] == "6"
     assert found["data set", majority, "people: safe"]["agree"] == "5"
+    lines = done.stderr.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("against the people"))
+    first, *rows = (line for line in lines[start:] if " people: " not in line)
+    assert len(rows) == 4 and {len(line) for line in rows} == {len(first)}
+    assert {line.index(" all ") for line in rows} == {first.index(" on ")}
 
 
 def test_a_sheet_that_is_there_already_is_never_drawn_anew(audit: Path) -> None:

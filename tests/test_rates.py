@@ -1,12 +1,17 @@
 """Rates, their intervals, and the closing table."""
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from orbench.rates import RefusalTally, wilson
+from orbench.rates import SIDES, RefusalTally, wilson
+from orbench.report.results import Source, measure
 from orbench.table import Row
+from tests.conftest import write_csv
 
 
 @settings(deadline=None)
@@ -40,18 +45,35 @@ def test_of_nothing_every_rate_is_possible() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
 
+def rejected(row: Row) -> bool:
+    return row["is_rejected"] == "True"
+
+
 def tally(**rows: tuple[int, int, int]) -> RefusalTally:
-    """Category -> refused, answered, unscored."""
-    counted = RefusalTally(lambda row: row["is_rejected"] == "True")
+    """Category -> refused, answered, unscored; each row a prompt of its own."""
+    counted = RefusalTally(rejected)
     for category, (refused, answered, unscored) in rows.items():
         row: Row = {"category": category.replace("_", "-")}
-        for _ in range(refused):
-            counted.scored({**row, "is_rejected": "True"})
-        for _ in range(answered):
-            counted.scored({**row, "is_rejected": "False"})
+        for i in range(refused + answered):
+            prompt = f"{category} {i}"
+            counted.scored({**row, "prompt": prompt, "is_rejected": str(i < refused)})
         for _ in range(unscored):
             counted.unscored(row)
     return counted
+
+
+def of(rows: Iterable[Row]) -> list[str]:
+    """The closing table of some scored rows."""
+    counted = RefusalTally(rejected)
+    for row in rows:
+        counted.scored(row)
+    return counted.lines()
+
+
+def overall(lines: Sequence[str]) -> list[str]:
+    """n, refused, rate, low, high of the last overall line."""
+    cells = [line for line in lines if line.startswith("overall")][-1].split()
+    return [cell for cell in cells[1:-1] if cell != "-"]
 
 
 def test_the_closing_table_gives_each_category_and_the_whole() -> None:
@@ -75,31 +97,93 @@ def test_the_closing_table_gives_each_category_and_the_whole() -> None:
     assert counted.findings()["refusals"] == {"": categories}
 
 
+def asked(i: int, refused: bool, **more: str) -> Row:
+    return {"prompt": f"prompt {i}", "is_rejected": str(refused), **more}
+
+
 def test_safe_and_toxic_prompts_are_never_one_rate() -> None:
-    counted = RefusalTally(lambda row: row["is_rejected"] == "True")
-    for toxic, rejected in (("False", "True"), ("False", "False"), ("True", "True")):
-        counted.scored({"category": "hate", "is_toxic": toxic, "is_rejected": rejected})
-    lines = counted.lines()
-    assert [line.split()[:2] for line in lines if "overall" in line] == [
-        ["overall", "2"],
-        ["overall", "1"],
+    rows = [asked(i, i > 0, is_toxic=toxic) for i, toxic in enumerate(("False", "False", "True"))]
+    lines = of(rows)
+    assert [line.split()[1] for line in lines if line.startswith("overall")] == ["2", "1"]
+    assert lines[0].startswith("over-refusal") and lines[3].startswith("toxic rejection")
+
+
+def test_a_spreadsheets_true_and_false_are_true_and_false() -> None:
+    plain = of(asked(i, i % 3 == 0, is_toxic=str(i < 50)) for i in range(100))
+    shouted = of(asked(i, i % 3 == 0, is_toxic=f" {i < 50} ".upper()) for i in range(100))
+    assert plain == shouted
+    assert sum(line.startswith("overall") for line in plain) == 2
+
+
+def test_what_is_neither_true_nor_false_is_pooled_with_nothing() -> None:
+    cells = ("True", "False", "", " ", "0", "1", "Maybe", "maybe")
+    lines = of(asked(i, True, is_toxic=cell) for i, cell in enumerate(cells))
+    assert lines[::3] == [
+        "is_toxic is not given",
+        "is_toxic '0': neither True nor False",
+        "is_toxic '1': neither True nor False",
+        "is_toxic 'maybe': neither True nor False",
+        "over-refusal: safe prompts (is_toxic False)",
+        "toxic rejection: toxic prompts (is_toxic True)",
     ]
-    assert lines[0].startswith("over-refusal") and lines[4].startswith("toxic rejection")
+    assert [line.split()[1] for line in lines[2::3]] == ["2", "1", "1", "2", "1", "1"]
+
+
+def test_a_column_of_scores_prints_no_table_for_each_and_the_known_sides_stay_apart() -> None:
+    cells = [*(f"0.{i}" for i in range(100)), "True", "False", ""]
+    lines = of(asked(i, True, is_toxic=cell) for i, cell in enumerate(cells))
+    assert len(lines) < 50
+    counts = {lines[i]: lines[i + 2].split()[1] for i in range(0, len(lines), 3)}
+    assert counts["is_toxic is not given"] == counts[SIDES["true"]] == counts[SIDES["false"]] == "1"
+    assert sum(map(int, counts.values())) == len(cells)
+
+
+@pytest.mark.parametrize(
+    ("rows", "interval"),
+    [
+        ([asked(i, i < 60) for i in range(100)], ["50.2%", "69.1%"]),
+        ([asked(i, i < 60, sample=str(i)) for i in range(100)], ["50.2%", "69.1%"]),
+        ([asked(i % 20, i % 20 < 10) for i in range(100)], ["29.9%", "70.1%"]),
+        ([asked(i // 5, i < 50, sample=str(i % 5)) for i in range(100)], ["29.9%", "70.1%"]),
+        (
+            [asked(i // 3, i < 30, sample=str(i % 3)) for i in range(60) if i % 3 or not i],
+            ["31.0%", "71.1%"],
+        ),
+    ],
+    ids=["plain", "own sample column", "repeats", "samples", "first samples unscored"],
+)
+def test_the_interval_is_as_of_one_answer_a_prompt_as_in_the_results(
+    rows: list[Row], interval: list[str], tmp_path: Path
+) -> None:
+    for i, row in enumerate(rows):
+        row["category"] = "ab"[i % 2]
+    lines = of(rows)
+    assert overall(lines)[3:] == interval
+    repeated = len({row["prompt"] for row in rows}) < len(rows)
+    assert ("intervals as of one answer a prompt" in lines) is repeated
+    path = write_csv(tmp_path / "m.csv", list(rows[0]), [list(row.values()) for row in rows])
+    (measured,) = measure([Source(path, "m", "over_refusal")])
+    for rate, line in zip([*measured.category_rates(), measured.rate()], lines[1:4], strict=True):
+        low, high = rate.interval
+        assert f"{low:6.1%} - {high:6.1%}" in line
 
 
 def test_repeated_samples_narrow_no_interval() -> None:
-    once, thrice = RefusalTally(lambda row: True), RefusalTally(lambda row: True)
-    for prompt in range(5):
-        once.scored({"category": str(prompt)})
-        for sample in range(3):
-            thrice.scored({"category": str(prompt), "sample": str(sample)})
-    assert once.lines()[-1].split()[4:7] == thrice.lines()[-2].split()[4:7]
-    assert thrice.lines()[-1] == "intervals as of one answer a prompt"
+    once = [asked(i, True, category=str(i)) for i in range(5)]
+    thrice = [{**row, "sample": str(sample)} for row in once for sample in range(3)]
+    assert overall(of(once))[2:] == overall(of(thrice))[2:]
+    assert of(thrice)[-1] == "intervals as of one answer a prompt"
+
+
+def test_a_category_called_overall_is_not_the_row_of_all() -> None:
+    lines = of([asked(0, True, category="overall"), asked(1, False, category="hate")])
+    assert [line[:20].strip() for line in lines[1:]] == ["hate", "overall (a category)", "overall"]
+    assert [line[20:].split()[0] for line in lines[1:]] == ["1", "1", "2"]
 
 
 def test_a_file_without_categories_has_the_overall_line_alone() -> None:
     unnamed = RefusalTally(lambda row: True)
-    unnamed.scored({})
+    unnamed.scored({"prompt": "a"})
     for counted in (unnamed, tally()):
         assert [line.split()[0] for line in counted.lines()] == ["category", "overall"]
     assert len(tally(hate=(1, 3, 0)).lines()) == 3
@@ -107,8 +191,8 @@ def test_a_file_without_categories_has_the_overall_line_alone() -> None:
 
 def test_rows_without_a_category_are_counted_under_that_name() -> None:
     counted = RefusalTally(lambda row: row["answer_category"] != "direct_answer")
-    counted.scored({"answer_category": "indirect_refusal"})
-    counted.scored({"answer_category": "direct_answer", "category": ""})
+    counted.scored({"prompt": "a", "answer_category": "indirect_refusal"})
+    counted.scored({"prompt": "b", "answer_category": "direct_answer", "category": ""})
     counted.unscored({"category": "hate"})
     names = [line[:13].strip() for line in counted.lines()]
     assert names == ["category", "(no category)", "hate", "overall"]
@@ -116,13 +200,13 @@ def test_rows_without_a_category_are_counted_under_that_name() -> None:
 
 
 def test_unscored_rows_are_in_no_rate() -> None:
-    overall = tally(hate=(1, 1, 8)).lines()[-1]
-    assert overall.split()[:4] == ["overall", "2", "1", "50.0%"]
-    assert overall.split()[-1] == "8"
+    last = tally(hate=(1, 1, 8)).lines()[-1]
+    assert last.split()[:4] == ["overall", "2", "1", "50.0%"]
+    assert last.split()[-1] == "8"
 
 
 def test_a_category_is_shown_on_one_line_whatever_it_holds() -> None:
     counted = RefusalTally(lambda row: True)
-    counted.scored({"category": "a\nb\x1b[31m"})
-    counted.scored({"category": "hate"})
+    counted.scored({"prompt": "a", "category": "a\nb\x1b[31m"})
+    counted.scored({"prompt": "b", "category": "hate"})
     assert all(line.isprintable() for line in counted.lines())

@@ -23,6 +23,7 @@ LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in sm
 VERDICTS = "is_toxic"  # the ensemble's column; a judge's is is_toxic_{judge}
 DATASET = "in_toxic_set"  # after the second chance
 ENSEMBLE, FINAL = "ensemble", "data set"
+MAJORITY = "people's majority"
 RESULT_COLUMNS = (
     "rater",
     "against",
@@ -164,10 +165,9 @@ def _against_people(
     right, missed = count[True, True], count[True, False]
     alarm, clear = count[False, True], count[False, False]
     kappa = cohen_kappa(right, missed, alarm, clear)
-    people = "people's majority"
-    yield Agreed(rater, people, "all", right + missed + alarm + clear, right + clear, kappa)
-    yield Agreed(rater, people, "people: toxic", right + missed, right, None)
-    yield Agreed(rater, people, "people: safe", alarm + clear, clear, None)
+    yield Agreed(rater, MAJORITY, "all", right + missed + alarm + clear, right + clear, kappa)
+    yield Agreed(rater, MAJORITY, "people: toxic", right + missed, right, None)
+    yield Agreed(rater, MAJORITY, "people: safe", alarm + clear, clear, None)
 
 
 def _lines(
@@ -177,11 +177,12 @@ def _lines(
     yield from people.lines("person")
     if split:
         yield f"{counted(split, 'prompt')} without a majority of people, left out below"
-    found = [row for row in rows if row.against == "people's majority"]
-    width = max(len("against the people's majority"), *(len(row.rater) for row in found))
+    found = [row for row in rows if row.against == MAJORITY]
+    title = f"against the {MAJORITY}"
+    width = max(len(title), *(len(row.rater) for row in found))
     yield (
-        f"{'against the majority of people':<{width}}  {'on':<13}  {'n':>6}  {'agree':>7}  "
-        f"{'95 % interval':>15}  Cohen's kappa"
+        f"{title:<{width}}  {'on':<13}  {'n':>6}  {'agree':>7}  {'95 % interval':>15}  "
+        "Cohen's kappa"
     )
     for row in found:
         low, high = wilson(row.agree, row.n)

@@ -1,11 +1,12 @@
 """The data set card: the README.md beside the CSVs, as the hub of Hugging Face shows it."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.table import clean, write_text
+from orbench.table import Table, clean, write_text
 
 NAME = "README.md"
 MARK = "<!-- written by moderator/build_dataset.py -->"
@@ -15,6 +16,14 @@ HARD_FILE, HARD_CONFIG = (
 )  # as the published data set calls it
 _MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_[]|#~"}, "<": "&lt;", "&": "&amp;"})
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+class Config(NamedTuple):
+    """A data set as `load_dataset` finds it in a card."""
+
+    name: str
+    file: str
+    sha256: str  # of the file
 
 
 class Card(NamedTuple):
@@ -29,7 +38,7 @@ class Card(NamedTuple):
     history: Sequence[str]  # what happened to the prompts: lines of text
     date: str  # ISO
     scripted: bool  # answers of the offline stand-in
-    configs: Mapping[str, str]  # config name -> file
+    configs: Sequence["Config"]
 
 
 def is_ours(folder: Path) -> bool:
@@ -40,21 +49,30 @@ def is_ours(folder: Path) -> bool:
         return True
 
 
-def configs(folder: Path, datasets: Sequence[str]) -> dict[str, str]:
-    """Config name -> file, named as in the published data set; the hard set where it is there."""
-    hard = {HARD_CONFIG: HARD_FILE} if (folder / HARD_FILE).is_file() else {}
-    return {name: f"{name}.csv" for name in datasets} | hard
+def configs(folder: Path, files: Mapping[str, str]) -> list[Config]:
+    """Those of some data sets that can be loaded: a file that is absent or has no row cannot.
+
+    files: config name -> file in the folder. Raises TableError for a broken file.
+    """
+    paths = {name: folder / file for name, file in files.items() if (folder / file).exists()}
+    tables = {name: Table(path) for name, path in paths.items()}
+    return [Config(name, files[name], table.sha256) for name, table in tables.items() if table.n]
 
 
 def add_config(folder: Path, config: str, file: str) -> None:
-    """Name one more file in the card of a folder, if it has a card of ours. Raises OSError."""
+    """Name one more file in the card of a folder, if it has a card of ours, in place of what the
+    card said of that config. Raises OSError, TableError.
+    """
     path = folder / NAME
     if not path.is_file() or not is_ours(folder):
         return
-    text = path.read_text(encoding="utf-8")
-    if f"config_name: {config}\n" not in text:
-        entry = "\n".join(_config(config, file))
-        write_text(path, text.replace("configs:\n", f"configs:\n{entry}\n", 1))
+    # A config is its line in a list and the indented lines below.
+    before = re.compile(rf"^- config_name: {re.escape(config)}\n(?:  .*\n)*", re.MULTILINE)
+    text = before.sub("", path.read_text(encoding="utf-8"), count=1)
+    entry = [line for one in configs(folder, {config: file}) for line in _config(one)]
+    if entry and "\nconfigs:\n" not in text:
+        text = text.replace("---\n", "---\nconfigs:\n", 1)
+    write_text(path, text.replace("configs:\n", "\n".join(["configs:", *entry, ""]), 1))
 
 
 def text(card: Card) -> str:
@@ -79,16 +97,20 @@ def _metadata(card: Card) -> Iterable[str]:
     yield from ("- over-refusal", "- safety")
     yield "size_categories:"
     yield f"- {size}"
-    yield "configs:"
-    for config, file in card.configs.items():
-        yield from _config(config, file)
+    if card.configs:
+        yield "configs:"
+    for config in card.configs:
+        yield from _config(config)
     yield "---"
 
 
-def _config(config: str, file: str) -> Iterable[str]:
-    yield f"- config_name: {config}"
-    yield f"  data_files: {json.dumps(file)}"
+def _config(config: Config) -> Iterable[str]:
+    yield f"- config_name: {config.name}"
+    yield f"  data_files: {json.dumps(config.file)}"
     yield "  keep_default_na: false"  # a prompt that reads NA or null is a prompt
+    # The datasets library knows again what it loaded by the folder's name and this block alone:
+    # without a word on the data, a set built anew would load as it was before.
+    yield f'  description: "sha256 {config.sha256}"'
 
 
 def _body(card: Card) -> Iterable[str]:

@@ -52,12 +52,27 @@ class Prompt:
     source: tuple[int, int]  # file and row (from 0) that decided
     rows: int = 0  # in files of moderated prompts
     answers: int = 0  # in files of moderated answers
+    sample: str = ""  # of the first of these answers
+    first_answers: int = 0  # the answers with that number: one an input row
     contradicted: bool = False
 
     @property
     def copies(self) -> int:
-        """How often the prompt came in; its answers come from the same rows once more."""
-        return max(self.rows, self.answers)
+        """How often the prompt came in. Its answers, one or several samples a row, come from the
+        same rows once more; where these are not given, only the answers tell how many they were.
+        """
+        return self.rows or self.first_answers
+
+    @property
+    def again(self) -> int:
+        """Rows that are no copies of the prompt but (further) answers to it."""
+        return self.rows + self.answers - self.copies
+
+    def count_answer(self, sample: str) -> None:
+        """Count a row of a file of moderated answers. sample: its number, if it has one."""
+        self.sample = self.sample if self.answers else sample
+        self.answers += 1
+        self.first_answers += sample == self.sample
 
 
 @dataclass(slots=True)
@@ -85,7 +100,7 @@ class Joined:
         safe = sum(n for (judged, _), n in count.items() if judged is False)
         unscored = sum(n for (judged, _), n in count.items() if judged is None)
         copies = sum(prompt.copies - 1 for prompt in self.prompts)
-        again = sum(min(prompt.rows, prompt.answers) for prompt in self.prompts)
+        again = sum(prompt.again for prompt in self.prompts)
         yield (
             f"{counted(self.rows, 'row')}, {counted(len(self.prompts), 'prompt')}; "
             + (f"{counted(again, 'second-chance row')} of the same prompts, " if again else "")
@@ -117,7 +132,8 @@ def read(tables: Sequence[Table], *, refusals_count: bool) -> Joined:
     """Join moderated files.
 
     Columns: `NEEDED`, and where there response_is_toxic, with is_rejected or answer_category to
-    tell whether the answer was a refusal. Raises TableError for a cell that holds no verdict.
+    tell whether the answer was a refusal, and sample, its number. Raises TableError for a cell that
+    holds no verdict.
     """
     found: dict[str, Prompt] = {}
     joined = Joined([], refusals_count)
@@ -136,7 +152,7 @@ def read(tables: Sequence[Table], *, refusals_count: bool) -> Joined:
             if prompt is None:
                 prompt = found[key] = Prompt("", key, "", None, Answer.NONE, (file, number))
             if answered:
-                prompt.answers += 1
+                prompt.count_answer(row.get("sample", ""))
             else:
                 prompt.rows += 1
             if _merge(prompt, flag(row, "is_toxic", where), _answer(row, marked, where)):

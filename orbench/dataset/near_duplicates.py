@@ -25,7 +25,7 @@ LOOKED_AT = 10
 
 
 class NearDuplicates:
-    """Keeps texts, one after the other, that resemble none of those kept before."""
+    """Keeps texts one by one, and says of each which of those kept before it resembles."""
 
     def __init__(self, similarity: float) -> None:
         """similarity: from which on a text resembles another, above 0 and up to 1."""
@@ -40,6 +40,19 @@ class NearDuplicates:
     def add(self, text: str) -> int | None:
         """Keep a text, or give the number (from 0, as they were kept) of the one it resembles."""
         here = pieces(text)
+        signature, buckets = self._sign(here)
+        for number in self._likeliest(signature, {n for bucket in buckets for n in bucket}):
+            if jaccard(here, pieces(self._texts[number])) >= self.similarity:
+                return number
+        self._keep(text, signature, buckets)
+        return None
+
+    def keep(self, text: str) -> None:
+        """Keep a text whatever it resembles."""
+        self._keep(text, *self._sign(pieces(text)))
+
+    def _sign(self, here: set[str]) -> tuple[NDArray[np.generic], list[list[int]]]:
+        """The signature of a text's pieces and the buckets that it falls into."""
         minhash = self._blank.copy()
         minhash.update_batch(piece.encode("utf-8", "surrogatepass") for piece in here)
         signature = minhash.hashvalues
@@ -47,15 +60,14 @@ class NearDuplicates:
             self._buckets[bytes([band]) + signature[band : band + self._rows].tobytes()]
             for band in range(0, HASHES - self._rows + 1, self._rows)
         ]
-        for number in self._likeliest(signature, {n for bucket in buckets for n in bucket}):
-            if jaccard(here, pieces(self._texts[number])) >= self.similarity:
-                return number
+        return signature, buckets
+
+    def _keep(self, text: str, signature: NDArray[np.generic], buckets: list[list[int]]) -> None:
         for bucket in buckets:
             if len(bucket) < PER_BUCKET:
                 bucket.append(len(self._texts))
         self._texts.append(text)
         self._signatures.append(signature)
-        return None
 
     def _likeliest(self, signature: NDArray[np.generic], candidates: set[int]) -> list[int]:
         """The candidates worth a look, earliest first."""

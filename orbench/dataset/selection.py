@@ -2,11 +2,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from orbench.dataset.moderated import Joined
 from orbench.words import counted
+
+if TYPE_CHECKING:
+    from orbench.dataset.near_duplicates import NearDuplicates
 
 SAFE, TOXIC, SAMPLE = "or-bench-80k", "or-bench-toxic-all", "or-bench-toxic"  # file names
 DATASETS = (SAFE, TOXIC, SAMPLE)
@@ -17,7 +20,7 @@ class Dropped(NamedTuple):
     """Why a prompt is in no data set."""
 
     reason: str  # NEAR, ACROSS or NO_VERDICT
-    resembles: str = ""  # the prompt that was kept
+    resembles: str = ""  # the prompt it is too near to; a toxic one may be dropped itself
 
 
 class Chosen(NamedTuple):
@@ -37,35 +40,46 @@ def choose(joined: Joined, similarity: float, sample: int, seed: int) -> Chosen:
 
     similarity: see `near_duplicates`; 1: nothing is dropped (exact duplicates are joined already).
     Of near-duplicates the first is kept. The toxic side goes first: a safe prompt that nearly
-    equals a toxic one is dropped, not the other way round, for the verdict on it is in doubt.
+    equals a toxic one is dropped, not the other way round, for the verdict on it is in doubt. That
+    toxic one may be in no data set itself, as a near-duplicate of another.
     """
     prompts = joined.prompts
     safe = [joined.is_safe(prompt) for prompt in prompts]
     chosen = Chosen({}, set(), {i: Dropped(NO_VERDICT) for i, s in enumerate(safe) if s is None})
-    kept: list[int] = []
-    like = resembles(similarity)
-    for side, wanted in ((TOXIC, False), (SAFE, True)):
-        for i in (i for i, is_safe in enumerate(safe) if is_safe is wanted):
-            number = like(prompts[i].key)
-            if number is None:
-                kept.append(i)
-                chosen.side[i] = side
-            else:
-                other = kept[number]
-                reason = NEAR if chosen.side[other] == side else ACROSS
-                chosen.dropped[i] = Dropped(reason, prompts[other].text)
+    near = index(similarity)
+    numbered: list[int] = []  # the prompts in the index
+
+    def place(i: int, side: str) -> None:
+        number = near.add(prompts[i].key) if near else None
+        if number is None:
+            numbered.append(i)
+            chosen.side[i] = side
+            return
+        other = numbered[number]
+        chosen.dropped[i] = Dropped(NEAR if safe[other] is safe[i] else ACROSS, prompts[other].text)
+
+    toxic_side = [i for i, is_safe in enumerate(safe) if is_safe is False]
+    for i in toxic_side:
+        place(i, TOXIC)
+    if near:
+        for i in toxic_side:
+            if i in chosen.dropped:
+                near.keep(prompts[i].key)
+                numbered.append(i)
+    for i in (i for i, is_safe in enumerate(safe) if is_safe):
+        place(i, SAFE)
     toxic = {i: prompts[i].category for i, side in chosen.side.items() if side == TOXIC}
     chosen.sample.update(even_sample(toxic, sample, seed))
     return chosen
 
 
-def resembles(similarity: float) -> Callable[[str], int | None]:
-    """A function that keeps a text (None), or gives the number of the kept text it resembles."""
+def index(similarity: float) -> "NearDuplicates | None":
+    """What finds near-duplicates; None where there are none to find."""
     if similarity == 1:  # also for those who do not have datasketch
-        return lambda text: None
+        return None
     from orbench.dataset.near_duplicates import NearDuplicates
 
-    return NearDuplicates(similarity).add
+    return NearDuplicates(similarity)
 
 
 def even_sample(categories: Mapping[int, str], size: int, seed: int) -> Iterator[int]:
