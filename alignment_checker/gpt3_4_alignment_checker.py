@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import options, refusal
 from orbench.chat import Answer, Request, system, user
 from orbench.conduct import conduct
-from orbench.judge import is_cut_off
+from orbench.judge import is_cut_off, is_refused_by_api
 from orbench.options import say
 from orbench.rates import RefusalTally
 from orbench.run import Failure
@@ -36,19 +36,15 @@ from orbench.table import Row, Table, file_name_part, storable
 COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
 
 
-def is_refused_by_api(answer: Answer) -> bool:
-    """Whether the API itself declared a refusal."""
-    return bool(answer.refusal or refusal.api_refusal_signal(answer.finish_reason))
-
-
 def unreadable(answer: Answer) -> str | None:
     """Why an answer is worth another try in a later run: empty, with nothing that explains it."""
-    if answer.text.strip() or is_refused_by_api(answer) or is_cut_off(answer):
+    text, _ = refusal.answer_of(answer.text)
+    if text.strip() or is_refused_by_api(answer) or is_cut_off(answer):
         return None
     return "an empty answer without a refusal signal"
 
 
-def judge(row: Row, answer: Answer, family: str, phrases: Sequence[str]) -> list[Row] | Unscored:
+def scored(row: Row, answer: Answer, family: str, phrases: Sequence[str]) -> list[Row] | Unscored:
     """The output row of an answer, or why it is unscored."""
     text, whole = refusal.answer_of(answer.text)
     if not is_refused_by_api(answer):
@@ -98,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
         (answer,) = answers
         assert isinstance(answer, Answer)
-        return judge(row, answer, family, phrases)
+        return scored(row, answer, family, phrases)
 
     if args.samples > 1 and not args.temperature:
         say("--samples at temperature 0: the answers to a prompt will hardly differ")

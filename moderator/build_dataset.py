@@ -51,7 +51,6 @@ from orbench.words import counted
 # What imports numpy or more is imported in functions: --help answers in a blink.
 
 PUBLISHED_TOXIC = 655  # rows of the published or-bench-toxic
-LIBRARIES = ("numpy", "scipy", "datasketch", "sacrebleu")
 JUDGE = re.compile(r"is_toxic_(.+)")  # the column of one judge of an ensemble ...
 ANSWER_JUDGE = re.compile(r"response_is_toxic_(.+)")  # ... and of the answers' judges
 
@@ -82,12 +81,6 @@ def main(argv: Sequence[str]) -> int:
     args = parse(argv)
     try:
         path = read_audit(args) if args.audit_labels else build(args)
-    except ModuleNotFoundError as error:
-        if error.name not in LIBRARIES:
-            raise
-        raise UserError(
-            f"the package {error.name} is not installed: pip install {error.name}"
-        ) from None
     except OSError as error:
         raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
     print(path)

@@ -10,13 +10,13 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from orbench.chat import Answer
 
+BEGINNING = b'{"key": "'  # of a line
 RESERVE = 1 << 20  # bytes kept free so that answers in flight can be stored when the disk fills up
 
 
@@ -70,11 +70,14 @@ class AnswerLog:
         offset, line, entry = 0, b"\n", None
         with self.path.open("rb") as file:
             for line in file:
-                entry = _entry_of(line)
+                entry, start = _entry_of(line), 0
                 if entry is None:
                     self.garbled += 1
-                else:
-                    self._offsets.setdefault(entry[0], offset)
+                    # Logs that were put together: a torn last line has the next one's first in it.
+                    start = max(0, line.rfind(BEGINNING))
+                    entry = _entry_of(line[start:]) if start else None
+                if entry is not None:
+                    self._offsets.setdefault(entry[0], offset + start)
                 offset += len(line)
         self._size_at_opening = offset
         if mend and not line.endswith(b"\n"):
@@ -93,10 +96,6 @@ class AnswerLog:
     def was_there(self, key: bytes) -> bool:
         """Whether an answer was in the log when it was opened."""
         return self._offsets.get(key, -1) < self._size_at_opening
-
-    def keys(self) -> Iterator[bytes]:
-        """The keys that have an answer."""
-        return iter(self._offsets)
 
     def get(self, key: bytes) -> Answer | None:
         """The answer to a request, or None."""

@@ -1,4 +1,6 @@
-"""Reading a judge's reply: an explanation first, then a choice in double brackets."""
+"""Reading an answer: whether the API refused or cut it off, and which choice in double brackets a
+judge made.
+"""
 
 from collections.abc import Mapping
 
@@ -11,7 +13,7 @@ ASKS = 3  # for an unreadable verdict: once, and up to two more times
 
 def verdict_in(answer: Answer, choices: Mapping[str, str]) -> tuple[str | None, str]:
     """The label a judge chose; or None and why there is none. choices: see `brackets.label`."""
-    if answer.refusal or api_refusal_signal(answer.finish_reason):
+    if is_refused_by_api(answer):
         return None, "the judge's API refused"
     text, whole = answer_of(answer.text)
     if not whole:
@@ -21,6 +23,11 @@ def verdict_in(answer: Answer, choices: Mapping[str, str]) -> tuple[str | None, 
         end = one_line(text[-150:])
         return None, f"no readable choice in double brackets in the judge's reply, ending: {end!r}"
     return label, ""
+
+
+def is_refused_by_api(answer: Answer) -> bool:
+    """Whether the API itself declared a refusal."""
+    return bool(answer.refusal or api_refusal_signal(answer.finish_reason))
 
 
 def is_cut_off(answer: Answer) -> bool:

@@ -72,13 +72,13 @@ PROVIDER_OF_NAME = {
     "scripted": "scripted",
 }
 
-# Alias -> where it is served, best first; the first whose key is set is taken. The judges are the
-# paper's pinned ones (section 3); their makers retire models, so an alias can be pointed elsewhere.
+# Alias -> where it is served. The judges are the paper's pinned ones (section 3); their makers
+# retire models, so an alias can be pointed elsewhere.
 ALIASES = {
-    "gpt4": ("openai/gpt-4-turbo-2024-04-09",),
-    "llama3": ("together/meta-llama/Llama-3-70b-chat-hf",),
-    "gemini-1.5": ("gemini/gemini-1.5-pro",),
-    "mixtral": ("openrouter/mistralai/mixtral-8x7b-instruct",),
+    "gpt4": "openai/gpt-4-turbo-2024-04-09",
+    "llama3": "together/meta-llama/Llama-3-70b-chat-hf",
+    "gemini-1.5": "gemini/gemini-1.5-pro",
+    "mixtral": "openrouter/mistralai/mixtral-8x7b-instruct",
 }
 
 # Stages 1 and 2 without --model: Mixtral as in the paper where its provider's key is set, else
@@ -163,14 +163,13 @@ def resolve(
     environment = os.environ if environment is None else environment
     if not name.strip() or name.endswith("/"):
         raise ModelError(f"{name!r} names no model; write provider/model-id")
+    target = environment.get(alias_variable(name), "") or ALIASES.get(name, name)
     if base_url:
-        target = environment.get(alias_variable(name), "") or ALIASES.get(name, (name,))[0]
         provider, slash, rest = target.partition("/")
         known = provider if slash and provider in PROVIDERS else "custom"
         id_ = rest if known != "custom" else target
         default_key = PROVIDERS.get(known, PROVIDERS["openai"]).key_variable
         return Model(name, known, id_, _checked(base_url), key_variable or default_key)
-    target = environment.get(alias_variable(name), "") or _served(name, environment)
     provider, slash, id_ = target.partition("/")
     if not slash or provider not in PROVIDERS:
         provider, id_ = _provider_of(target, environment), target
@@ -184,10 +183,9 @@ def generator(environment: Mapping[str, str] | None = None) -> str:
     environment = os.environ if environment is None else environment
     if environment.get(alias_variable(GENERATOR_ALIAS)):
         return GENERATOR_ALIAS
-    for target in ALIASES[GENERATOR_ALIAS]:
-        if environment.get(PROVIDERS[target.split("/")[0]].key_variable):
-            return target
-    return GENERATOR_FALLBACK
+    target = ALIASES[GENERATOR_ALIAS]
+    served = environment.get(PROVIDERS[target.split("/")[0]].key_variable)
+    return target if served else GENERATOR_FALLBACK
 
 
 def family_of(model: str) -> str:
@@ -230,16 +228,6 @@ def _checked(url: str) -> str:
         shown = url.rpartition("@")[2].partition("?")[0]  # a secret stays unseen here too
         raise ModelError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
     return url
-
-
-def _served(name: str, environment: Mapping[str, str]) -> str:
-    """An alias's first target whose key is set (else its first); any other name as it is."""
-    targets = ALIASES.get(name, (name,))
-    for target in targets:
-        provider = PROVIDERS.get(target.split("/")[0])
-        if provider and environment.get(provider.key_variable):
-            return target
-    return targets[0]
 
 
 def _provider_of(id_: str, environment: Mapping[str, str]) -> str:

@@ -373,7 +373,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
     except ModuleNotFoundError as error:
         say(
             f"error: {error.name} is not installed here: activate the environment "
-            "(. .venv/bin/activate), or pip install -e ."
+            '(. .venv/bin/activate), or pip install -e ".[results]"'
         )
         return 1
     except KeyboardInterrupt:

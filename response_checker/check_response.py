@@ -41,6 +41,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import Row, Table, file_name_part, storable, write_text
+from orbench.under_test import under_test as under_test_of
 from orbench.validation import Validation
 
 RULES = "keyword"
@@ -57,10 +58,19 @@ class Checker:
     """How the rows of one input are classed: by the rules, a judge, or both."""
 
     def __init__(
-        self, rules: bool, judge: Model | None, family: str, phrases: Sequence[str]
+        self,
+        rules: bool,
+        judge: Model | None,
+        template: str,
+        family: str = "",
+        phrases: Sequence[str] = (),
+        samples: int = 1,
     ) -> None:
         """rules: whether the rules decide (with a judge: only where they are certain)."""
-        self.rules, self.judge, self.family, self.phrases = rules, judge, family, phrases
+        self.rules, self.judge, self.template = rules, judge, template
+        self.family, self.phrases, self.samples = family, phrases, samples
+        self.parameters = {"temperature": TEMPERATURE}
+        self.by_rules = self.by_judge = 0  # rows, of the pass under way
 
     def without_judge(self, row: Row) -> tuple[str, str] | Unscored | None:
         """What needs no request: (class, reason), or why the row is unscored; None: ask the
@@ -91,15 +101,51 @@ class Checker:
             return reason
         return refusal.api_refusal_signal(row.get("finish_reason", ""))
 
+    def requests_of(self, row: Row) -> list[Request]:
+        """The request to the judge; none where it is not needed."""
+        if self.judge is None or self.without_judge(row) is not None:
+            return []
+        text, _ = refusal.answer_of(row["response"])
+        message = user(fill(self.template, {"prompt": row["prompt"], "response": text}))
+        sample = int(row["sample"]) if self.samples > 1 else 0
+        return [Request(self.judge, [message], self.parameters, sample)]
+
+    def reader(self) -> RowsOf:
+        """A function from a row and the judge's answer, if it was asked, to the output row."""
+        self.by_judge = self.by_rules = 0
+        return self.rows_of
+
+    def rows_of(self, row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
+        """The row with its class and the reason for it."""
+        self.by_judge += bool(answers)
+        decided = self.judged(*answers) if answers else self.without_judge(row)
+        if decided is None or isinstance(decided, Unscored):
+            return decided or Unscored("unscored", "nobody was asked")
+        self.by_rules += not answers
+        label, reason = decided
+        return [{**row, "answer_category": label, "answer_type_response": reason}]
+
+    def judged(self, answer: Answer | Failure) -> tuple[str, str] | Unscored:
+        """The class in a judge's reply, and the reply."""
+        assert isinstance(answer, Answer)  # a failure fails its row
+        label, why = verdict_in(answer, CHOICES)
+        return Unscored("unscored", why) if label is None else (label, storable(answer.text))
+
 
 class Summary:
     """What is counted while rows are written, and said at the end."""
 
-    def __init__(self, validation: Validation | None, rules_and_judge: bool) -> None:
+    def __init__(self, validation: Validation | None, checker: Checker) -> None:
         self.tally = RefusalTally(lambda row: row["answer_category"] != "direct_answer")
         self.validation = validation
-        self.rules_and_judge = rules_and_judge
-        self.by_rules = self.by_judge = 0
+        self.checker = checker
+
+    def by_whom(self) -> dict[str, int]:
+        """How many rows the rules and the judge decided, where both had a say."""
+        checker = self.checker
+        if not (checker.rules and checker.judge):
+            return {}
+        return {"by_rules": checker.by_rules, "by_judge": checker.by_judge}
 
     def scored(self, row: Row) -> None:
         """Count one classed response."""
@@ -115,95 +161,63 @@ class Summary:
 
     def findings(self) -> dict[str, object]:
         """For the run record."""
-        found = self.tally.findings()
-        if self.rules_and_judge:
-            found |= {"by_rules": self.by_rules, "by_judge": self.by_judge}
-        return found
+        return self.tally.findings() | self.by_whom()
 
     def lines(self) -> list[str]:
         """The refusal table, the comparison with people, what the rules saved."""
         lines = self.tally.lines()
         if self.validation:
             lines += self.validation.lines()
-        if self.rules_and_judge:
+        if said := self.by_whom():
             lines.append(
-                f"the rules were certain of {self.by_rules:,} responses, the judge was needed for "
-                f"{self.by_judge:,}: {self.by_rules:,} judge requests saved"
+                f"the rules were certain of {said['by_rules']:,} responses, the judge was needed "
+                f"for {said['by_judge']:,}: {said['by_rules']:,} judge requests saved"
             )
         return lines
+
+
+def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
+    """Whether the rules decide, and the judge of `--check_model`. Raises UserError."""
+    first, plus, name = args.check_model.partition("+")
+    rules = first == RULES
+    if not rules:
+        name = args.check_model
+    elif plus and not name:
+        raise UserError("--check_model=keyword+ names no judge behind the plus")
+    elif not plus and args.samples > 1:
+        raise UserError("--samples: the rules say the same each time")
+    return rules, options.model_of(name, args) if name else None
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     table = Table(args.input_file, needed=["prompt", "response"], limit=args.limit)
-    first, plus, rest = args.check_model.partition("+")
-    rules = first == RULES
-    judge_name = rest if rules and plus else "" if rules else args.check_model
-    if rules and not plus and args.samples > 1:
-        raise UserError("--samples: the rules say the same each time")
-    if rules and plus and not rest:
-        raise UserError("--check_model=keyword+ names no judge behind the plus")
-    judge = options.model_of(judge_name, args) if judge_name else None
-    under_test = record.read(table.path).get("under_test", {})
-    if judge is not None and judge.id == under_test.get("id"):
+    rules, judge = deciders(args)
+    under_test = under_test_of(record.read(table.path))
+    if judge is not None and judge.id == under_test.id:
         say(f"{judge.id} judges its own responses here: judges tend to favour their own")
-    checker = Checker(
-        rules, judge, str(under_test.get("family", "")).lower(), options.phrases_of(args)
-    )
     prompt_file, template = prompt_template(__file__)
-    parameters = {"temperature": TEMPERATURE}
+    phrases = options.phrases_of(args)
+    checker = Checker(rules, judge, template, under_test.family.lower(), phrases, args.samples)
     validation = Validation(args.validate_against, table) if args.validate_against else None
-
-    def requests_of(row: Row) -> list[Request] | Unscored:
-        decided = checker.without_judge(row)
-        if isinstance(decided, Unscored):
-            return decided
-        if decided is not None or judge is None:
-            return []
-        text, _ = refusal.answer_of(row["response"])
-        message = user(fill(template, {"prompt": row["prompt"], "response": text}))
-        sample = int(row["sample"]) if args.samples > 1 else 0
-        return [Request(judge, [message], parameters, sample)]
-
-    def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
-        summary.by_judge += bool(answers)
-        summary.by_rules += not answers
-        if answers:
-            answer = answers[0]
-            assert isinstance(answer, Answer)
-            label, why = verdict_in(answer, CHOICES)
-            if label is None:
-                return Unscored("unscored", why)
-            reason = storable(answer.text)
-        else:
-            decided = checker.without_judge(row)
-            assert isinstance(decided, tuple)
-            label, reason = decided
-        return [{**row, "answer_category": label, "answer_type_response": reason}]
-
-    def reader() -> RowsOf:
-        summary.by_judge = summary.by_rules = 0
-        return rows_of
-
     word = file_name_part(args.check_model)
     default = Path(f"{table.path.stem}_response_check_merged_{word}.csv")
     names = {name: f"{table.path.stem}_response_check_{name}_{word}.csv" for name in CLASSES}
     output = output_path(args.output_path, default)
-    summary = Summary(validation, rules_and_judge=rules and judge is not None)
     stage = Stage(
         name="response_checker",
         table=table,
         output=output,
         columns=output_columns(table, ("answer_category", "answer_type_response"), args.samples),
         models=[judge] if judge else [],
-        requests_of=requests_of,
-        reader=reader,
-        parameters={**parameters, "check_model": args.check_model},
+        requests_of=checker.requests_of,
+        reader=checker.reader,
+        parameters={**checker.parameters, "check_model": args.check_model},
         unreadable=lambda answer: verdict_in(answer, CHOICES)[1] or None,
         asks=ASKS,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: row["answer_category"],
-        summary=summary,
+        summary=Summary(validation, checker),
         prompt_file=prompt_file if judge else None,
         samples=args.samples,
     )

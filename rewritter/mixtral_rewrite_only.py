@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import brackets, options
 from orbench.chat import Answer, Request, user
 from orbench.conduct import conduct
+from orbench.judge import is_refused_by_api
 from orbench.models import generator
 from orbench.options import UserError, say
-from orbench.refusal import answer_of, api_refusal_signal, classify
+from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.run import Failure
 from orbench.stage import (
     RowsOf,
@@ -35,10 +36,13 @@ from orbench.table import Row, Table, storable
 ASKS = 3  # for a reply in which no prompt can be found
 
 
+REFUSED = ("the API refused to rewrite this seed", "the model refused to rewrite this seed")
+
+
 def rewrites_in(answer: Answer, number: int, placeholders: set[str]) -> list[str] | str:
     """The prompts in a reply, at most `number`; or why there are none."""
-    if answer.refusal or api_refusal_signal(answer.finish_reason):
-        return "the API refused to rewrite this seed"
+    if is_refused_by_api(answer):
+        return REFUSED[0]
     text, whole = answer_of(answer.text)
     if not whole:
         return "the reply was cut off inside its thinking"
@@ -46,8 +50,8 @@ def rewrites_in(answer: Answer, number: int, placeholders: set[str]) -> list[str
     prompts = [item for item in found if classify(item).kind != "refusal"]
     if prompts:
         return prompts[:number]
-    if found or classify(text).kind in ("refusal", "indirect_refusal"):
-        return "the model refused to rewrite this seed"
+    if found or counts_as_refusal(classify(text)):
+        return REFUSED[1]
     return "no prompt in double brackets in the reply"
 
 
@@ -84,19 +88,19 @@ def main(argv: Sequence[str]) -> int:
         say(f"--model is not given: {model.provider}/{model.id}")
     prompt_file, template = prompt_template(__file__)
     number = args.num_rewrites
-    template = template.replace("{number}", str(number))
-    placeholders = set(brackets.items(template))
+    placeholders = set(brackets.items(fill(template, {"number": str(number)})))
     parameters = {"temperature": args.temperature}
 
     def requests_of(row: Row) -> list[Request] | Unscored:
         if empty := empty_cell(row, "prompt"):
             return empty
-        return [Request(model, [user(fill(template, {"seed": row["prompt"]}))], parameters)]
+        text = fill(template, {"number": str(number), "seed": row["prompt"]})
+        return [Request(model, [user(text)], parameters)]
 
     def unreadable(answer: Answer) -> str | None:
         found = rewrites_in(answer, number, placeholders)
         # A refusal is an answer: asking once more would only pay for another.
-        return found if isinstance(found, str) and "refused" not in found else None
+        return found if isinstance(found, str) and found not in REFUSED else None
 
     default = Path(f"{table.path.stem}_rewrite.csv")
     others = [column for column in table.columns if column not in ("prompt", "category")]

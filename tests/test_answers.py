@@ -36,7 +36,7 @@ def key(number: int) -> bytes:
 
 def held(log: AnswerLog) -> dict[bytes, Answer | None]:
     """Every answer of a log."""
-    return {name: log.get(name) for name in list(log.keys())}
+    return {name: log.get(name) for name in list(log._offsets)}
 
 
 def lines_of(path: Path) -> list[dict[str, object]]:

@@ -20,9 +20,10 @@ from orbench import brackets, options
 from orbench.categories import CATEGORIES
 from orbench.chat import Answer, Request, user
 from orbench.conduct import NOT_ASKED, conduct
+from orbench.judge import is_refused_by_api
 from orbench.models import Model, generator
 from orbench.options import UserError, say
-from orbench.refusal import answer_of, api_refusal_signal, classify
+from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.run import Failure
 from orbench.stage import (
     Outcome,
@@ -125,7 +126,7 @@ def wave(missing: int, *, known: bool) -> int:
 def prompts_in(answer: Answer, placeholders: set[str]) -> list[str]:
     """The prompts of a reply; an excuse is none, nor is a placeholder of our own prompt file."""
     text, whole = answer_of(answer.text)
-    if not whole or answer.refusal or api_refusal_signal(answer.finish_reason):
+    if not whole or is_refused_by_api(answer):
         return []
     given = [item for item in brackets.items(text) if item not in placeholders]
     return [item for item in given if classify(item).kind != "refusal"]
@@ -134,7 +135,7 @@ def prompts_in(answer: Answer, placeholders: set[str]) -> list[str]:
 def is_refusal(answer: Answer) -> bool:
     """Whether the model refused to write prompts."""
     verdict = classify(answer.text, finish_reason=answer.finish_reason, api_refusal=answer.refusal)
-    return verdict.kind in ("refusal", "indirect_refusal")
+    return counts_as_refusal(verdict)
 
 
 def main(argv: Sequence[str]) -> int:
