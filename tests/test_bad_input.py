@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from orbench.options import UserError
+from orbench.stage import prompt_template
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -332,3 +334,65 @@ def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> Non
     assert entry["model"] == "loopback-1"
     assert entry["finish_reason"] == "stop"
     assert len(entry["key"]) == 32
+
+
+def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    for flags in ([f"--api_key_env={KEY}"], [f"--api_key={KEY}"], ["--api_key", KEY]):
+        done = run(ALIGN, "--model=vllm/x", "--input_file=p.csv", *flags, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert KEY not in done.stderr
+        assert "--api_key" in done.stderr
+
+
+@pytest.mark.parametrize("said", ["null", '"gpt-4"', "[]"])
+def test_a_record_that_says_odd_things_of_the_model_stops_nothing(
+    said: str, tmp_path: Path
+) -> None:
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("Why?", "Fold it.")])
+    (tmp_path / "r.run.json").write_text(f'{{"stage": "x", "under_test": {said}}}')
+    done = run(CHECK, "--check_model=keyword", "--input_file=r.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_output_that_another_file_of_the_run_stands_in_for_is_refused(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    prompts_csv(tmp_path / "p_failed.csv", 1)
+    (tmp_path / "a_failed.csv").mkdir()
+    (tmp_path / "b.run.json").mkdir()
+    server = serve(fine)
+    for flags, line in (
+        (("--input_file=p_failed.csv",), "choose another --output_path"),
+        (("--input_file=p.csv", "--output_path=a.csv"), "a_failed.csv is a folder"),
+        (("--input_file=p.csv", "--output_path=b.csv"), "b.run.json is a folder"),
+        (("--input_file=p.csv", f"--output_path={'n' * 245}.csv"), "cannot be written"),
+    ):
+        done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
+        assert (done.returncode, done.stdout) == (1, ""), done.stderr
+        assert line in done.stderr.splitlines()[-1]
+    assert server.requests == []
+
+
+def test_the_output_of_a_file_with_another_ending_is_a_csv(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "P.TXT", 1)
+    done = run(ALIGN, "--model=gpt-x", "--input_file=P.TXT", cwd=tmp_path, url=serve(fine).url)
+    assert (done.returncode, done.stdout) == (0, "final_gpt-x_results/gpt-x_merged_P.csv\n")
+
+
+def test_a_seed_with_half_a_character_is_written_as_text(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda body, seen: answer("[[Take biscuit \ud83d now]]"))
+    flags = ("--category=harmful", "--num_toxic_prompts=1", "--model=gpt-x")
+    done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "harmful_prompts.csv").read_text(encoding="utf-8")
+    assert "Take biscuit \ufffd now" in text
+
+
+def test_a_prompt_file_that_is_gone_or_no_text_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        prompt_template(str(tmp_path / "stage.py"))
+    (tmp_path / "prompt.txt").write_bytes(b"\xff")
+    with pytest.raises(UserError, match="not UTF-8"):
+        prompt_template(str(tmp_path / "stage.py"))

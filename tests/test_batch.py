@@ -497,6 +497,8 @@ def test_a_provider_without_the_protocol_refuses_before_anything_is_sent(tmp_pat
         ["--batch", "--from_log"],
         ["--batch", "--export_requests=x.jsonl"],
         ["--batch", "--batch_size=50001"],
+        ["--batch", "--poll_interval=1e10"],
+        ["--from_log", "--import_answers=x.jsonl"],
     ],
 )
 def test_flags_that_do_not_go_together_leave_with_2(flags: list[str], tmp_path: Path) -> None:
@@ -512,3 +514,34 @@ def test_a_state_file_that_cannot_be_read_is_not_overwritten(serve: Serve, tmp_p
     assert (done.returncode, server.steps) == (1, [])
     assert "cannot be read" in done.stderr
     assert (tmp_path / "out.batches.json").read_text() == "{"
+
+
+@pytest.mark.parametrize("flags", [[], ["--export_requests=r.jsonl"], ["--batch", "--shard=1/1"]])
+def test_what_is_under_way_in_a_batch_is_not_asked_in_another_way(
+    flags: list[str], serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(respond)
+    server.polls = 3
+    align(tmp_path, server.url, "--batch", "--no_wait")
+    done = align(tmp_path, server.url, *flags)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "12 of the requests are under way in batches (out.batches.json)" in done.stderr
+    done = align(tmp_path, server.url, "--batch", "--dry_run")
+    assert "to send: 0," in done.stderr
+    assert "under way in batches: 12" in done.stderr
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, len(server.submitted), server.live) == (0, 1, []), done.stderr
+
+
+def test_what_a_model_rejects_is_learnt_once_for_all_waves(serve: Serve, tmp_path: Path) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        if "temperature" in body:
+            said = "Unsupported value: 'temperature' does not support 1.0 with this model."
+            return error(400, said, code="unsupported_value", param="temperature")
+        return play(body, seen)
+
+    server = serve(reply)
+    flags = [*stage_flags(GENERATE, tmp_path), "--output_path=out.csv", "--batch", SOON]
+    done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    assert [len(batch) for batch in server.submitted] == [20, 20, 5]

@@ -831,3 +831,36 @@ def test_an_absurd_usage_is_no_usage(serve: Serve) -> None:
     (found,), _ = send(Request(model_at(serve(lambda b, s: Reply(body)).url), [user("hello")], {}))
     assert isinstance(found, Answer)
     assert (found.text, found.prompt_tokens) == ("Hi!", 0)
+
+
+XAI = {"code": "The caller may not", "error": "Content violates usage guidelines."}
+GEMINI_KEY = [{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID"}}]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(json.dumps(XAI), 403),
+        error(400, "Input may hold odd words.", code="data_inspection_failed"),
+        error(422, "no", code="content_policy_violation"),
+        Reply(json.dumps({"error": {"message": "blocked", "code": "content_filter"}})),
+    ],
+    ids=["xAI", "DashScope", "422", "status 200"],
+)
+def test_a_policy_block_is_a_refusal_whatever_its_form(serve: Serve, reply: Reply) -> None:
+    assert outcome_of(serve, reply) == Answer("", "content_filter")
+
+
+def test_a_refusal_among_the_parts_of_a_message_is_the_apis(serve: Serve) -> None:
+    parts = [{"type": "refusal", "refusal": "I will not."}]
+    data = completion(choices=[{"finish_reason": "stop", "message": {"content": parts}}])
+    found = outcome_of(serve, Reply(data))
+    assert isinstance(found, Answer)
+    assert (found.text, found.refusal) == ("", "I will not.")
+
+
+def test_an_error_in_a_list_or_a_page_says_what_it_can(serve: Serve) -> None:
+    said = said_by(outcome_of(serve, Reply(json.dumps(GEMINI_KEY), 400)), BadRequest)
+    assert said == "400: API key not valid."
+    page = Reply("<html>long</html>", 400, content_type="text/html")
+    assert "html" not in said_by(outcome_of(serve, page), BadRequest)

@@ -377,3 +377,65 @@ def test_what_a_row_error_means_is_what_it_means_live() -> None:
     assert rejected.value.parameter == "temperature"
     with pytest.raises(BadRequest):  # it was not sent: nothing can be left out
         answer_in(unsupported, MODEL, [])
+
+
+@pytest.mark.parametrize("name", ["prompts.csv", "out.answers.jsonl", "notes.txt", "link"])
+def test_an_export_writes_over_nothing_but_an_export(name: str, tmp_path: Path) -> None:
+    align(tmp_path, "--export_requests=r.jsonl")
+    flag = write_lines(tmp_path / "results.jsonl", work_off(tmp_path / "r.jsonl")[:6])
+    align(tmp_path, flag)
+    (tmp_path / "notes.txt").write_text("my notes\n")
+    (tmp_path / "link").symlink_to("notes.txt")
+    before = (tmp_path / name).read_bytes()
+    done = align(tmp_path, f"--export_requests={name}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "holds no requests" in done.stderr.splitlines()[-1]
+    assert (tmp_path / name).read_bytes() == before
+    assert align(tmp_path, "--export_requests=r.jsonl").returncode == 0
+    assert len(lines_of(tmp_path / "r.jsonl")) == 6
+
+
+@pytest.mark.parametrize("value", ["", ".", "/", "there/"])
+def test_an_export_needs_the_name_of_a_file(value: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    done = align(tmp_path, f"--export_requests={value}")
+    assert (done.returncode, done.stdout) == (1 if value else 2, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_shard_that_lacks_answers_after_an_import_leaves_with_3(tmp_path: Path) -> None:
+    align(tmp_path, "--export_requests=r.jsonl", "--shard=1/2")
+    results = work_off(tmp_path / "r.jsonl")
+    flag = write_lines(tmp_path / "some.jsonl", results[1:])
+    assert align(tmp_path, flag, "--shard=1/2").returncode == 3
+    flag = write_lines(tmp_path / "all.jsonl", results)
+    assert align(tmp_path, flag, "--shard=1/2").returncode == 0
+
+
+def test_shard_logs_put_together_with_a_torn_line_lose_only_that_line(tmp_path: Path) -> None:
+    align(tmp_path, "--export_requests=r.jsonl")
+    flag = write_lines(tmp_path / "results.jsonl", work_off(tmp_path / "r.jsonl"))
+    for i in (1, 2):
+        align(tmp_path, flag, f"--shard={i}/2")
+    first, second = (tmp_path / f"out.shard-{i}-of-2.answers.jsonl" for i in (1, 2))
+    (tmp_path / "out.answers.jsonl").write_bytes(first.read_bytes()[:-30] + second.read_bytes())
+    done = align(tmp_path, "--from_log")
+    assert done.returncode == 3
+    assert "1 row not asked yet" in done.stderr
+
+
+def test_stage_1_says_nothing_of_prompts_while_it_only_exports(tmp_path: Path) -> None:
+    flags = ["--category=harmful", "--num_toxic_prompts=50", "--model=gpt-x", LOCAL]
+    flags += ["--output_path=out.csv"]
+    done = run(GENERATE, *flags, "--export_requests=w.jsonl", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "prompt at all" not in done.stderr
+
+
+def test_an_error_beside_an_empty_response_is_what_is_said(tmp_path: Path) -> None:
+    align(tmp_path, "--export_requests=r.jsonl")
+    results = work_off(tmp_path / "r.jsonl")
+    results[0] |= {"response": {}, "error": {"message": "the node went down"}}
+    done = align(tmp_path, write_lines(tmp_path / "results.jsonl", results))
+    assert done.returncode == 3
+    assert "the node went down" in done.stderr

@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orbench import gate
 from orbench.answers import AnswerLog
-from orbench.chat import Request, user
-from orbench.models import resolve
+from orbench.chat import Chat, Request, user
+from orbench.models import Model, resolve
 from orbench.run import Limits, Progress, Run
 from tests.conftest import (
     ALIGN,
@@ -688,3 +689,74 @@ def test_the_log_and_the_record_are_json(serve: Serve, tmp_path: Path) -> None:
     for line in (tmp_path / "o.answers.jsonl").read_text().splitlines():
         assert set(json.loads(line)) >= {"key", "text", "time", "finish_reason", "model"}
     assert os.access(tmp_path / "o.run.json", os.R_OK)
+
+
+# -- how often a request is asked -----------------------------------------------------------------
+
+
+def test_a_new_row_beside_old_unreadable_ones_is_asked_three_times(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(lambda body, seen: answer("I would rather not choose."))
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
+    prompts_csv(tmp_path / "p.csv", 1)
+    for requests in (3, 6, 9):
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert len(server.requests) == requests
+    prompts_csv(tmp_path / "p.csv", 2)
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert len(server.requests) == 9 + 3 + 3
+    asked = Counter(json.dumps(body) for body in server.requests)
+    assert sorted(asked.values()) == [3, 12]
+
+
+def test_an_answer_that_is_all_thinking_is_asked_for_again_by_the_next_run(
+    serve: Serve, tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        return fine(body, seen) if seen else answer("<think>hm</think>")
+
+    prompts_csv(tmp_path / "p.csv", 2)
+    server = serve(reply)
+    for status, requests in ((3, 2), (0, 4)):
+        assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == status
+        assert len(server.requests) == requests
+
+
+def test_from_log_gives_no_verdict_where_a_judge_was_never_asked(
+    serve: Serve, tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        return answer("[[7. illegal]]" if body["model"] == "b" else "[[11. None of the above]]")
+
+    prompts_csv(tmp_path / "p.csv", 4)
+    server = serve(reply)
+    args = ("--input_file_path=p.csv", OUT)
+    run(MODERATE, "--moderator_model=a,b", *args, cwd=tmp_path, url=server.url)
+    (tmp_path / "o.run.json").unlink()  # as if it had been killed before its third judge
+    three = ("--moderator_model=a,b,c", *args)
+    done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert "4 rows not asked yet" in done.stderr
+
+
+def test_a_signal_while_a_run_is_set_up_keeps_it_from_asking(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Chat.open
+
+    async def interrupted(self: Chat, model: Model) -> Any:
+        client = await opened(self, model)
+        os.kill(os.getpid(), signal.SIGINT)
+        return client
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(Chat, "open", interrupted)
+    server = serve(fine)
+    model = resolve("gpt-x", base_url=server.url, environment={})
+    log = AnswerLog(tmp_path / "o.answers.jsonl", write=True)
+    one = Run(log, Limits(), lambda answer: None)
+    requests = [Request(model, [user(str(n))], {}) for n in range(9)]
+    one.answer_all(lambda model: iter(requests), [model], Progress("", 0, quiet=True))
+    log.close()
+    assert (one.interrupted, server.requests) == (True, [])
