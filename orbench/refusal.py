@@ -18,11 +18,8 @@ Llama-3-8B-Instruct and DeepSeek-R1-Distill-Llama-8B to OR-Bench-Hard-1K, labell
 models that read each by a written guide; and against 2,050 invented responses in the voices of
 many models and in eleven languages. Of the rows with people's labels a quarter is held back, by a
 hash: with b the last byte of sha256(source + NUL + prompt), the rows with b % 4 == 3 are held, all
-others were tuned on. Nobody has read a held row. Their figures, as a whole, were looked at eight
-times as part of a half (b odd) and once as a quarter with earlier rules; with these rules first
-when they were done, then about a dozen times more: while the thresholds of what is certain were
-set, and after each later change, of which one (a no inside quotation marks) was made narrower
-because it had cost a held refusal. The figures are in tests/test_refusal_on_real_data.
+others were tuned on. Nobody has read a held row. How often their figures were looked at, and what
+they are, stands in tests/test_refusal_on_real_data.py.
 
 Undetermined is what lies just below the line (moralising or hedging without a no), an empty text,
 and one cut off inside its thinking. It counts as an answer: on the rows tuned on, three in four of
@@ -104,7 +101,7 @@ class Verdict(NamedTuple):
 
     kind: str  # one of KINDS
     rule: str  # the rule that fired, e.g. "api:content_filter", "apology+cannot-help"; "" for none
-    certain: bool  # wrong in 1 of 708 rows tuned on and in 1 of 218 held rows marked so
+    certain: bool  # at most one in a hundred verdicts marked so is wrong
 
 
 def counts_as_refusal(verdict: Verdict) -> bool:
