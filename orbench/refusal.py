@@ -251,19 +251,6 @@ def _folded(text: str) -> str:
 
 _POINTS = ".,;:!?-"  # what may stand beside a word
 _stem = itemgetter(slice(STEM))
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[()|]|[^\\\[()|]+")
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """A pattern cut at the bars that stand outside of all brackets."""
-    alternatives, depth = [""], 0
-    for token in _TOKEN.findall(pattern):
-        depth += (token == "(") - (token == ")")
-        if token == "|" and not depth:
-            alternatives.append("")
-        else:
-            alternatives[-1] += token
-    return alternatives
 
 
 class Evidence(NamedTuple):
@@ -276,27 +263,21 @@ class Evidence(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A rule made ready: what it proves where, and how it is looked for.
-
-    Alternatives that hold only at the beginning ("^...") are tried there alone: a search would try
-    them at each letter.
-    """
+    """A rule made ready: what it proves where, and how it is looked for."""
 
     opening: Evidence
     later: Evidence
-    at_first: Callable[[str], object] | None
+    at_start: Callable[[str], object] | None
     anywhere: Callable[[str], object] | None
 
 
 def _ready(rule: data.Rule) -> _Ready:
-    alternatives = _alternatives(rule.pattern)
-    first = "|".join([one for one in alternatives if one.startswith("^")])
-    rest = "|".join([one for one in alternatives if not one.startswith("^")])
+    opening, later = rule.points
     return _Ready(
-        Evidence(rule.name, rule.opening, rule.direct, True),
-        Evidence(rule.name, rule.later, rule.direct, False),
-        re.compile(first).match if first else None,
-        re.compile(rest).search if rest else None,
+        Evidence(rule.name, opening, rule.direct, True),
+        Evidence(rule.name, later, rule.direct, False),
+        re.compile(rule.at_start).match if rule.at_start else None,
+        re.compile(rule.anywhere).search if rule.anywhere else None,
     )
 
 
@@ -307,7 +288,8 @@ class _Compiled(NamedTuple):
     starts: re.Pattern[str]  # where a no may follow
     kinds: re.Pattern[str]  # a group a kind of no
     objects: re.Pattern[str]  # a group a kind of what the no is about
-    after: re.Pattern[str]
+    after: re.Pattern[str]  # what may stand between the no and what it is about
+    we_refuse_to: re.Pattern[str]
     rules: list[_Ready]
     not_only_first: int  # bits of the rules that are looked for behind the first sentence too
     gates: dict[str, int]  # beginning of a word -> bits of the rules it opens
@@ -336,7 +318,7 @@ def _gates(later: bool) -> dict[str, int]:
     """Beginning of a word -> bits of the rules that it opens."""
     gates: dict[str, int] = {}
     for number, rule in enumerate(data.RULES):
-        if rule.later or not later:
+        if rule.points[1] or not later:
             for gate in rule.gates.split():
                 gates[gate] = gates.get(gate, 0) | 1 << number
     return gates
@@ -356,6 +338,7 @@ def _compiled() -> _Compiled:
         kinds=re.compile(data.ADVERBS + _groups(data.NO_KINDS)),
         objects=re.compile(_groups(data.OBJECTS)),
         after=re.compile(data.AFTER_NO),
+        we_refuse_to=re.compile(data.WE_REFUSE_TO),
         rules=[_ready(rule) for rule in data.RULES],
         not_only_first=sum(
             [1 << number for number, rule in enumerate(data.RULES) if not rule.first]
@@ -426,7 +409,7 @@ def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
         after = tables.after.match(sentence, no.end())
         position = after.end() if after else no.end()
         # "We will not be silent" is a speech; "we" refuse only to provide, assist, answer.
-        if who == "we" and not sentence.startswith(data.WE_REFUSE_TO, position):
+        if who == "we" and not tables.we_refuse_to.match(sentence, position):
             continue
         if (kind, "") not in data.FIRST_PERSON_POINTS:
             about = tables.objects.match(sentence, position)
@@ -436,7 +419,7 @@ def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
         if (kind, what) in data.FIRST_PERSON_POINTS:
             points = data.FIRST_PERSON_POINTS[kind, what]
             name = f"{kind}-{what}".replace(" ", "-").rstrip("-")
-            found.append(Evidence(name, points[0 if opening else 1], points[2], opening))
+            found.append(Evidence(name, points[0 if opening else 1], True, opening))
     return found
 
 
@@ -496,13 +479,13 @@ def _evidence(
         while tried:
             bit = tried & -tried
             tried ^= bit
-            in_opening, later, at_first, anywhere = rules[bit.bit_length() - 1]
-            if (at_first and at_first(core)) or (anywhere and anywhere(core)):
+            in_opening, later, at_start, anywhere = rules[bit.bit_length() - 1]
+            if (at_start and at_start(core)) or (anywhere and anywhere(core)):
                 one = in_opening if opening else later
                 found[one.rule, opening] = one
                 done[opening] |= bit
-        for in_opening, later, at_first, anywhere in own:
-            if (at_first and at_first(core)) or (anywhere and anywhere(core)):
+        for in_opening, later, at_start, anywhere in own:
+            if (at_start and at_start(core)) or (anywhere and anywhere(core)):
                 one = in_opening if opening else later
                 found[one.rule, opening] = one
     _add_combined(found, all_stems, end)

@@ -11,7 +11,6 @@ from orbench.refusal import (
     KINDS,
     REFUSAL_CLASSES,
     Verdict,
-    _alternatives,
     answer_of,
     api_refusal_signal,
     classify,
@@ -660,7 +659,7 @@ def test_every_gate_is_the_beginning_of_a_word() -> None:
         assert of_it and all(len(gate) <= 5 for gate in of_it.split()), name
 
 
-def test_a_pattern_is_cut_at_its_outer_bars_only() -> None:
-    assert _alternatives(r"^a(b|c)|[|(]d\||e") == [r"^a(b|c)", r"[|(]d\|", "e"]
+def test_every_rule_has_a_pattern_and_none_that_holds_at_the_start_is_searched_for() -> None:
     for rule in refusal_phrases.RULES:
-        assert "|".join(_alternatives(rule.pattern)) == rule.pattern
+        assert rule.at_start or rule.anywhere, rule.name
+        assert not rule.anywhere.startswith("^") and "|^" not in rule.anywhere, rule.name
