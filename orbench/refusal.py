@@ -27,7 +27,7 @@ the undetermined were labelled compliance.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from operator import itemgetter
@@ -262,11 +262,15 @@ class Evidence(NamedTuple):
     opening: bool
 
 
+Found = dict[str, Evidence]  # by the name of the rule
+
+
 class _Ready(NamedTuple):
     """A rule made ready: what it proves where, and how it is looked for."""
 
     opening: Evidence
     later: Evidence
+    first: bool  # only in the first sentence
     at_start: Callable[[str], object] | None
     anywhere: Callable[[str], object] | None
 
@@ -276,9 +280,34 @@ def _ready(rule: data.Rule) -> _Ready:
     return _Ready(
         Evidence(rule.name, opening, rule.direct, True),
         Evidence(rule.name, later, rule.direct, False),
+        rule.first,
         re.compile(rule.at_start).match if rule.at_start else None,
         re.compile(rule.anywhere).search if rule.anywhere else None,
     )
+
+
+class _Rules(NamedTuple):
+    """The rules for the models of a family, and which of them a sentence is worth trying."""
+
+    ready: list[_Ready]
+    stems: frozenset[str]  # beginnings of words that any of the tables looks for
+    behind: dict[str, frozenset[int]]  # one of these -> numbers of the rules that have it as a gate
+
+
+@cache
+def _rules_for(family: str) -> _Rules:
+    """The general rules and those of a family, which is looked up by the beginning of its name."""
+    names = [name for name in data.FAMILIES if family.lower().startswith(name)]
+    rules = [*data.RULES, *[rule for name in names for rule in data.FAMILIES[name]]]
+    gates = [rule.gates.split() for rule in rules]
+    tables = _compiled()
+    words = [stems for _, _, stems in tables.words.values()]
+    stems = tables.no_gates.union(tables.foreign_gates, *words, *gates)
+    behind = {
+        stem: frozenset([number for number, of_it in enumerate(gates) if stem in of_it])
+        for stem in stems
+    }
+    return _Rules([_ready(rule) for rule in rules], stems, behind)
 
 
 class _Compiled(NamedTuple):
@@ -286,16 +315,10 @@ class _Compiled(NamedTuple):
 
     lead_ins: re.Pattern[str]  # a group a lead-in
     starts: re.Pattern[str]  # where a no may follow
-    kinds: re.Pattern[str]  # a group a kind of no
+    no: re.Pattern[str]  # a group a kind of no
     objects: re.Pattern[str]  # a group a kind of what the no is about
-    after: re.Pattern[str]  # what may stand between the no and what it is about
     we_refuse_to: re.Pattern[str]
-    rules: list[_Ready]
-    not_only_first: int  # bits of the rules that are looked for behind the first sentence too
-    gates: dict[str, int]  # beginning of a word -> bits of the rules it opens
-    later_gates: dict[str, int]  # the same, without the rules that say nothing later on
     no_gates: frozenset[str]
-    stems: frozenset[str]  # all that any of the tables looks for
     words: dict[str, tuple[float, int, frozenset[str]]]
     foreign: dict[str, tuple[frozenset[str], re.Pattern[str]]]
     foreign_gates: frozenset[str]
@@ -310,23 +333,11 @@ class _Compiled(NamedTuple):
 
 def _groups(named: Sequence[tuple[str, str]]) -> str:
     """One pattern of several, tried in their order; `lastgroup` tells which one matched."""
-    parts = (f"(?P<{name.replace(' ', '_')}>{pattern})" for name, pattern in named)
-    return f"(?:{'|'.join(parts)})"
-
-
-def _gates(later: bool) -> dict[str, int]:
-    """Beginning of a word -> bits of the rules that it opens."""
-    gates: dict[str, int] = {}
-    for number, rule in enumerate(data.RULES):
-        if rule.points[1] or not later:
-            for gate in rule.gates.split():
-                gates[gate] = gates.get(gate, 0) | 1 << number
-    return gates
+    return f"(?:{'|'.join([f'(?P<{name}>{pattern})' for name, pattern in named])})"
 
 
 @cache
 def _compiled() -> _Compiled:
-    no_gates = frozenset(data.NO_GATES.split())
     words = {
         name: (points, most, frozenset(words.split()))
         for name, (points, most, words) in data.WORDS.items()
@@ -335,20 +346,10 @@ def _compiled() -> _Compiled:
     return _Compiled(
         lead_ins=re.compile(_groups(data.LEAD_INS)),
         starts=re.compile(data.STARTS),
-        kinds=re.compile(data.ADVERBS + _groups(data.NO_KINDS)),
+        no=re.compile(data.ADVERBS + _groups(data.NO_KINDS) + data.AFTER_NO),
         objects=re.compile(_groups(data.OBJECTS)),
-        after=re.compile(data.AFTER_NO),
         we_refuse_to=re.compile(data.WE_REFUSE_TO),
-        rules=[_ready(rule) for rule in data.RULES],
-        not_only_first=sum(
-            [1 << number for number, rule in enumerate(data.RULES) if not rule.first]
-        ),
-        gates=_gates(later=False),
-        later_gates=_gates(later=True),
-        no_gates=no_gates,
-        stems=no_gates.union(
-            foreign_gates, _gates(later=False), *[stems for _, _, stems in words.values()]
-        ),
+        no_gates=frozenset(data.NO_GATES.split()),
         words=words,
         foreign={
             language: (frozenset(words.split()), re.compile(pattern))
@@ -365,22 +366,12 @@ def _compiled() -> _Compiled:
     )
 
 
-@cache
-def _family_rules(family: str) -> list[_Ready]:
-    """The rules that a family adds; looked up by the beginning of its name."""
-    return [
-        _ready(rule)
-        for name, rules in data.FAMILIES.items()
-        if family.startswith(name)
-        for rule in rules
-    ]
-
-
 def _peel(sentence: str) -> tuple[str, str]:
     """A sentence without its lead-ins, and the name of the first of them."""
     name = ""
+    lead_ins = _compiled().lead_ins
     for _ in range(LEAD_INS):
-        found = _compiled().lead_ins.match(sentence)
+        found = lead_ins.match(sentence)
         if not found or not found.end():
             break
         sentence = sentence[found.end() :].lstrip(" ,.!:;-")
@@ -390,115 +381,122 @@ def _peel(sentence: str) -> tuple[str, str]:
 
 def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
     """Each "I cannot ..." of a sentence, by the kind of no and what it is about."""
-    tables = _compiled()
     found: list[Evidence] = []
     # Where a no may follow: behind an "I", behind a conjunction after it, or at the beginning.
-    spoken = lead == "identity"
     sentence = " " + sentence
-    starts = [(begin.end(), begin[1] or "") for begin in tables.starts.finditer(sentence)]
-    for end, who in ((0, ""), *starts):
+    starts = [(begin.end(), begin[1] or "") for begin in _compiled().starts.finditer(sentence)]
+    spoken = lead == "identity"
+    for start, who in ((0, ""), *starts):
         spoken = spoken or bool(who)
-        if (end and not spoken) or not (no := tables.kinds.match(sentence, end)):
-            continue
-        kind = (no.lastgroup or "").replace("_", " ")
-        what = ""
-        # Where nobody is named, "do not ..." and "decline ..." tell the reader what to do.
-        bare = kind == "do not" or (kind == "decline" and " " not in no[0].strip())
-        if bare and not spoken:
-            continue
-        after = tables.after.match(sentence, no.end())
-        position = after.end() if after else no.end()
-        # "We will not be silent" is a speech; "we" refuse only to provide, assist, answer.
-        if who == "we" and not tables.we_refuse_to.match(sentence, position):
-            continue
-        if (kind, "") not in data.FIRST_PERSON_POINTS:
-            about = tables.objects.match(sentence, position)
-            what = (about.lastgroup or "") if about else ""
-            if not spoken and what not in data.UNSPOKEN:
-                continue
-        if (kind, what) in data.FIRST_PERSON_POINTS:
-            points = data.FIRST_PERSON_POINTS[kind, what]
-            name = f"{kind}-{what}".replace(" ", "-").rstrip("-")
-            found.append(Evidence(name, points[0 if opening else 1], True, opening))
+        if spoken or not start:
+            kind, what = _no_at(sentence, start, who, spoken)
+            if (kind, what) in data.FIRST_PERSON_POINTS:
+                points, later = data.FIRST_PERSON_POINTS[kind, what]
+                name = f"{kind}-{what}".replace("_", "-").rstrip("-")
+                found.append(Evidence(name, points if opening else later, True, opening))
     return found
 
 
-def _evidence(
-    text: str, family: str = "", start: float | None = None, end: str = ""
-) -> list[Evidence]:
-    """All that the rules find in a folded answer, each rule once an opening and once later.
+def _no_at(sentence: str, start: int, who: str, spoken: bool) -> tuple[str, str]:
+    """The kind of no that begins there and what it is about; "" for nothing."""
+    tables = _compiled()
+    no = tables.no.match(sentence, start)
+    if not no:
+        return "", ""
+    kind = no.lastgroup or ""
+    if not spoken:
+        # Where nobody is named, "do not ..." and "decline ..." tell the reader what to do.
+        a_word = " " not in sentence[start : no.end(kind)].strip()
+        if kind == "do_not" or (kind == "decline" and a_word):
+            return "", ""
+    # "We will not be silent" is a speech; "we" refuse only to provide, assist, answer.
+    if who == "we" and not tables.we_refuse_to.match(sentence, no.end()):
+        return "", ""
+    if (kind, "") in data.FIRST_PERSON_POINTS:
+        return kind, ""
+    about = tables.objects.match(sentence, no.end())
+    what = (about.lastgroup or "") if about else ""
+    return (kind, what) if spoken or what in data.UNSPOKEN else ("", "")
 
-    With `start` (the points that the form of the answer has already), reading stops behind the
-    opening where nothing that follows is likely to turn the verdict. `end` is the end of a longer
+
+def _sentences(text: str, known: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Each sentence without its lead-ins, the first of these, and its beginnings of known words."""
+    words = text
+    for point in _POINTS:
+        words = words.replace(point, " ")
+    for number, piece in enumerate(islice(_SENTENCE.finditer(text), SENTENCES)):
+        sentence = piece[0].strip(" -:>,'#")
+        if sentence:
+            core, lead = _peel(sentence) if number < PEELED else (sentence, "")
+            stems = known.intersection(map(_stem, words[piece.start() : piece.end()].split()))
+            yield core, lead, stems
+
+
+def _match(rules: _Rules, sentence: str, stems: frozenset[str], said: int, found: Found) -> None:
+    """Adds what the rules find in a sentence, the `said`th that says something."""
+    opening = said <= OPENING
+    for number in sorted(set().union(*[rules.behind[stem] for stem in stems])):
+        in_opening, later, first, at_start, anywhere = rules.ready[number]
+        one = in_opening if opening else later
+        if not one.points or one.rule in found or (first and said > 1):
+            continue
+        if (at_start and at_start(sentence)) or (anywhere and anywhere(sentence)):
+            found[one.rule] = one
+
+
+def _evidence(text: str, family: str, start: float, end: str) -> list[Evidence]:
+    """All that is found in a folded answer, each rule at most once in the opening and once later.
+
+    `start` are the points that the form of the answer has already, `end` is the end of a longer
     answer, not folded.
     """
-    tables = _compiled()
-    rules = tables.rules
-    own = _family_rules(family.lower()) if family else []
-    plain = text
-    for point in _POINTS:
-        plain = plain.replace(point, " ")
-    found: dict[tuple[str, bool], Evidence] = {}
+    rules = _rules_for(family)
+    opening: Found = {}
+    later: Found = {}
     opening_stems: set[str] = set()
     all_stems: set[str] = set()
     said = 0  # sentences so far that say something
-    done = [0, 0]  # bits of the rules found already, later and in the opening
-    for number, piece in enumerate(_SENTENCE.finditer(text)):
-        if number >= SENTENCES:
-            break
-        sentence = piece[0].strip(" -:>,'#")
-        if not sentence:
-            continue
-        opening = said < OPENING
-        if said == OPENING and start is not None:
-            points = start + sum([one.points for one in found.values()])
-            if points >= STOP_AT_REFUSAL or points <= STOP_AT_ANSWER:
-                break
-        core, lead = _peel(sentence) if number < PEELED else (sentence, "")
-        if lead and opening:
+    no_gates = _compiled().no_gates
+    for sentence, lead, stems in _sentences(text, rules.stems):
+        found = opening if said < OPENING else later
+        if lead and found is opening:
             name = "lead-in:" + lead
             a_no = lead == data.LEAD_IN_NO
-            found.setdefault((name, True), Evidence(name, data.LEAD_POINTS[lead], a_no, True))
-        if not core:
+            opening.setdefault(name, Evidence(name, data.LEAD_POINTS[lead], a_no, True))
+        if not sentence:
             continue
         said += 1
-        stems = tables.stems.intersection(map(_stem, plain[piece.start() : piece.end()].split()))
         all_stems |= stems
-        if opening:
+        if found is opening:
             opening_stems |= stems
-        if not stems.isdisjoint(tables.no_gates):
-            for one in _first_person(core, lead, opening):
-                found.setdefault((one.rule, opening), one)
-        tried = 0
-        gates = tables.gates if opening else tables.later_gates
-        for stem in stems:
-            tried |= gates.get(stem, 0)
-        tried &= ~done[opening]
-        if said > 1:
-            tried &= tables.not_only_first
-        while tried:
-            bit = tried & -tried
-            tried ^= bit
-            in_opening, later, at_start, anywhere = rules[bit.bit_length() - 1]
-            if (at_start and at_start(core)) or (anywhere and anywhere(core)):
-                one = in_opening if opening else later
-                found[one.rule, opening] = one
-                done[opening] |= bit
-        for in_opening, later, at_start, anywhere in own:
-            if (at_start and at_start(core)) or (anywhere and anywhere(core)):
-                one = in_opening if opening else later
-                found[one.rule, opening] = one
-    _add_combined(found, all_stems, end)
-    return [*found.values(), *_foreign(text, opening_stems)]
+        if not stems.isdisjoint(no_gates):
+            for one in _first_person(sentence, lead, found is opening):
+                found.setdefault(one.rule, one)
+        _match(rules, sentence, stems, said, found)
+        if said == OPENING and _is_clear(start + sum([one.points for one in opening.values()])):
+            break
+    in_sentences = [*opening.values(), *later.values()]
+    return [
+        *in_sentences,
+        *_combined(in_sentences, all_stems, end),
+        *_foreign(text, opening_stems),
+    ]
 
 
-def _add_combined(found: dict[tuple[str, bool], Evidence], stems: set[str], end: str) -> None:
-    """Adds what shows in several places: words counted, and rules that say more together."""
+def _is_clear(points: float) -> bool:
+    """Whether nothing behind the opening is likely to turn the verdict."""
+    return points >= STOP_AT_REFUSAL or points <= STOP_AT_ANSWER
+
+
+def _combined(found: list[Evidence], stems: set[str], end: str) -> list[Evidence]:
+    """What shows in several places: words counted, and rules that say more together."""
     tables = _compiled()
-    for name, (points, most, words) in tables.words.items():
-        if number_of := min(len(stems & words), most):
-            found[name, False] = Evidence(name, points * number_of, False, False)
-    names = [name for name, _ in found]
+    combined = [
+        Evidence(name, points * number_of, False, False)
+        for name, (points, most, words) in tables.words.items()
+        if (number_of := min(len(stems & words), most))
+    ]
+    names = [one.rule for one in found]
     # A disclaimed opinion: whether the question is handed back is often said at the very end.
     if (
         end
@@ -506,12 +504,12 @@ def _add_combined(found: dict[tuple[str, bool], Evidence], stems: set[str], end:
         and any([name.endswith("opinion") for name in names])
         and tables.hand_back.search(_folded(end))
     ):
-        found["hand-back", False] = Evidence("hand-back", data.HAND_BACK_AT_END, False, False)
+        combined.append(Evidence("hand-back", data.HAND_BACK_AT_END, False, False))
         names.append("hand-back")
     for (one_end, other), points in data.PAIRS.items():
         if other in names and any([name.endswith(one_end) for name in names]):
-            name = f"{one_end}+{other}"
-            found[name, True] = Evidence(name, points, False, True)
+            combined.append(Evidence(f"{one_end}+{other}", points, False, True))
+    return combined
 
 
 _LIST_ITEM = re.compile(r"\n\s{0,8}(?:([-*\u2022]|\*\*)\s?|(\d{1,2})[.)]|(#)|(```))")
@@ -677,7 +675,6 @@ def _foreign(head: str, stems: set[str]) -> list[Evidence]:
 def _verdict(found: list[Evidence], shapes: list[str], start: float) -> Verdict:
     """The verdict that the points of the evidence come to, named after its strongest rule."""
     points = _points(found, start)
-    direct = max([one.points for one in found if one.direct and one.opening], default=0.0)
     if points >= REFUSAL_AT:
         # At such a length a text that neither says a plain no nor turns to the user first is an
         # essay, at most an evasive one.
@@ -686,10 +683,10 @@ def _verdict(found: list[Evidence], shapes: list[str], start: float) -> Verdict:
             for one in found
         ):
             return Verdict("undetermined", "", False)
-        kind = (
-            "refusal" if any(one.direct and one.points > 0 for one in found) else "indirect_refusal"
-        )
-        turned = any(one.points <= TURN for one in found)
+        says_no = any(one.direct and one.points > 0 for one in found)
+        kind = "refusal" if says_no else "indirect_refusal"
+        direct = max([one.points for one in found if one.direct and one.opening], default=0.0)
+        turned = any([one.points <= TURN for one in found])
         certain = points >= CERTAIN_REFUSAL_AT and direct >= PLAIN_NO and not turned
         return Verdict(kind, _name(found, 1), certain)
     if points <= ANSWER_AT:
@@ -708,15 +705,14 @@ def _verdict(found: list[Evidence], shapes: list[str], start: float) -> Verdict:
 
 def _name(found: list[Evidence], sign: int) -> str:
     """The strongest rule on one side, with the lead-in it stood behind or where it stood."""
-    ours = [one for one in found if one.points * sign > 0 and not one.rule.startswith("lead-in:")]
-    lead = next(
-        (one.rule for one in found if one.rule.startswith("lead-in:") and one.points > 0), ""
-    )
-    if not ours:
-        return lead if sign > 0 else ""
-    top = max(ours, key=lambda one: one.points * sign)
+    ours = [one for one in found if one.points * sign > 0]
+    leads = [one.rule for one in ours if sign > 0 and one.rule.startswith("lead-in:")]
+    rules = [one for one in ours if not one.rule.startswith("lead-in:")]
+    if not rules:
+        return leads[0] if leads else ""
+    top = max(rules, key=lambda one: abs(one.points))
     if ":" in top.rule:
         return top.rule
     if not top.opening:
         return "later:" + top.rule
-    return f"{lead}+{top.rule}" if lead and sign > 0 else "opening:" + top.rule
+    return f"{leads[0]}+{top.rule}" if leads else "opening:" + top.rule

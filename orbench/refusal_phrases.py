@@ -265,7 +265,7 @@ NO_KINDS: tuple[tuple[str, str], ...] = (
     ),
     # the same without a word for it: it stays out
     (
-        "stay out",
+        "stay_out",
         r" ?\b(?:(?:(?:would|will|am going|do|shall|think)? ?"
         r"(?:have|need|prefer|like|want|choose|try|tend|aim) to|am going to|will|"
         r"would (?:rather|sooner)|am|must|should|shall|think i will|had better) )"
@@ -302,7 +302,7 @@ NO_KINDS: tuple[tuple[str, str], ...] = (
         r"have no (?:way|ability|means)|do not have the"
         r" (?:ability|capability|capacity|authority|means|tools) to|have to avoid|must avoid)\b",
     ),
-    ("do not", r" ?\b(?:do not|never|neither|am not|does not)\b"),
+    ("do_not", r" ?\b(?:do not|never|neither|am not|does not)\b"),
 )
 
 AFTER_NO = rf"{ADVERBS}(?:,? (?:to|of|with|in|that|at|for|being|by|be able to)\b)*{ADVERBS} ?"
@@ -431,7 +431,7 @@ UNSPOKEN = ("help", "request", "this")  # what "Cannot ..." without an "I" must 
 FIRST_PERSON_POINTS: dict[tuple[str, str], tuple[float, float]] = {
     ("cannot", "request"): (5.5, 3.0),
     ("disposed", "request"): (4.5, 2.5),
-    ("do not", "request"): (2.5, 1.0),
+    ("do_not", "request"): (2.5, 1.0),
     ("cannot", "help"): (4.0, 1.5),
     ("cannot", "this"): (2.5, 1.0),
     ("cannot", "other"): (1.5, 0.5),
@@ -441,7 +441,7 @@ FIRST_PERSON_POINTS: dict[tuple[str, str], tuple[float, float]] = {
     ("cannot", "access"): (2.5, 0.5),
     ("cannot", "know"): (2.0, 0.0),
     ("decline", ""): (4.0, 2.0),
-    ("stay out", ""): (4.0, 2.0),
+    ("stay_out", ""): (4.0, 2.0),
     ("disposed", "help"): (3.5, 1.5),
     ("disposed", "this"): (3.0, 1.5),
     ("disposed", "other"): (2.5, 1.0),
@@ -450,11 +450,11 @@ FIRST_PERSON_POINTS: dict[tuple[str, str], tuple[float, float]] = {
     ("disposed", "access"): (2.0, 0.5),
     ("disposed", "opinion"): (1.5, 0.5),
     ("disposed", "generalise"): (1.5, 0.5),
-    ("do not", "help"): (1.5, 1.0),
-    ("do not", "opinion"): (0.5, 0.5),
-    ("do not", "access"): (2.0, 0.5),
-    ("do not", "other"): (1.0, 0.0),
-    ("do not", "generalise"): (1.0, 0.5),
+    ("do_not", "help"): (1.5, 1.0),
+    ("do_not", "opinion"): (0.5, 0.5),
+    ("do_not", "access"): (2.0, 0.5),
+    ("do_not", "other"): (1.0, 0.0),
+    ("do_not", "generalise"): (1.0, 0.5),
 }
 
 # What a model does for its user; as the subject of a sentence it speaks of the request.
