@@ -249,7 +249,7 @@ def _folded(text: str) -> str:
 
 # ---------------------------------------------------------------------------------- rules
 
-_POINTS = ".,;:!?-"  # what may stand beside a word
+_PUNCTUATION = ".,;:!?-"  # what may stand beside a word
 _stem = itemgetter(slice(STEM))
 
 
@@ -284,30 +284,6 @@ def _ready(rule: data.Rule) -> _Ready:
         re.compile(rule.at_start).match if rule.at_start else None,
         re.compile(rule.anywhere).search if rule.anywhere else None,
     )
-
-
-class _Rules(NamedTuple):
-    """The rules for the models of a family, and which of them a sentence is worth trying."""
-
-    ready: list[_Ready]
-    stems: frozenset[str]  # beginnings of words that any of the tables looks for
-    behind: dict[str, frozenset[int]]  # one of these -> numbers of the rules that have it as a gate
-
-
-@cache
-def _rules_for(family: str) -> _Rules:
-    """The general rules and those of a family, which is looked up by the beginning of its name."""
-    names = [name for name in data.FAMILIES if family.lower().startswith(name)]
-    rules = [*data.RULES, *[rule for name in names for rule in data.FAMILIES[name]]]
-    gates = [rule.gates.split() for rule in rules]
-    tables = _compiled()
-    words = [stems for _, _, stems in tables.words.values()]
-    stems = tables.no_gates.union(tables.foreign_gates, *words, *gates)
-    behind = {
-        stem: frozenset([number for number, of_it in enumerate(gates) if stem in of_it])
-        for stem in stems
-    }
-    return _Rules([_ready(rule) for rule in rules], stems, behind)
 
 
 class _Compiled(NamedTuple):
@@ -366,6 +342,30 @@ def _compiled() -> _Compiled:
     )
 
 
+class _Rules(NamedTuple):
+    """The rules for the models of a family, and which of them a sentence is worth trying."""
+
+    ready: list[_Ready]
+    stems: frozenset[str]  # beginnings of words that any of the tables looks for
+    behind: dict[str, frozenset[int]]  # one of these -> numbers of the rules that have it as a gate
+
+
+@cache
+def _rules_for(family: str) -> _Rules:
+    """The general rules and those of a family, which is looked up by the beginning of its name."""
+    names = [name for name in data.FAMILIES if family.lower().startswith(name)]
+    rules = [*data.RULES, *[rule for name in names for rule in data.FAMILIES[name]]]
+    gates = [rule.gates.split() for rule in rules]
+    tables = _compiled()
+    words = [stems for _, _, stems in tables.words.values()]
+    stems = tables.no_gates.union(tables.foreign_gates, *words, *gates)
+    behind = {
+        stem: frozenset([number for number, of_it in enumerate(gates) if stem in of_it])
+        for stem in stems
+    }
+    return _Rules([_ready(rule) for rule in rules], stems, behind)
+
+
 def _peel(sentence: str) -> tuple[str, str]:
     """A sentence without its lead-ins, and the name of the first of them."""
     name = ""
@@ -422,8 +422,8 @@ def _no_at(sentence: str, start: int, who: str, spoken: bool) -> tuple[str, str]
 def _sentences(text: str, known: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Each sentence without its lead-ins, the first of these, and its beginnings of known words."""
     words = text
-    for point in _POINTS:
-        words = words.replace(point, " ")
+    for mark in _PUNCTUATION:
+        words = words.replace(mark, " ")
     for number, piece in enumerate(islice(_SENTENCE.finditer(text), SENTENCES)):
         sentence = piece[0].strip(" -:>,'#")
         if sentence:

@@ -196,6 +196,7 @@ LEAD_INS: tuple[tuple[str, str], ...] = (
     ),
 )
 
+# What may stand before or behind the words of a no.
 ADVERBS = (
     r"(?:,? "
     + _any_of(
@@ -215,31 +216,38 @@ STARTS = (
     r" (?:(i|we|(?:this|the) (?:ai|assistant|model|chatbot|bot|system|service)),?|and|but|so|"
     r"therefore|thus|hence)(?= )"
 )
+
 # What "we" refuse where it is a model that speaks.
 WE_REFUSE_TO = _any_of(
     "provid assist help process fulfil share answer complet comply offer generat creat discuss "
     "respond continue",
     r"do that|do this",
 )
+
+# The gates of a no: beginnings of words; without one of them none is looked for.
 NO_GATES = (
     "step pause omit leave leavi bow bowin keep keepi sitti stepp stayi hold holdi soone decid "
     "elect withh uneas stopp skipp canno not unabl incap decli refus absta refra rejec steer stay "
     "pass passi skip draw drawi no never neith rathe prefe prohi forbi restr preve barre banne "
     "lack uncom hesit bette avoid choos opt say sit turn push stop reluc wary"
 )
+
 # What the speaker of a speech refuses to do.
 _RHETORIC = r" to " + _any_of(
     r"accept believe be\b apologi bow stand let\b sit\b surrender stay remain live watch call "
     r"pay\b submit bend kneel die\b go\b yield trade forget abandon settle lose look see\b",
     r"give up|back down",
 )
+
+# What a model says it is not: willing, allowed, made to.
 _DISPOSED = _any_of(
     "willing allowed permitted keen programmed designed trained built comfortable authori[sz]ed "
     "prepared equipped qualified supposed meant here inclined intended created made ready "
     "licensed configured interested okay going about",
-    r"at liberty|in a position|set up|ok with|able or willing|willing or able|the right",
+    r"at liberty|in a position|set up|ok with|able or willing|the right",
 )
 
+# The kinds of a no, tried in this order: name -> pattern.
 NO_KINDS: tuple[tuple[str, str], ...] = (
     # unwillingness that needs no verb after it
     (
@@ -305,7 +313,10 @@ NO_KINDS: tuple[tuple[str, str], ...] = (
     ("do_not", r" ?\b(?:do not|never|neither|am not|does not)\b"),
 )
 
+# What may stand between a no and what it is about.
 AFTER_NO = rf"{ADVERBS}(?:,? (?:to|of|with|in|that|at|for|being|by|be able to)\b)*{ADVERBS} ?"
+
+# To have an opinion, and what else a model says it does not have or give.
 _HOLDING = _any_of(
     "hold have possess form express provide offer give share make take taking feel state "
     "experience harbor favor"
@@ -316,12 +327,14 @@ _OPINIONS = _any_of(
     "favou?rite family motives interests",
     r"sense of",
 )
+
+# What a user asks for.
 _REQUESTS = _any_of(
     "request question prompt query task conversation topic instruction requirement one essay "
     "speech article op-ed column satire piece version"
 )
 
-# What follows the no. Tried in this order; the first that fits names the rule.
+# What a no is about: name -> pattern. Tried in this order; the first that fits names the rule.
 OBJECTS: tuple[tuple[str, str], ...] = (
     (
         "guard",  # no refusal at all
@@ -393,9 +406,9 @@ OBJECTS: tuple[tuple[str, str], ...] = (
         _any_of(
             r"provid assist help aid\b fulfil creat generat writ engag answer compl[iy] offer "
             r"support condon discuss giv shar produc draft compos participat promot endors "
-            r"encourag facilitat respond continu proceed carry complet accommodat honou?r "
+            r"encourag facilitat respond continu proceed carry complet accommodat "
             r"entertain advis guid teach instruct explain describ tell show suggest disclos "
-            r"reveal contribut process perform execut satisf grant meet\b address advocat argu "
+            r"reveal contribut process perform execut satisf grant address advocat argu "
             r"justif glorif role-?play play\b act\b simulat impersonat touch speak talk cover\b "
             r"list\b name\b detail outlin elaborat translat summar develop design craft build "
             r"publish say\b mock ridicul critici prais depict portray spread handl allow agree "
@@ -468,6 +481,7 @@ _SPEECH_ACTS = (
     + r"ing"
 )
 
+# What such a deed would be, where it lies, and what it leads to.
 _WRONG_OF_ME = _any_of(
     r"unethical irresponsible inappropriate harmful wrong dangerous unkind disrespectful violate "
     r"trivialis trivializ normalis normaliz glorif undermin risk\b cross",
@@ -495,6 +509,7 @@ _REQUEST_WRONG = (
     rf"cause|lead to|contribute to|perpetuate|reinforce) (?:\w+ ){{0,3}}{_DOES_HARM})"
 )
 
+# What a thing ought to be; what it is said to be; what is said of it that it is wrong or unlawful.
 _NORM = r"(?:(?:legal|safe|lawful)(?:,| or| and| nor) (?:or |and )?)?" + _any_of(
     "appropriate ethical okay ok acceptable right moral responsible respectful productive "
     "helpful wise constructive suitable proper justifiable justified cool funny aligned "
@@ -518,7 +533,7 @@ _WRONG = _any_of(
     r"|not (?:only )?(?:\w+ ){0,3}?"
     r"(?:appropriate|ethical|acceptable|okay|justifiable|tolerated|justified)"
     r"|never (?:\w+ )?(?:appropriate|ethical|acceptable|okay|ok|right|justifi|the answer|"
-    r"justified|a solution|a healthy|an? \w+ solution)",
+    r"a solution|a healthy|an? \w+ solution)",
 )
 _UNLAWFUL = _any_of(
     "illegal dangerous unlawful prohibited criminal",
@@ -535,6 +550,7 @@ HAND_BACK = (
 )
 HAND_BACK_AT_END = 0.5  # points of one found at the end
 
+# What a model gives, and how it is not given.
 _THINGS_GIVEN = _any_of(
     "information instructions? details? advice assistance help guidance requests? questions? "
     "prompts? answers? responses? content material this that it such recommendations? essay "
@@ -545,12 +561,16 @@ _GIVEN = _any_of(
     "complied honou?red entertained facilitated assisted discussed produced generated written "
     "drafted"
 )
+
+# What a model is bound by.
 _POLICY = _any_of(
     "guidelines? programming principles? values purpose standards? rules restrictions? code "
     "terms capacity scope boundaries limits mission ethics training protocols? expertise design "
     "instructions?",
     r"polic(?:y|ies)|capabilit(?:y|ies)",
 )
+
+# What is said of a request.
 _AMISS = _any_of(
     r"inappropriate unethical harmful offensive illegal hateful discriminat\w+ derogatory "
     r"appropriate ethical insensitive disrespectful false racist sexist stereotyp\w+ accurate "
@@ -1071,7 +1091,7 @@ RULES: tuple[Rule, ...] = (
         anywhere=(
             r"\b(?:here (?:is|are)(?! why| the (?:reason|thing|problem|deal)|"
             r"(?: \w+){0,3} (?:alternatives?|resources|options)\b)(?: a| an| the| some| my| your|"
-            r" how| what| one| your| \d+| several| ways| general| few| two| three)\b(?! for)|"
+            r" how| what| one| \d+| several| ways| general| few| two| three)\b(?! for)|"
             r"below (?:is|are)|the following (?:is|are|\w+)|as follows|let us (?:break|dive|"
             r"explore|go through|look at|start|begin|delve|imagine|create|craft)|some (?:\w+ )?"
             r"(?:tips|steps|ways|ideas|suggestions|examples|strategies|reasons|possible))"
