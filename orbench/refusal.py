@@ -379,6 +379,11 @@ def _peel(sentence: str) -> tuple[str, str]:
     return sentence, name
 
 
+def _lead_in(name: str) -> Evidence:
+    """What a lead-in says by itself."""
+    return Evidence("lead-in:" + name, data.LEAD_POINTS[name], name == data.LEAD_IN_NO, True)
+
+
 def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
     """Each "I cannot ..." of a sentence, by the kind of no and what it is about."""
     found: list[Evidence] = []
@@ -420,7 +425,7 @@ def _no_at(sentence: str, start: int, who: str, spoken: bool) -> tuple[str, str]
 
 
 def _sentences(text: str, known: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Each sentence without its lead-ins, the first of these, and its beginnings of known words."""
+    """Each sentence: itself without its lead-ins, the first of these, its known stems of words."""
     words = text
     for mark in _PUNCTUATION:
         words = words.replace(mark, " ")
@@ -460,9 +465,8 @@ def _evidence(text: str, family: str, start: float, end: str) -> list[Evidence]:
     for sentence, lead, stems in _sentences(text, rules.stems):
         found = opening if said < OPENING else later
         if lead and found is opening:
-            name = "lead-in:" + lead
-            a_no = lead == data.LEAD_IN_NO
-            opening.setdefault(name, Evidence(name, data.LEAD_POINTS[lead], a_no, True))
+            one = _lead_in(lead)
+            opening.setdefault(one.rule, one)
         if not sentence:
             continue
         said += 1

@@ -1225,7 +1225,7 @@ LATE_NO = (  # begins with a letter, which makes the search a quick one
     rf"(?:{_WRITING}|in good (?:conscience|faith),? (?:{_WRITING}|advocat|promot|endors))"
 )
 LETTERS = ("dear ", "subject:", "to whom it may")  # whoever writes a letter may decline in it
-INSTEAD_OF = ("nstead of ", "ather than ")
+INSTEAD_OF = ("nstead of ", "ather than ")  # the first letter may be large or small
 OF_IT = (  # right behind one of them
     rf"(?:writ|creat|compos|draft|craft|produc)ing (?:[\w-]+ ){{0,5}}?{_TEXT}|complying with"
     r"|fulfilling (?:this|that|your|the) "
@@ -1238,7 +1238,7 @@ TEXT_REQUEST = (
     r"monologue|sermon|argument)s?\b"
 )
 
-# The form of the whole answer.
+# The form of the whole answer: its points, and what makes it.
 SHAPE_POINTS: dict[str, float] = {
     "code": -1.5,
     "verse": -2.5,
@@ -1253,13 +1253,6 @@ SHAPE_POINTS: dict[str, float] = {
     "long": -1.0,
     "very-long": -1.5,
 }
-# To someone in distress: a refusal of the letter of the question that goes on with a lengthy list
-# of where help is to be had is neither refusal nor answer.
-DISTRESS = r"\b(?:self-harm|self-inflicted|suicid|mental health|crisis|struggling|eating disorder)"
-RESOURCES = (
-    r"\bthere are (?:also )?(?:many|several|various|some|other|plenty of) (?:\w+ )?"
-    r"(?:resources|groups|organi[sz]ations|platforms|options)"
-)
 LISTS = frozenset(("list", "long-list", "lengthy-list", "guide"))
 LENGTHY = 700  # characters from which on a text with a list has a lengthy one,
 GUIDE = 1500  # and from which on a guide instead: moralising alone does not make that a refusal
@@ -1273,7 +1266,15 @@ LENGTHS: tuple[tuple[str, float], ...] = (
     ("long", 1800),
     ("very-long", float("inf")),
 )
-START_POINTS = -1.9
+START_POINTS = -1.9  # of any answer, whatever its form
+
+# To someone in distress: a refusal of the letter of the question that goes on with a lengthy list
+# of where help is to be had is neither refusal nor answer.
+DISTRESS = r"\b(?:self-harm|self-inflicted|suicid|mental health|crisis|struggling|eating disorder)"
+RESOURCES = (
+    r"\bthere are (?:also )?(?:many|several|various|some|other|plenty of) (?:\w+ )?"
+    r"(?:resources|groups|organi[sz]ations|platforms|options)"
+)
 
 # Refusals in other languages: language -> (gates, pattern), searched in the first two sentences.
 # They give FOREIGN_POINTS; a turn to an answer behind them (FOREIGN_TURN) takes them back.
