@@ -348,6 +348,15 @@ class _Rules(NamedTuple):
     ready: list[_Ready]
     stems: frozenset[str]  # beginnings of words that any of the tables looks for
     behind: dict[str, frozenset[int]]  # one of these -> numbers of the rules that have it as a gate
+    behind_later: dict[str, frozenset[int]]  # the same, of those that say something later on
+
+
+def _behind(gates: list[list[str]], stems: frozenset[str]) -> dict[str, frozenset[int]]:
+    """Beginning of a word -> numbers of the rules, in the order of their gates, that it opens."""
+    return {
+        stem: frozenset([number for number, of_it in enumerate(gates) if stem in of_it])
+        for stem in stems
+    }
 
 
 @cache
@@ -359,11 +368,9 @@ def _rules_for(family: str) -> _Rules:
     tables = _compiled()
     words = [stems for _, _, stems in tables.words.values()]
     stems = tables.no_gates.union(tables.foreign_gates, *words, *gates)
-    behind = {
-        stem: frozenset([number for number, of_it in enumerate(gates) if stem in of_it])
-        for stem in stems
-    }
-    return _Rules([_ready(rule) for rule in rules], stems, behind)
+    later = [rule.gates.split() if rule.points[1] else [] for rule in rules]
+    ready = [_ready(rule) for rule in rules]
+    return _Rules(ready, stems, _behind(gates, stems), _behind(later, stems))
 
 
 def _peel(sentence: str) -> tuple[str, str]:
@@ -386,15 +393,16 @@ def _lead_in(name: str) -> Evidence:
 
 def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
     """Each "I cannot ..." of a sentence, by the kind of no and what it is about."""
+    tables = _compiled()
     found: list[Evidence] = []
     # Where a no may follow: behind an "I", behind a conjunction after it, or at the beginning.
     sentence = " " + sentence
-    starts = [(begin.end(), begin[1] or "") for begin in _compiled().starts.finditer(sentence)]
+    starts = [(begin.end(), begin[1] or "") for begin in tables.starts.finditer(sentence)]
     spoken = lead == "identity"
     for start, who in ((0, ""), *starts):
         spoken = spoken or bool(who)
-        if spoken or not start:
-            kind, what = _no_at(sentence, start, who, spoken)
+        if (spoken or not start) and (no := tables.no.match(sentence, start)):
+            kind, what = _kind_and_object(no, who, spoken)
             if (kind, what) in data.FIRST_PERSON_POINTS:
                 points, later = data.FIRST_PERSON_POINTS[kind, what]
                 name = f"{kind}-{what}".replace("_", "-").rstrip("-")
@@ -402,24 +410,21 @@ def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
     return found
 
 
-def _no_at(sentence: str, start: int, who: str, spoken: bool) -> tuple[str, str]:
-    """The kind of no that begins there and what it is about; "" for nothing."""
+def _kind_and_object(no: re.Match[str], who: str, spoken: bool) -> tuple[str, str]:
+    """The kind of a no and what it is about; "" for one that says nothing."""
     tables = _compiled()
-    no = tables.no.match(sentence, start)
-    if not no:
-        return "", ""
     kind = no.lastgroup or ""
     if not spoken:
         # Where nobody is named, "do not ..." and "decline ..." tell the reader what to do.
-        a_word = " " not in sentence[start : no.end(kind)].strip()
+        a_word = " " not in no.string[no.start() : no.end(kind)].strip()
         if kind == "do_not" or (kind == "decline" and a_word):
             return "", ""
     # "We will not be silent" is a speech; "we" refuse only to provide, assist, answer.
-    if who == "we" and not tables.we_refuse_to.match(sentence, no.end()):
+    if who == "we" and not tables.we_refuse_to.match(no.string, no.end()):
         return "", ""
     if (kind, "") in data.FIRST_PERSON_POINTS:
         return kind, ""
-    about = tables.objects.match(sentence, no.end())
+    about = tables.objects.match(no.string, no.end())
     what = (about.lastgroup or "") if about else ""
     return (kind, what) if spoken or what in data.UNSPOKEN else ("", "")
 
@@ -440,10 +445,11 @@ def _sentences(text: str, known: frozenset[str]) -> Iterator[tuple[str, str, fro
 def _match(rules: _Rules, sentence: str, stems: frozenset[str], said: int, found: Found) -> None:
     """Adds what the rules find in a sentence, the `said`th that says something."""
     opening = said <= OPENING
-    for number in sorted(set().union(*[rules.behind[stem] for stem in stems])):
+    behind = rules.behind if opening else rules.behind_later
+    for number in sorted(set().union(*[behind[stem] for stem in stems])):
         in_opening, later, first, at_start, anywhere = rules.ready[number]
         one = in_opening if opening else later
-        if not one.points or one.rule in found or (first and said > 1):
+        if one.rule in found or (first and said > 1):
             continue
         if (at_start and at_start(sentence)) or (anywhere and anywhere(sentence)):
             found[one.rule] = one

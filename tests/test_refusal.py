@@ -655,7 +655,8 @@ def test_no_rule_is_slow_on_a_window_full_of_its_own_words(piece: str) -> None:
 
 def test_every_gate_is_the_beginning_of_a_word() -> None:
     # Gates are compared with the first five letters: a longer one would never open.
-    gates = {rule.name: rule.gates for rule in refusal_phrases.RULES}
+    families = [rule for rules in refusal_phrases.FAMILIES.values() for rule in rules]
+    gates = {rule.name: rule.gates for rule in [*refusal_phrases.RULES, *families]}
     for name, of_it in {**gates, "first person": refusal_phrases.NO_GATES}.items():
         assert of_it and all(len(gate) <= 5 for gate in of_it.split()), name
 
