@@ -1,5 +1,6 @@
 """The refusal rules: what they call a refusal, what an answer, and what must not matter."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from orbench.refusal import (
     KINDS,
     REFUSAL_CLASSES,
     Verdict,
-    _alternatives,
     answer_of,
     api_refusal_signal,
     classify,
@@ -655,12 +655,29 @@ def test_no_rule_is_slow_on_a_window_full_of_its_own_words(piece: str) -> None:
 
 def test_every_gate_is_the_beginning_of_a_word() -> None:
     # Gates are compared with the first five letters: a longer one would never open.
-    gates = {rule.name: rule.gates for rule in refusal_phrases.RULES}
+    families = [rule for rules in refusal_phrases.FAMILIES.values() for rule in rules]
+    gates = {rule.name: rule.gates for rule in [*refusal_phrases.RULES, *families]}
     for name, of_it in {**gates, "first person": refusal_phrases.NO_GATES}.items():
         assert of_it and all(len(gate) <= 5 for gate in of_it.split()), name
 
 
-def test_a_pattern_is_cut_at_its_outer_bars_only() -> None:
-    assert _alternatives(r"^a(b|c)|[|(]d\||e") == [r"^a(b|c)", r"[|(]d\|", "e"]
+def test_no_list_names_a_word_twice() -> None:
+    tree = ast.parse(Path(refusal_phrases.__file__).read_text(encoding="utf-8"))
+    lists = [
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "_any_of"
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    lists += [rule.gates for rule in refusal_phrases.RULES]
+    lists += [words for _, _, words in refusal_phrases.WORDS.values()]
+    for words in [str(one).split() for one in [*lists, refusal_phrases.NO_GATES]]:
+        assert sorted(words) == sorted(set(words))
+
+
+def test_every_rule_has_a_pattern_and_none_that_holds_at_the_start_is_searched_for() -> None:
     for rule in refusal_phrases.RULES:
-        assert "|".join(_alternatives(rule.pattern)) == rule.pattern
+        assert rule.at_start or rule.anywhere, rule.name
+        assert not rule.anywhere.startswith("^") and "|^" not in rule.anywhere, rule.name
