@@ -449,7 +449,22 @@ def test_an_api_that_refuses_is_believed_whatever_the_text_says(reason: str) -> 
     assert verdict == Verdict("refusal", f"api:{reason.lower()}", True)
 
 
-@pytest.mark.parametrize("reason", ["", "stop", "length", "RECITATION", "recitation", "tool_calls"])
+@pytest.mark.parametrize(
+    ("reason", "signal"),
+    [
+        ("content_filter: PROHIBITED_CONTENT", "api:prohibited_content"),
+        ("content_filter: SAFETY", "api:safety"),
+        ("content_filter: OTHER", "api:content_filter"),
+    ],
+)
+def test_geminis_reason_behind_the_general_one_is_a_signal(reason: str, signal: str) -> None:
+    assert api_refusal_signal(reason) == signal
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["", "stop", "length", "RECITATION", "content_filter: RECITATION", "tool_calls", "stop: x"],
+)
 def test_other_finish_reasons_say_nothing(reason: str) -> None:
     assert api_refusal_signal(reason) == ""
     assert classify("Sure, here is the recipe.", finish_reason=reason).kind == "answer"
