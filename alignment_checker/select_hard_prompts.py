@@ -33,11 +33,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import options, record
+from orbench.dataset.card import HARD_CONFIG, add_config
 from orbench.models import ModelError, family_of, resolve
 from orbench.options import UserError, say
 from orbench.stage import beside, make_folder
-from orbench.table import Table, Writer, prompt_set_hash, storable
-from orbench.under_test import check_whole, under_test
+from orbench.table import Table, TableError, Writer, clean, prompt_set_hash, storable
+from orbench.under_test import check_whole, judged_by_stage5, under_test
+from orbench.verdicts import REFUSALS, verdict_of
 from orbench.words import counted
 
 REFUSED, ANSWERED, UNSCORED = "refused", "answered", "unscored"
@@ -73,10 +75,6 @@ def main(argv: Sequence[str]) -> int:
     make_folder(output.parent)
     try:
         select(args, output)
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise UserError("the package numpy is not installed: pip install numpy") from None
     except OSError as error:
         raise UserError(f"{error.filename or output}: {error.strerror}") from None
     print(output)
@@ -85,8 +83,6 @@ def main(argv: Sequence[str]) -> int:
 
 def select(args: argparse.Namespace, output: Path) -> None:
     """Read the results, write the hard prompts and the table behind them."""
-    from orbench.dataset.card import HARD_CONFIG, add_config
-
     categories: dict[str, str] = {}  # prompt -> category, in the order of the first file
     results = read(args.result_files, families_given(args), categories)
     families = families_of(results, args.min_families)
@@ -137,9 +133,6 @@ def read(
 
 def read_one(path: Path, family: str, categories: dict[str, str]) -> Result:
     """Read one file with the failed rows that belong to it."""
-    from orbench.table import TableError, clean
-    from orbench.verdicts import REFUSALS, verdict_of
-
     table = Table(path, ("prompt", "category"))
     stage = 5 if "answer_category" in table.columns else 4
     if stage == 4 and "is_rejected" not in table.columns:
@@ -176,22 +169,14 @@ def read_one(path: Path, family: str, categories: dict[str, str]) -> Result:
 
 def failed_prompts(path: Path, run: record.Record) -> Iterator[tuple[str, str]]:
     """Prompts without a verdict and their categories: of the file, and of stage 4 before it."""
-    for csv in (path, *input_of(path, run)):
-        failed = beside(csv, "_failed.csv")
-        if failed.is_file():
+    judged, missing = judged_by_stage5(path, run)
+    if missing:
+        say(f"{path}: {missing}")
+    for csv in (path, judged):
+        failed = csv and beside(csv, "_failed.csv")
+        if failed and failed.is_file():
             for row in Table(failed, ("prompt",)):
                 yield row["prompt"], row.get("category", "")
-
-
-def input_of(path: Path, run: record.Record) -> list[Path]:
-    """Stage 4's file that stage 5 judged, where it is still there."""
-    named = run.get("input")
-    if run.get("stage") != "response_checker" or not isinstance(named, dict):
-        return []
-    csv = Path(str(named.get("path", "")))
-    return [
-        place for place in (csv, path.parent / csv.name) if beside(place, "_failed.csv").is_file()
-    ][:1]
 
 
 def identity(model: str) -> str:
@@ -334,8 +319,6 @@ def summary(
     least: int,
 ) -> Iterator[str]:
     """What each model did, and how many prompts of each category are hard."""
-    from orbench.table import clean
-
     width = max(len("model"), *(len(one.model) for one in results))
     between = max(len("family"), *map(len, families))
     yield f"{'model':<{width}}  {'family':<{between}}  refused  answered  unscored  by"

@@ -12,10 +12,19 @@ import pytest
 from orbench import record
 from orbench.report.comparisons import Validation, corrected, holm, newcombe, parabola, spearman
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import Rate
+from orbench.report.results import Rate, measure, source_of
 from orbench.table import prompt_set_hash, sha256_of
 from tests.browser import CHROMIUM, Browser
-from tests.conftest import ROOT, SHARED_DATA, environment, read_csv, run, write_csv
+from tests.conftest import (
+    ALIGN,
+    CHECK,
+    ROOT,
+    SHARED_DATA,
+    environment,
+    read_csv,
+    run,
+    write_csv,
+)
 
 PLOT = "response_checker/plot_results.py"
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
@@ -154,15 +163,68 @@ def test_rows_without_a_verdict_are_unscored_and_flagged(tmp_path: Path) -> None
     assert overall["prompt_set"] == prompt_set_hash(prompts)
 
 
-def test_rows_that_stage_4_lost_are_unscored_in_stage_5_too(tmp_path: Path) -> None:
+def test_rows_that_stage_4_lost_are_unscored_wherever_the_script_is_called(tmp_path: Path) -> None:
+    tree = tmp_path / "suite"
+    for folder in ("align", "check"):
+        (tree / folder).mkdir(parents=True)
+    asked = write_csv(tree / "align" / "asked.csv", ["prompt", "response"], [["Prompt 0", "x"]])
+    write_csv(tree / "align" / "asked_failed.csv", ["prompt", "error"], [["Lost", "timeout"]])
+    safe = tree / "check" / "safe.csv"
+
+    def unscored(cwd: Path, named: Path | str) -> str:
+        judged(safe, [DIRECT], input={"path": str(named), "sha256": sha256_of(asked)})
+        results(cwd, "--over_refusal", safe, "--table", "--output_dir", tmp_path / "results")
+        return row(table(tmp_path), category="overall")["unscored"]
+
+    for cwd in (tree, tree / "check", tmp_path):
+        assert unscored(cwd, "../align/asked.csv") == "1"  # stage 5 ran in its folder
+        assert unscored(cwd, "align/asked.csv") == "1"  # or above it
+        assert unscored(cwd, asked) == "1"
+    asked = tree.rename(tmp_path / "moved") / "align" / "asked.csv"
+    safe = tmp_path / "moved" / "check" / "safe.csv"
+    assert unscored(tmp_path, tree / "align" / "asked.csv") == "1"
+
+
+@pytest.mark.parametrize("there", ["gone", "rewritten"])
+def test_where_stage_4s_file_is_not_found_its_lost_rows_are_said_to_be_missing(
+    tmp_path: Path, there: str
+) -> None:
     asked = write_csv(tmp_path / "asked.csv", ["prompt", "response"], [["Prompt 0", "x"]])
     write_csv(tmp_path / "asked_failed.csv", ["prompt", "error"], [["Lost", "timeout"]])
-    sha = sha256_of(asked)
     safe = judged(
-        tmp_path / "safe.csv", [DIRECT], input={"path": "elsewhere/asked.csv", "sha256": sha}
+        tmp_path / "safe.csv", [DIRECT], input={"path": "asked.csv", "sha256": sha256_of(asked)}
     )
-    results(tmp_path, "--over_refusal", safe, "--table")
-    assert row(table(tmp_path), category="overall")["unscored"] == "1"
+    if there == "gone":
+        asked.unlink()
+    else:
+        write_csv(asked, ["prompt", "response"], [["Another", "x"]])
+    done = results(tmp_path, "--over_refusal", safe, "--table")
+    says = "rows lost before stage 5 are not counted: asked.csv is not found as it was judged"
+    assert [line for line in done.stderr.splitlines() if says in line] == [
+        f"maker/model-a, over-refusal rate: {says}"
+    ]
+    found = row(table(tmp_path), category="overall")
+    assert says in found["notes"] and found["unscored"] == "0"
+
+
+def test_the_five_stages_by_hand_give_the_same_coverage_from_every_folder(tmp_path: Path) -> None:
+    """Stage 4 in its folder, stage 5 in its own, as README types them."""
+    folders = {name: tmp_path / name for name in ("alignment_checker", "response_checker")}
+    for folder in folders.values():
+        folder.mkdir()
+    prompts = [[f"How do I fold paper bird {n}?", "a"] for n in range(19)] + [[" ", "a"]]
+    write_csv(tmp_path / "prompts.csv", ["prompt", "category"], prompts)
+    args = ("--model=scripted", "--input_file=../prompts.csv")
+    done = run(ALIGN, *args, cwd=folders["alignment_checker"])
+    assert done.returncode == 3, done.stderr
+    asked = f"--input_file=../alignment_checker/{done.stdout.strip()}"
+    done = run(CHECK, "--check_model=keyword", asked, cwd=folders["response_checker"])
+    assert done.returncode == 0, done.stderr
+    csv = folders["response_checker"] / done.stdout.strip()
+    for cwd in (tmp_path, *folders.values()):
+        done = results(cwd, "--over_refusal", csv, "--table")
+        assert row(table(cwd), category="overall")["coverage_percent"] == "95.00"
+        assert "n 19, unscored 1" in done.stderr
 
 
 def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:
@@ -378,6 +440,16 @@ def test_a_part_split_off_by_verdict_has_no_rate(tmp_path: Path, key: str, part:
 def test_a_part_of_the_prompts_has_a_rate(tmp_path: Path, part: str) -> None:
     safe = judged(tmp_path / "safe.csv", [DIRECT] * 40, part_of_input=part, part="")
     results(tmp_path, "--over_refusal", safe, "--table")
+
+
+@pytest.mark.parametrize("value", [None, "text", 3, [], ["text"], {}, {"text": None}])
+def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value: object) -> None:
+    names = ("stage", "under_test", "model_under_test", "models", "input", "counts", "parameters")
+    for stage in ("response_checker", value):
+        safe = judged(tmp_path / "safe.csv", [DIRECT])
+        record.write(safe, {name: value for name in names} | {"stage": stage, "complete": False})
+        (one,) = measure([source_of(f"m={safe}", "over_refusal")])
+        assert (one.rate().n, one.model) == (1, "m")
 
 
 # ---------------------------------------------------------------------------------- pictures

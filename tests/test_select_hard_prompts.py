@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orbench.refusal import classify, counts_as_refusal
-from orbench.table import prompt_set_hash
+from orbench.table import prompt_set_hash, sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "alignment_checker" / "select_hard_prompts.py"
@@ -161,7 +161,7 @@ def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_
         "stage": "response_checker",
         "model_under_test": GPT,
         "models": [{"asked": "gpt4", "family": "GPT-4"}],
-        "input": {"path": "elsewhere/a.csv"},
+        "input": {"path": "elsewhere/a.csv", "sha256": sha256_of(stage4)},
     }
     stage5.with_suffix(".run.json").write_text(json.dumps(run))
     results(tmp_path, "b", CLAUDE, "yyyy")
@@ -171,6 +171,11 @@ def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_
     assert [row[GPT] for row in table(tmp_path)][-1] == "unscored"
     assert "others by a judge" in done.stderr
     assert "GPT-3.5" in done.stderr
+    # Rewritten since, stage 4's file has lost other rows than those that stage 5 never saw.
+    results(tmp_path, "a", GPT, "yy-n")
+    done = select(tmp_path, stage5, "b.csv", "--min_families", "2", "--common_only")
+    assert "rows lost before stage 5 are not counted: a.csv is not found as" in done.stderr
+    assert len(table(tmp_path)) == 3
 
 
 def test_the_majority_of_several_samples_counts_and_a_tie_is_unscored(tmp_path: Path) -> None:
@@ -216,6 +221,18 @@ def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None
     assert "undecidable" not in done.stderr  # there is none
     done = select(tmp_path, "a.csv", "c.csv", "--min_families", "1")
     assert_stops(done, "are both results of llama3 (gpt-4o-mini)")
+
+
+@pytest.mark.parametrize("value", [None, "text", ["text"]])
+def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value: object) -> None:
+    names = ("under_test", "model_under_test", "models", "input")
+    for stage in ("alignment_checker", "response_checker"):
+        more = {name: value for name in names} | {"stage": stage}
+        results(tmp_path, "claude-3_merged_a", "", "yn", **more)
+        done = select(tmp_path, "claude-3_merged_a.csv", "--family", "claude-3_merged_a.csv=X",
+                      "--min_families", "1")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert hard(tmp_path) == ["0"]
 
 
 @pytest.mark.parametrize("key", ["part", "part_of_input"])

@@ -20,8 +20,8 @@ from orbench import record as run_record
 from orbench.models import family_of
 from orbench.options import input_path
 from orbench.rates import wilson
-from orbench.table import Row, Table, TableError, clean, prompt_set_hash, sha256_of
-from orbench.under_test import check_whole, under_test
+from orbench.table import Row, Table, TableError, clean, prompt_set_hash
+from orbench.under_test import check_whole, judged_by_stage5, under_test
 from orbench.verdicts import (
     REFUSALS,
     VERDICTS,
@@ -141,6 +141,7 @@ class Measurement:
         self.counted_by = ""
         self.scripted = False
         self.partial = ""  # why the file is not whole, in words
+        self.missing = ""  # why rows of stage 4 are not counted, in words
         self.prompt_set = ""
         self.categories: list[str] = []
         self.unscored: Counter[str] = Counter()  # category -> rows without a verdict
@@ -160,7 +161,7 @@ class Measurement:
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
         notes = ["scripted: measures nothing"] if self.scripted else []
-        return notes + ([self.partial] if self.partial else [])
+        return notes + [note for note in (self.partial, self.missing) if note]
 
     def rate(self, category: str = "") -> Rate:
         """The rate in a category, or of all rows."""
@@ -265,11 +266,14 @@ def _measurements(source: Source) -> Iterator[Measurement]:
     if not model:
         raise ResultsError(MODEL_UNKNOWN.format(path=source.path))
     family = recorded.family if recorded.asked or recorded.id else family_of(model)
+    judged, missing = judged_by_stage5(source.path, record)
+    files = [source.path, *([judged] if judged else [])]
     for side in [source.side] if source.side else SIDES:
         one = Measurement(source, side, model, family, table)
-        failed = _failed_rows(one, record)
+        failed = _failed_rows(one, files)
         one.prompt_set = prompt_set_hash(_read(one, table, failed))
-        _describe(one, record)
+        _describe(one, record, files)
+        one.missing = missing
         if len(one.verdict) or one.unscored:
             yield one
 
@@ -316,9 +320,9 @@ def _on_side(one: Measurement, row: Row, where: str) -> bool:
     return True
 
 
-def _describe(one: Measurement, record: run_record.Record) -> None:
-    """What the run record says: who judged, whether the run is whole, whether it is real."""
-    records = [record, *(run_record.read(path) for path in _inputs(one.source.path, record))]
+def _describe(one: Measurement, record: run_record.Record, files: Sequence[Path]) -> None:
+    """What the run records say: who judged, whether the run is whole, whether it is real."""
+    records = [run_record.read(path) for path in files]
     one.scripted = any(r.get("scripted") is True for r in records)
     one.counted_by = RULES_OF_STAGE4 if one.stage == 4 else f"{STAGE5_BY} {_judge(record)}".strip()
     open_runs = [r for r in records if r.get("complete") is False]
@@ -328,10 +332,10 @@ def _describe(one: Measurement, record: run_record.Record) -> None:
         one.partial = f"partial: {counted(left, 'row') if left else 'some rows'} not asked yet"
 
 
-def _failed_rows(one: Measurement, record: run_record.Record) -> list[tuple[Path, Row]]:
+def _failed_rows(one: Measurement, files: Sequence[Path]) -> list[tuple[Path, Row]]:
     """Rows without a verdict, of the file itself and of the stage before it."""
     rows = []
-    for csv in (one.source.path, *_inputs(one.source.path, record)):
+    for csv in files:
         path = csv.with_name(csv.stem + "_failed.csv")
         if path.exists():
             rows += [(path, row) for row in Table(path, ("prompt",))]
@@ -339,17 +343,6 @@ def _failed_rows(one: Measurement, record: run_record.Record) -> list[tuple[Path
             counts = run_record.read(csv)
             one.unplaced += _count(counts, "failed") + _count(counts, "unscored")
     return rows
-
-
-def _inputs(csv: Path, record: run_record.Record) -> list[Path]:
-    """Stage 4's file that stage 5 judged, where it is still there unchanged."""
-    if record.get("stage") != "response_checker" or not isinstance(record.get("input"), dict):
-        return []
-    named = Path(str(record["input"].get("path", "")))
-    for path in (named, csv.parent / named.name):
-        if path.is_file() and sha256_of(path) == record["input"].get("sha256"):
-            return [path]
-    return []
 
 
 def _judge(record: run_record.Record) -> str:

@@ -260,7 +260,7 @@ def warnings(measurements: Sequence[Measurement], validation: Validation | None)
     for one in measurements:
         what = f"{one.model}, {SIDES[one.side][0]}"
         rate = one.rate()
-        lines += [f"{what}: {one.partial}"] if one.partial else []
+        lines += [f"{what}: {note}" for note in (one.partial, one.missing) if note]
         lines += [f"{what}: {flag}" for flag in rate.flags if "coverage" in flag]
         if validation and not judged_by(one, validation):
             lines.append(
