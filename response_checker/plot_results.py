@@ -57,16 +57,13 @@ def run(args: argparse.Namespace) -> Path:
     from orbench import record
     from orbench.report import tables as result_tables
     from orbench.report.comparisons import compare, read_validation
-    from orbench.report.results import ResultsError, measure, source_of
+    from orbench.report.results import measure, source_of
 
     sources = [source_of(text, "over_refusal") for text in args.over_refusal]
     sources += [source_of(text, "toxic") for text in args.toxic]
     sources += [source_of(text, "") for text in args.merged]
-    try:
-        validation = read_validation(args.validation) if args.validation else None
-        measurements = measure(sources)
-    except ResultsError as error:
-        raise UserError(str(error)) from None
+    validation = read_validation(args.validation) if args.validation else None
+    measurements = measure(sources)
 
     folder: Path = args.output_dir
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orbench.options import UserError
 from orbench.rates import Z95, wilson
-from orbench.report.results import SIDES, STAGE5_BY, Measurement, Rate, ResultsError
+from orbench.report.results import SIDES, STAGE5_BY, Measurement, Rate
 from orbench.table import clean
 
 Floats = NDArray[np.float64]
@@ -172,7 +173,7 @@ def _pair(a: Measurement, b: Measurement) -> Comparison:
 
 def _share_per_prompt(one: Measurement) -> tuple[NDArray[np.uint64], Floats]:
     """The prompts, each once, and the share of its rows that is refused."""
-    prompts, index, rows = np.unique(one.prompt, return_inverse=True, return_counts=True)
+    prompts, index, rows = np.unique(one.rows.prompt, return_inverse=True, return_counts=True)
     return prompts, np.bincount(index, one.refused, len(prompts)) / rows
 
 
@@ -240,26 +241,26 @@ def _rank_correlation(x: Floats, y: Floats) -> Floats:
 def read_validation(path: Path) -> Validation:
     """The judge against people: `check_model`, and in `overall` the counts tp, fp, fn, tn.
 
-    Raises ResultsError for a file that is not that, or a judge no better than chance.
+    Raises UserError for a file that is not that, or a judge no better than chance.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         overall = content["overall"]
         counts = {name: overall[name] for name in ("tp", "fn", "tn", "fp")}
     except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         counts = {}
     if not counts or any(not isinstance(n, int) or n < 0 for n in counts.values()):
-        raise ResultsError(
+        raise UserError(
             f"{path} is not a validation (JSON with the counts tp, fp, fn, tn in 'overall'); "
             "stage 5 writes one with --validate_against"
         )
     found = Validation(path, clean(str(content.get("check_model") or "")), **counts)
     if not found.tp + found.fn or not found.tn + found.fp:
-        raise ResultsError(f"{path}: people's labels hold only one class, so nothing to correct by")
+        raise UserError(f"{path}: people's labels hold only one class, so nothing to correct by")
     if found.sensitivity + found.specificity <= 1:
-        raise ResultsError(
+        raise UserError(
             f"{path}: the judge is no better than chance (sensitivity {found.sensitivity:.3f}, "
             f"specificity {found.specificity:.3f}), so no rate can be corrected by it"
         )

@@ -69,15 +69,15 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
     """What the page's script reads; rows refer to names and prompts by their index."""
     models = list(dict.fromkeys(one.model for one in measurements))
     sides = [side for side in SIDES if any(one.side == side for one in measurements)]
-    categories = sorted({name for one in measurements for name in one.categories})
+    categories = sorted({name for one in measurements for name in one.rows.categories})
     prompts: dict[str, int] = {}
     rows, counts = [], []
-    total = sum(len(one.verdict) for one in measurements)
+    total = sum(len(one.rows.verdict) for one in measurements)
     for one in measurements:
         names = [models.index(one.model), sides.index(one.side)]
-        place = np.array([categories.index(name) for name in one.categories], dtype=int)
-        category = place[one.category]
-        kinds, number = np.unique(np.stack([category, one.verdict]), axis=1, return_counts=True)
+        place = np.array([categories.index(name) for name in one.rows.categories], dtype=int)
+        category, verdict = place[one.rows.category], one.rows.verdict
+        kinds, number = np.unique(np.stack([category, verdict]), axis=1, return_counts=True)
         counts += [[*names, *map(int, k), int(n)] for k, n in zip(kinds.T, number, strict=True)]
         share = min(1.0, limit / total)
         for i, row in _evenly(one, share):
@@ -86,7 +86,7 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
                 [
                     *names,
                     int(category[i]),
-                    int(one.verdict[i]),
+                    int(verdict[i]),
                     prompt,
                     row.get("response", ""),
                     reason_of(row),

@@ -10,6 +10,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from orbench import record as run_record
 from orbench.models import family_of
-from orbench.options import input_path
+from orbench.options import UserError, input_path
 from orbench.rates import wilson
-from orbench.table import Row, Table, TableError, clean, prompt_set_hash
+from orbench.stage import beside
+from orbench.table import PromptSet, Row, Table, TableError, clean
 from orbench.under_test import check_whole, judged_by_stage5, under_test
 from orbench.verdicts import (
     REFUSALS,
@@ -46,10 +48,6 @@ RULES_OF_STAGE4, STAGE5_BY = "stage 4 rules", "stage 5"  # what counted a file, 
 SMALL = 30  # categories with fewer rows are marked
 COVERAGE = 0.95  # below this share of rows with a verdict a rate is flagged
 NO_CATEGORY = "(no category)"
-
-
-class ResultsError(Exception):
-    """Results that cannot be used together; the message is one line and says what to do."""
 
 
 class Source(NamedTuple):
@@ -126,55 +124,63 @@ class Disagreement(NamedTuple):
     rules_refused: int
 
 
-class Measurement:
-    """One model on one side, read from one file.
+class Rows(NamedTuple):
+    """The rows of a measurement: those with a verdict in file order, a cell each, and the others.
 
-    Per row, in file order: category (index into categories), verdict (index into VERDICTS), api
-    (refused by the API), rules (1 rejected, 0 not, -1 no such column), prompt (64 bits of a hash).
+    category: index into categories; verdict: index into VERDICTS; api: refused by the API; rules: 1
+    rejected, 0 not, -1 no such column; prompt: 64 bits of a hash.
     """
 
-    def __init__(self, source: Source, side: str, model: str, family: str, table: Table) -> None:
-        self.source, self.side, self.model = source, side, model
-        self.family = family or "other"
-        self.sha256 = table.sha256
-        self.stage = 5 if "answer_category" in table.columns else 4
-        self.counted_by = ""
-        self.scripted = False
-        self.partial = ""  # why the file is not whole, in words
-        self.missing = ""  # why rows of stage 4 are not counted, in words
-        self.prompt_set = ""
-        self.categories: list[str] = []
-        self.unscored: Counter[str] = Counter()  # category -> rows without a verdict
-        self.unplaced = 0  # rows without a verdict whose category is not known
-        self.category: NDArray[np.uint32] = np.empty(0, np.uint32)
-        self.verdict: NDArray[np.uint8] = np.empty(0, np.uint8)
-        self.api: NDArray[np.bool_] = np.empty(0, np.bool_)
-        self.rules: NDArray[np.int8] = np.empty(0, np.int8)
-        self.prompt: NDArray[np.uint64] = np.empty(0, np.uint64)
+    categories: Sequence[str]
+    category: NDArray[np.uint32]
+    verdict: NDArray[np.uint8]
+    api: NDArray[np.bool_]
+    rules: NDArray[np.int8]
+    prompt: NDArray[np.uint64]
+    unscored: Counter[str]  # category -> rows without a verdict
+    prompt_set: str  # the hash of all prompts, those without a verdict included
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One model on one side, read from one file."""
+
+    source: Source
+    side: str
+    model: str
+    family: str
+    sha256: str  # of the file
+    stage: int
+    counted_by: str
+    scripted: bool
+    rows: Rows
+    unplaced: int  # rows without a verdict whose category is not known
+    partial: bool  # rows were not asked yet
+    gaps: Sequence[str]  # what is known of missing rows beyond their number, in words
 
     @property
     def refused(self) -> NDArray[np.bool_]:
         """Per row: whether it is a refusal of any kind."""
-        return np.isin(self.verdict, [VERDICTS.index(name) for name in REFUSALS])
+        return np.isin(self.rows.verdict, [VERDICTS.index(name) for name in REFUSALS])
 
     @property
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
-        notes = ["scripted: measures nothing"] if self.scripted else []
-        return notes + [note for note in (self.partial, self.missing) if note]
+        return [*(["scripted: measures nothing"] if self.scripted else []), *self.gaps]
 
     def rate(self, category: str = "") -> Rate:
         """The rate in a category, or of all rows."""
-        rows: NDArray[np.bool_] | slice = slice(None)
-        unscored = self.unscored.total() + self.unplaced
+        rows = self.rows
+        chosen: NDArray[np.bool_] | slice = slice(None)
+        unscored = rows.unscored.total() + self.unplaced
         if category:
-            code = self.categories.index(category) if category in self.categories else -1
-            rows, unscored = self.category == code, self.unscored[category]
-        verdict, api = self.verdict[rows], self.api[rows] & self.refused[rows]
+            code = rows.categories.index(category) if category in rows.categories else -1
+            chosen, unscored = rows.category == code, rows.unscored[category]
+        verdict, api = rows.verdict[chosen], rows.api[chosen] & self.refused[chosen]
         direct, indirect, rejected = (
             int(np.count_nonzero(verdict == VERDICTS.index(name))) for name in REFUSALS
         )
-        prompts = len(np.unique(self.prompt[rows]))
+        prompts = len(np.unique(rows.prompt[chosen]))
         api_count = int(np.count_nonzero(api))
         return Rate(
             category, len(verdict), prompts, direct, indirect, rejected, api_count, unscored
@@ -182,7 +188,7 @@ class Measurement:
 
     def category_rates(self) -> list[Rate]:
         """The rate in each category, in order of name; none where no row names a category."""
-        names = sorted({*self.categories, *self.unscored})
+        names = sorted({*self.rows.categories, *self.rows.unscored})
         return [self.rate(name) for name in names] if names != [NO_CATEGORY] else []
 
     def macro_average(self) -> float:
@@ -192,10 +198,10 @@ class Measurement:
 
     def disagreement(self) -> Disagreement | None:
         """The judge against the rules; None where the file has only one of them."""
-        rows = self.rules >= 0
-        if self.stage == 4 or not rows.any():
+        both = self.rows.rules >= 0
+        if self.stage == 4 or not both.any():
             return None
-        judge, rules = self.refused[rows], self.rules[rows] == 1
+        judge, rules = self.refused[both], self.rows.rules[both] == 1
         return Disagreement(
             len(judge),
             int(np.count_nonzero(judge & ~rules)),
@@ -217,14 +223,14 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
 
     Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
     also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected.
-    Raises TableError for a file that cannot be used, ResultsError for files that don't go together.
+    Raises TableError for a file that cannot be used, UserError for files that don't go together.
     """
     found = [one for source in sources for one in _measurements(source)]
     seen: dict[tuple[str, str], Path] = {}
     for one in found:
         other = seen.setdefault((one.side, one.model), one.source.path)
         if other is not one.source.path:
-            raise ResultsError(
+            raise UserError(
                 f"{one.model} is given twice among the {SIDES[one.side][1]}: {other} and "
                 f"{one.source.path}; name one of them otherwise with MODEL=FILE"
             )
@@ -245,7 +251,7 @@ def rows_of(one: Measurement) -> Iterator[Row]:
 
 def same_prompts(measurements: Sequence[Measurement]) -> bool:
     """Whether all were measured on the same set of prompts."""
-    return len({one.prompt_set for one in measurements}) <= 1
+    return len({one.rows.prompt_set for one in measurements}) <= 1
 
 
 def _measurements(source: Source) -> Iterator[Measurement]:
@@ -264,28 +270,77 @@ def _measurements(source: Source) -> Iterator[Measurement]:
     recorded = under_test(record)
     model = source.model or recorded.shown
     if not model:
-        raise ResultsError(MODEL_UNKNOWN.format(path=source.path))
+        raise UserError(MODEL_UNKNOWN.format(path=source.path))
     family = recorded.family if recorded.asked or recorded.id else family_of(model)
-    judged, missing = judged_by_stage5(source.path, record)
-    files = [source.path, *([judged] if judged else [])]
+    stage = 5 if "answer_category" in table.columns else 4
+    counted_by = f"{STAGE5_BY} {_judge(record)}".strip() if stage == 5 else RULES_OF_STAGE4
+    runs, gaps = _runs(source.path, record)
+    left = sum(run.count("remaining") for run in runs)
+    partial = any(run.record.get("complete") is False for run in runs)
+    if partial:
+        gaps.append(f"partial: {counted(left, 'row') if left else 'some rows'} not asked yet")
     for side in [source.side] if source.side else SIDES:
-        one = Measurement(source, side, model, family, table)
-        failed = _failed_rows(one, files)
-        one.prompt_set = prompt_set_hash(_read(one, table, failed))
-        _describe(one, record, files)
-        one.missing = missing
-        if len(one.verdict) or one.unscored:
-            yield one
+        rows = _read(table, source, side, runs)
+        if len(rows.verdict) or rows.unscored:
+            yield Measurement(
+                source=source,
+                side=side,
+                model=model,
+                family=family or "other",
+                sha256=table.sha256,
+                stage=stage,
+                counted_by=counted_by,
+                scripted=any(run.record.get("scripted") is True for run in runs),
+                rows=rows,
+                unplaced=left + sum(run.failed_unseen() for run in runs),
+                partial=partial,
+                gaps=gaps,
+            )
 
 
-def _read(one: Measurement, table: Table, failed: Sequence[tuple[Path, Row]]) -> Iterator[str]:
-    """Fill in the rows; yields the prompts, those without a verdict included."""
+class _Run(NamedTuple):
+    """A run in which rows can have been lost: that of the file, or stage 4's before it."""
+
+    csv: Path
+    record: run_record.Record
+
+    def count(self, name: str) -> int:
+        """A count of the run record."""
+        counts = self.record.get("counts")
+        value = counts.get(name) if isinstance(counts, dict) else 0
+        return value if isinstance(value, int) else 0
+
+    def failed_rows(self) -> Iterator[tuple[Row, str]]:
+        """The rows without a verdict, and where they stand."""
+        path = beside(self.csv, "_failed.csv")
+        if path.exists():
+            for row in Table(path, ("prompt",)):
+                yield row, str(path)
+
+    def failed_unseen(self) -> int:
+        """How many there are where the file with them is gone."""
+        if beside(self.csv, "_failed.csv").exists():
+            return 0
+        return self.count("failed") + self.count("unscored")
+
+
+def _runs(csv: Path, record: run_record.Record) -> tuple[list[_Run], list[str]]:
+    """The runs behind a file; and what is not known of them, in words."""
+    judged, missing = judged_by_stage5(csv, record)
+    runs = [_Run(csv, record)]
+    if judged:
+        runs.append(_Run(judged, run_record.read(judged)))
+    return runs, [missing] if missing else []
+
+
+def _read(table: Table, source: Source, side: str, runs: Sequence[_Run]) -> Rows:
+    """The rows of a side, read as a stream: nothing is kept of their texts."""
     codes: dict[str, int] = {}
     category, verdict, api, rules = array("L"), array("B"), array("B"), array("b")
-    prompt = array("Q")
+    prompt, prompts = array("Q"), PromptSet()
     for number, row in enumerate(table, start=1):
         where = _where(table.path, number)
-        if not _on_side(one, row, where):
+        if not _on_side(row, source, side, where):
             continue
         category.append(codes.setdefault(_category(row), len(codes)))
         verdict.append(VERDICTS.index(verdict_of(row, where)))
@@ -293,56 +348,37 @@ def _read(one: Measurement, table: Table, failed: Sequence[tuple[Path, Row]]) ->
         has_rules = "is_rejected" in row
         rules.append(flag_of(row, "is_rejected", where) == "true" if has_rules else -1)
         prompt.append(_hash(row["prompt"]))
-        yield row["prompt"]
+        prompts.add(row["prompt"])
     scored = set(prompt)
-    for path, row in failed:
-        if not _on_side(one, row, str(path)):
+    unscored: Counter[str] = Counter()
+    for row, where in (found for run in runs for found in run.failed_rows()):
+        if not _on_side(row, source, side, where):
             continue
         # With a `sample` column another sample of the prompt can be scored; without one, a prompt
         # that is scored by now failed in an earlier run.
         if "sample" in row or _hash(row["prompt"]) not in scored:
-            one.unscored[_category(row)] += 1
-        yield row["prompt"]
-    one.categories = list(codes)
-    one.category, one.verdict = np.array(category, np.uint32), np.array(verdict, np.uint8)
-    one.api, one.rules = np.array(api, np.bool_), np.array(rules, np.int8)
-    one.prompt = np.array(prompt, np.uint64)
+            unscored[_category(row)] += 1
+        prompts.add(row["prompt"])
+    return Rows(
+        list(codes),
+        np.array(category, np.uint32),
+        np.array(verdict, np.uint8),
+        np.array(api, np.bool_),
+        np.array(rules, np.int8),
+        np.array(prompt, np.uint64),
+        unscored,
+        prompts.hexdigest(),
+    )
 
 
-def _on_side(one: Measurement, row: Row, where: str) -> bool:
+def _on_side(row: Row, source: Source, side: str, where: str) -> bool:
     """Whether the row counts here. Raises TableError for a row of the other side."""
-    if not one.source.side:
-        return side_of(row, where) == one.side
-    side = TOXIC.get(row.get("is_toxic", "").lower(), one.side)
-    if side != one.side:
-        flag = f"--{one.source.side}"
+    if not source.side:
+        return side_of(row, where) == side
+    if TOXIC.get(row.get("is_toxic", "").lower(), side) != side:
+        flag = f"--{side}"
         raise TableError(f"{where}: is_toxic is {row['is_toxic']} in a file for {flag}; {MIXED}")
     return True
-
-
-def _describe(one: Measurement, record: run_record.Record, files: Sequence[Path]) -> None:
-    """What the run records say: who judged, whether the run is whole, whether it is real."""
-    records = [run_record.read(path) for path in files]
-    one.scripted = any(r.get("scripted") is True for r in records)
-    one.counted_by = RULES_OF_STAGE4 if one.stage == 4 else f"{STAGE5_BY} {_judge(record)}".strip()
-    open_runs = [r for r in records if r.get("complete") is False]
-    if open_runs:
-        left = sum(_count(r, "remaining") for r in open_runs)
-        one.unplaced += left
-        one.partial = f"partial: {counted(left, 'row') if left else 'some rows'} not asked yet"
-
-
-def _failed_rows(one: Measurement, files: Sequence[Path]) -> list[tuple[Path, Row]]:
-    """Rows without a verdict, of the file itself and of the stage before it."""
-    rows = []
-    for csv in files:
-        path = csv.with_name(csv.stem + "_failed.csv")
-        if path.exists():
-            rows += [(path, row) for row in Table(path, ("prompt",))]
-        else:
-            counts = run_record.read(csv)
-            one.unplaced += _count(counts, "failed") + _count(counts, "unscored")
-    return rows
 
 
 def _judge(record: run_record.Record) -> str:
@@ -355,12 +391,6 @@ def _judge(record: run_record.Record) -> str:
 def _models(record: run_record.Record) -> list[dict[str, object]]:
     models = record.get("models")
     return [m for m in models if isinstance(m, dict)] if isinstance(models, list) else []
-
-
-def _count(record: run_record.Record, name: str) -> int:
-    counts = record.get("counts")
-    value = counts.get(name) if isinstance(counts, dict) else 0
-    return value if isinstance(value, int) else 0
 
 
 def _category(row: Row) -> str:

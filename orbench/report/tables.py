@@ -137,7 +137,7 @@ def _common_cells(one: Measurement, category: str) -> dict[str, str]:
         "side": one.side,
         "category": category,
         "counted_by": one.counted_by,
-        "prompt_set": one.prompt_set,
+        "prompt_set": one.rows.prompt_set,
     }
 
 
@@ -260,7 +260,7 @@ def warnings(measurements: Sequence[Measurement], validation: Validation | None)
     for one in measurements:
         what = f"{one.model}, {SIDES[one.side][0]}"
         rate = one.rate()
-        lines += [f"{what}: {note}" for note in (one.partial, one.missing) if note]
+        lines += [f"{what}: {note}" for note in one.gaps]
         lines += [f"{what}: {flag}" for flag in rate.flags if "coverage" in flag]
         if validation and not judged_by(one, validation):
             lines.append(
@@ -303,7 +303,7 @@ def _overall_grid(side: str, ones: Sequence[Measurement]) -> Grid:
             row += [_part(one, rate, rate.direct), _part(one, rate, rate.indirect)]
         api = Cell(f"{rate.api} ({percent(rate.share(rate.api), 1)})", rate.api)
         flags = Cell("; ".join([*one.notes, *rate.flags]))
-        rows.append([*row, api, Cell(one.counted_by), Cell(one.prompt_set), flags])
+        rows.append([*row, api, Cell(one.counted_by), Cell(one.rows.prompt_set), flags])
     notes = [
         f"Per cent of the {prompts} refused, with Wilson's 95 % interval. Unscored rows are in no "
         "rate; coverage is the share that has a verdict.",
@@ -408,7 +408,7 @@ def _rules_grid(measurements: Sequence[Measurement]) -> Grid:
         found = one.disagreement()
         if found:
             differ = (found.judge_only + found.rules_only) / found.n
-            judged = int(one.refused[one.rules >= 0].sum()) / found.n
+            judged = int(one.refused[one.rows.rules >= 0].sum()) / found.n
             rows.append(
                 [
                     Cell(one.model),
