@@ -227,6 +227,77 @@ def test_the_five_stages_by_hand_give_the_same_coverage_from_every_folder(tmp_pa
         assert "n 19, unscored 1" in done.stderr
 
 
+def chain(folder: Path, *args: str) -> Path:
+    """Ten prompts, one of them blank, through stages 4 and 5. Returns stage 5's file."""
+    prompts = [[f"How do I fold paper bird {n}?", "a"] for n in range(9)] + [[" ", "a"]]
+    write_csv(folder / "prompts.csv", ["prompt", "category"], prompts)
+    done = run(ALIGN, "--model=scripted", "--input_file=prompts.csv", cwd=folder)
+    assert done.returncode == 3, done.stderr
+    asked = f"--input_file={done.stdout.strip()}"
+    done = run(CHECK, "--check_model=scripted", asked, *args, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / done.stdout.strip()
+
+
+def test_a_row_that_stage_4_lost_weighs_as_much_as_one_that_stage_5_samples(tmp_path: Path) -> None:
+    path = chain(tmp_path, "--samples", "4")
+    for _ in range(2):
+        done = results(tmp_path, "--over_refusal", path, "--table")
+        found = row(table(tmp_path), category="overall")
+        assert (found["n"], found["unscored"], found["coverage_percent"]) == ("36", "4", "90.00")
+        assert "coverage 90.0%" in found["notes"] and "coverage 90.0%" in done.stderr
+        for failed in tmp_path.glob("final_*/*_failed.csv"):  # then its record alone tells of it
+            failed.unlink()
+
+
+def test_rows_not_asked_yet_are_counted_once_where_they_are_listed_too(tmp_path: Path) -> None:
+    path = chain(tmp_path)
+    log = path.with_name(path.stem + ".answers.jsonl")
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:6]))
+    asked = record.read(path)["input"]["path"]
+    args = ("--check_model=scripted", f"--input_file={asked}", "--from_log")
+    assert run(CHECK, *args, cwd=tmp_path).returncode == 3
+    results(tmp_path, "--over_refusal", path, "--table")
+    rows = table(tmp_path)
+    found = row(rows, category="overall")
+    assert (found["n"], found["unscored"]) == ("6", "4")
+    assert "partial: 3 rows not asked yet" in found["notes"]
+    assert row(rows, category="a")["unscored"] == "4"
+
+
+def test_rows_of_a_merged_file_that_nobody_can_place_are_on_neither_side(tmp_path: Path) -> None:
+    path = judged(
+        tmp_path / "all.csv",
+        [DIRECT] * 40 + [ANSWER] * 40,
+        more={"is_toxic": ["True", "False"] * 40},
+        complete=False,
+        counts={"remaining": 30, "failed": 2, "unscored": 1},
+    )
+    done = results(tmp_path, "--merged", path, "--table")
+    says = "33 rows without a verdict, of either side, in no coverage"
+    for side in ("over_refusal", "toxic"):
+        found = row(table(tmp_path), side=side, category="overall")
+        assert (found["unscored"], found["coverage_percent"]) == ("0", "100.00")
+        assert "partial: 30 rows not asked yet" in found["notes"] and says in found["notes"]
+    assert done.stderr.count(says) == done.stderr.count("30 rows not asked") == 1
+
+
+def test_a_category_called_like_a_summary_is_told_apart(tmp_path: Path) -> None:
+    names = {"category": ["overall", "Macro average", "privacy", "overall"] * 10}
+    safe = judged(tmp_path / "safe.csv", [DIRECT] + [ANSWER] * 39, more=names)
+    results(tmp_path, "--over_refusal", safe, "--formats", "svg", "--html")
+    rows = {row["category"]: row for row in table(tmp_path)}
+    assert set(rows) == {
+        "overall",
+        "macro average",
+        "Macro average (category)",
+        "overall (category)",
+        "privacy",
+    }
+    assert (rows["overall"]["n"], rows["overall (category)"]["n"]) == ("40", "20")
+    assert "a category called 'overall'" in rows["overall (category)"]["notes"]
+
+
 def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:
     safe = judged(
         tmp_path / "safe.csv",

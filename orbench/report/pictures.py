@@ -31,7 +31,7 @@ from orbench.report.comparisons import (
     spearman,
 )
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
+from orbench.report.results import OVERALL, SIDES, SMALL, Measurement, Rate, same_prompts
 from orbench.table import file_name_part
 
 FULL, COLUMN = 6.9, 3.4  # inches
@@ -455,7 +455,7 @@ def _handle(family: str) -> Any:
 def _heatmap(ones: Sequence[Measurement]) -> Figure:
     """Models x categories, with the overall rate in the last column."""
     names = _categories(ones)
-    columns = [*names, "overall"]
+    columns = [*names, OVERALL]
     rates = [[one.rate(name) for name in names] + [one.rate()] for one in ones]
     shares = np.array([[100 * rate.rate for rate in row] for row in rates])
     figure = _figure(FULL, 1.35 + 0.27 * len(ones))

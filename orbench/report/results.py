@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbench import record as run_record
+from orbench.conduct import NOT_ASKED
 from orbench.models import family_of
 from orbench.options import UserError, input_path
 from orbench.rates import wilson
@@ -48,6 +49,9 @@ RULES_OF_STAGE4, STAGE5_BY = "stage 4 rules", "stage 5"  # what counted a file, 
 SMALL = 30  # categories with fewer rows are marked
 COVERAGE = 0.95  # below this share of rows with a verdict a rate is flagged
 NO_CATEGORY = "(no category)"
+OVERALL, MACRO = "overall", "macro average"  # the rows of a table that sum it up
+NAMESAKE = " (category)"  # is put behind a category that is called like one of them
+OUTCOMES = ("done", "failed", "unscored", "remaining")  # of a row, as the run record counts them
 
 
 class Source(NamedTuple):
@@ -99,6 +103,8 @@ class Rate(NamedTuple):
             flags.append(f"coverage {self.coverage:.1%}")
         if self.n < SMALL:
             flags.append(f"n < {SMALL}")
+        if self.category.endswith(NAMESAKE):
+            flags.append(f"a category called {self.category.removesuffix(NAMESAKE)!r}")
         return flags
 
     def share(self, hits: int) -> float:
@@ -275,10 +281,13 @@ def _measurements(source: Source) -> Iterator[Measurement]:
     stage = 5 if "answer_category" in table.columns else 4
     counted_by = f"{STAGE5_BY} {_judge(record)}".strip() if stage == 5 else RULES_OF_STAGE4
     runs, gaps = _runs(source.path, record)
-    left = sum(run.count("remaining") for run in runs)
     partial = any(run.record.get("complete") is False for run in runs)
     if partial:
+        left = sum(run.samples * run.count("remaining") for run in runs)
         gaps.append(f"partial: {counted(left, 'row') if left else 'some rows'} not asked yet")
+    unplaced = sum(run.samples * run.unlisted() for run in runs)
+    if unplaced and not source.side:
+        gaps.append(f"{counted(unplaced, 'row')} without a verdict, of either side, in no coverage")
     for side in [source.side] if source.side else SIDES:
         rows = _read(table, source, side, runs)
         if len(rows.verdict) or rows.unscored:
@@ -292,7 +301,7 @@ def _measurements(source: Source) -> Iterator[Measurement]:
                 counted_by=counted_by,
                 scripted=any(run.record.get("scripted") is True for run in runs),
                 rows=rows,
-                unplaced=left + sum(run.failed_unseen() for run in runs),
+                unplaced=unplaced if source.side else 0,
                 partial=partial,
                 gaps=gaps,
             )
@@ -303,6 +312,7 @@ class _Run(NamedTuple):
 
     csv: Path
     record: run_record.Record
+    samples: int  # rows of the result that a row of this run stands for
 
     def count(self, name: str) -> int:
         """A count of the run record."""
@@ -317,19 +327,22 @@ class _Run(NamedTuple):
             for row in Table(path, ("prompt",)):
                 yield row, str(path)
 
-    def failed_unseen(self) -> int:
-        """How many there are where the file with them is gone."""
-        if beside(self.csv, "_failed.csv").exists():
-            return 0
-        return self.count("failed") + self.count("unscored")
+    def unlisted(self) -> int:
+        """How many more there are by the run record: not asked yet, or in a file that is gone."""
+        listed = Counter(row.get("error_type", "") for row, _ in self.failed_rows())
+        failed = 0 if listed else self.count("failed") + self.count("unscored")
+        # --from_log lists what is not asked yet among the failed rows.
+        return failed + max(0, self.count("remaining") - listed[NOT_ASKED])
 
 
 def _runs(csv: Path, record: run_record.Record) -> tuple[list[_Run], list[str]]:
     """The runs behind a file; and what is not known of them, in words."""
     judged, missing = judged_by_stage5(csv, record)
-    runs = [_Run(csv, record)]
+    runs = [_Run(csv, record, 1)]
     if judged:
-        runs.append(_Run(judged, run_record.read(judged)))
+        asked, rows = sum(map(runs[0].count, OUTCOMES)), record["input"].get("rows")
+        samples = asked // rows if isinstance(rows, int) and rows else 1
+        runs.append(_Run(judged, run_record.read(judged), max(1, samples)))
     return runs, [missing] if missing else []
 
 
@@ -351,14 +364,15 @@ def _read(table: Table, source: Source, side: str, runs: Sequence[_Run]) -> Rows
         prompts.add(row["prompt"])
     scored = set(prompt)
     unscored: Counter[str] = Counter()
-    for row, where in (found for run in runs for found in run.failed_rows()):
-        if not _on_side(row, source, side, where):
-            continue
-        # With a `sample` column another sample of the prompt can be scored; without one, a prompt
-        # that is scored by now failed in an earlier run.
-        if "sample" in row or _hash(row["prompt"]) not in scored:
-            unscored[_category(row)] += 1
-        prompts.add(row["prompt"])
+    for run in runs:
+        for row, where in run.failed_rows():
+            if not _on_side(row, source, side, where):
+                continue
+            # With a `sample` column another sample of the prompt can be scored; without one, a
+            # prompt that is scored by now failed in an earlier run.
+            if "sample" in row or _hash(row["prompt"]) not in scored:
+                unscored[_category(row)] += run.samples
+            prompts.add(row["prompt"])
     return Rows(
         list(codes),
         np.array(category, np.uint32),
@@ -394,7 +408,8 @@ def _models(record: run_record.Record) -> list[dict[str, object]]:
 
 
 def _category(row: Row) -> str:
-    return clean(row.get("category", "")).strip() or NO_CATEGORY
+    name = clean(row.get("category", "")).strip() or NO_CATEGORY
+    return name + NAMESAKE if name.lower() in (OVERALL, MACRO) else name
 
 
 def _hash(prompt: str) -> int:

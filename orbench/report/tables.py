@@ -8,6 +8,8 @@ from typing import NamedTuple
 from orbench.report.comparisons import Comparison, Validation, corrected, judged_by
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import (
+    MACRO,
+    OVERALL,
     SIDES,
     SMALL,
     Measurement,
@@ -16,8 +18,6 @@ from orbench.report.results import (
 )
 from orbench.table import Writer, write_text
 
-OVERALL = "overall"
-MACRO = "macro average"
 DASH = "–"
 
 # Columns of results.csv; rates and intervals in percent, intervals 95 %.
@@ -260,7 +260,8 @@ def warnings(measurements: Sequence[Measurement], validation: Validation | None)
     for one in measurements:
         what = f"{one.model}, {SIDES[one.side][0]}"
         rate = one.rate()
-        lines += [f"{what}: {note}" for note in one.gaps]
+        file = what if one.source.side else one.model  # a merged file's gaps are of both sides
+        lines += [line for note in one.gaps if (line := f"{file}: {note}") not in lines]
         lines += [f"{what}: {flag}" for flag in rate.flags if "coverage" in flag]
         if validation and not judged_by(one, validation):
             lines.append(
