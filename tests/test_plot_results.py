@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from orbench import record
-from orbench.report.comparisons import Validation, corrected, holm, newcombe, parabola, spearman
+from orbench.report.comparisons import (
+    Validation,
+    corrected,
+    holm,
+    newcombe,
+    paired_interval,
+    parabola,
+    spearman,
+)
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import Rate, measure, source_of
 from orbench.table import prompt_set_hash, sha256_of
@@ -372,6 +380,50 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> Non
     bc = row(rows, model_a="model-b", model_b="model-c")
     assert bc["finding"] == "no difference shown" and bc["p_holm"] == "1"
     assert "ranking" not in done.stderr
+
+
+def sampled(path: Path, shares: list[int], model: str) -> Path:
+    """Two answers a prompt; shares: how many of the two are refused, a number a prompt."""
+    more = {"prompt": [f"Prompt {n // 2}" for n in range(2 * len(shares))]}
+    verdicts = [DIRECT if i < share else ANSWER for share in shares for i in range(2)]
+    return judged(path, verdicts, model, more=more | {"sample": list("01") * len(shares)})
+
+
+def test_the_interval_of_a_comparison_says_how_it_was_had_and_never_has_no_width(
+    tmp_path: Path,
+) -> None:
+    half = sampled(tmp_path / "half.csv", [1, 1, 1], "half")
+    same = sampled(tmp_path / "same.csv", [1, 1, 1], "same")
+    none = sampled(tmp_path / "none.csv", [0, 0, 0], "none")
+    some = sampled(tmp_path / "some.csv", [2, 0, 1], "some")
+    all_ = sampled(tmp_path / "all.csv", [2, 2, 2], "all")
+    results(tmp_path, "--over_refusal", half, same, none, some, all_, "--table")
+    rows = table(tmp_path, "comparison.csv")
+
+    def interval(a: str, b: str) -> tuple[str, float, float]:
+        one = row(rows, model_a=a, model_b=b)
+        return one["interval_method"], float(one["low_points"]), float(one["high_points"])
+
+    method, low, high = interval("half", "none")
+    assert method == "Wilson" and low < 0 < 50 < high  # the p beside it is 0.25
+    method, low, high = interval("half", "same")
+    assert method == "Wilson" and low == -high < -40
+    method, low, high = interval("half", "some")
+    assert method == "t" and (low, high) == (-100, 100)  # 2 degrees of freedom: 4.30 errors
+    assert interval("none", "all")[0] == "Newcombe"
+    notes = (tmp_path / "results" / "results.md").read_text()
+    assert all(f"{name}: " in notes for name in ("Newcombe", "t", "Wilson"))
+
+
+def test_the_t_interval_is_that_of_the_differences() -> None:
+    import numpy as np
+
+    x, y = np.array([0.5, 0.5, 1.0, 0.0, 0.5]), np.array([0.0, 0.5, 0.5, 0.0, 0.0])
+    low, high, method = paired_interval(x, y)
+    half = 2.776 * np.std(x - y, ddof=1) / np.sqrt(5)  # t's quantile for 4 degrees of freedom
+    assert method == "t" and (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-4)
+    thirds = np.array([2 / 3, 1.0, 1 / 3]), np.array([1 / 3, 2 / 3, 0.0])  # same but for rounding
+    assert paired_interval(*thirds)[2] == "Wilson"
 
 
 def test_models_on_different_prompts_are_compared_on_the_common_ones_only(tmp_path: Path) -> None:

@@ -20,6 +20,16 @@ Floats = NDArray[np.float64]
 ALPHA = 0.05
 RESAMPLES = 9999
 SEED = 2405  # of the bootstrap, so that the same input gives the same interval
+# How a paired interval was had -> what that is.
+INTERVALS = {
+    "Newcombe": "Newcombe's for pairs (method 10), where each prompt has one answer",
+    "t": "Student's t over the prompts' differences, where prompts have several answers",
+    "Wilson": (
+        "Wilson's of both rates, put together as of independent samples, where all the prompts "
+        "differ by the same"
+    ),
+}
+SAME = 1e-9  # differences of shares that are nearer than this are rounding
 MODELS_FOR_RHO = 4  # with fewer marks neither a rank correlation nor a parabola says anything
 
 
@@ -36,6 +46,7 @@ class Comparison(NamedTuple):
     b_only: int
     low: float  # 95 % interval of rate_a - rate_b
     high: float
+    method: str  # of the interval, a key of INTERVALS; empty where there is none
     p: float  # McNemar's exact test, two-sided
     p_holm: float = nan  # corrected for the pairs of the side
     doubt: str = ""  # why no finding is claimed, in words
@@ -131,20 +142,23 @@ def newcombe(both: int, a_only: int, b_only: int, neither: int) -> tuple[float, 
     """
     n = both + a_only + b_only + neither
     a, b = both + a_only, both + b_only
-    difference = (a - b) / n
-    low_a, high_a = wilson(a, n)
-    low_b, high_b = wilson(b, n)
     numerator: float = both * neither - a_only * b_only
     if numerator > 0:
         numerator = max(numerator - n / 2, 0)
     denominator = sqrt(a * (n - a) * b * (n - b))
-    phi = numerator / denominator if denominator else 0.0
+    return _wilsons_together(a / n, b / n, n, numerator / denominator if denominator else 0.0)
+
+
+def _wilsons_together(a: float, b: float, n: int, phi: float) -> tuple[float, float]:
+    """The interval of a - b, shares of n each, from Wilson's two and the correlation."""
+    low_a, high_a = wilson(a * n, n)
+    low_b, high_b = wilson(b * n, n)
 
     def reach(from_a: float, from_b: float) -> float:
         return sqrt(max(0.0, from_a**2 - 2 * phi * from_a * from_b + from_b**2))
 
-    low = difference - reach(a / n - low_a, high_b - b / n)
-    high = difference + reach(high_a - a / n, b / n - low_b)
+    low = a - b - reach(a - low_a, high_b - b)
+    high = a - b + reach(high_a - a, b - low_b)
     return max(-1.0, low), min(1.0, high)
 
 
@@ -161,13 +175,14 @@ def _pair(a: Measurement, b: Measurement) -> Comparison:
     _, in_a, in_b = np.intersect1d(prompts_a, prompts_b, assume_unique=True, return_indices=True)
     x, y = shares_a[in_a], shares_b[in_b]
     if not len(x):
-        return Comparison(a.side, a, b, 0, nan, nan, 0, 0, nan, nan, nan, doubt="no common prompt")
+        none = "no common prompt"
+        return Comparison(a.side, a, b, 0, nan, nan, 0, 0, nan, nan, "", nan, doubt=none)
     a_only, b_only = int(np.count_nonzero(x > y)), int(np.count_nonzero(x < y))
     p = mcnemar(a_only, b_only)
-    low, high = _interval(x, y, a_only, b_only)
+    low, high, method = paired_interval(x, y)
     doubt = _doubt(a, b)
     return Comparison(
-        a.side, a, b, len(x), x.mean(), y.mean(), a_only, b_only, low, high, p, doubt=doubt
+        a.side, a, b, len(x), x.mean(), y.mean(), a_only, b_only, low, high, method, p, doubt=doubt
     )
 
 
@@ -177,16 +192,21 @@ def _share_per_prompt(one: Measurement) -> tuple[NDArray[np.uint64], Floats]:
     return prompts, np.bincount(index, one.refused, len(prompts)) / rows
 
 
-def _interval(x: Floats, y: Floats, a_only: int, b_only: int) -> tuple[float, float]:
-    """Newcombe's where every prompt is a yes or a no, else the normal one over the prompts."""
+def paired_interval(x: Floats, y: Floats) -> tuple[float, float, str]:
+    """The 95 % interval of mean(x) - mean(y), and its method (a key of INTERVALS).
+
+    x, y: the share of a prompt's answers that is refused, 0..1, the same prompts in both. Where all
+    the differences are the same their spread says nothing: a t interval would have no width.
+    """
     if np.isin(x, (0, 1)).all() and np.isin(y, (0, 1)).all():
-        both = int(np.count_nonzero(x * y))
-        return newcombe(both, a_only, b_only, len(x) - both - a_only - b_only)
-    if len(x) < 2:
-        return -1.0, 1.0
-    d = x - y
-    half = Z95 * d.std(ddof=1) / sqrt(len(d))
-    return max(-1.0, d.mean() - half), min(1.0, d.mean() + half)
+        cells = (np.count_nonzero((x == i) & (y == j)) for i, j in ((1, 1), (1, 0), (0, 1), (0, 0)))
+        return *newcombe(*map(int, cells)), "Newcombe"
+    if np.ptp(x - y) < SAME:
+        return *_wilsons_together(x.mean(), y.mean(), len(x), 0.0), "Wilson"
+    from scipy.stats import ttest_rel
+
+    low, high = ttest_rel(x, y).confidence_interval(1 - ALPHA)
+    return max(-1.0, float(low)), min(1.0, float(high)), "t"
 
 
 def _doubt(a: Measurement, b: Measurement) -> str:

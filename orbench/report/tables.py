@@ -5,7 +5,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.report.comparisons import Comparison, Validation, corrected, judged_by
+from orbench.report.comparisons import INTERVALS, Comparison, Validation, corrected, judged_by
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import (
     MACRO,
@@ -65,6 +65,7 @@ COMPARISON_COLUMNS = (
     "difference_points",
     "low_points",
     "high_points",
+    "interval_method",
     "a_only",
     "b_only",
     "p_mcnemar",
@@ -216,6 +217,7 @@ def _comparison_row(c: Comparison) -> dict[str, str]:
         "difference_points": percent(c.difference),
         "low_points": percent(c.low),
         "high_points": percent(c.high),
+        "interval_method": c.method,
         "a_only": str(c.a_only),
         "b_only": str(c.b_only),
         "p_mcnemar": "" if isnan(c.p) else f"{c.p:.4g}",
@@ -349,7 +351,7 @@ def _category_grid(side: str, ones: Sequence[Measurement]) -> Grid:
 
 def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
     columns = ["Rate", "A", "B", "Prompts", "Rate A", "Rate B", "A - B", "95 % interval"]
-    columns += ["p", "p (Holm)", "Finding"]
+    columns += ["Interval by", "p", "p (Holm)", "Finding"]
     rows = []
     for c in comparisons:
         rows.append(
@@ -362,16 +364,21 @@ def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
                 _number(c.rate_b),
                 _number(c.difference),
                 Cell(_span(c.low, c.high), c.low),
+                Cell(c.method or DASH),
                 Cell(_p(c.p), c.p),
                 Cell(_p(c.p_holm), c.p_holm),
                 Cell(c.finding),
             ]
         )
+    used = {c.method for c in comparisons}
+    methods = [f"{name}: {what}." for name, what in INTERVALS.items() if name in used]
     notes = [
-        "On the prompts for which both models have a verdict. Difference in percentage points with "
-        "Newcombe's interval for pairs (method 10; not corrected for the number of pairs).",
-        "p: McNemar's exact test; Holm: corrected for the pairs of the same rate. A model is "
-        "called lower only where that is below 0.05.",
+        "On the prompts for which both models have a verdict. Difference in percentage points; its "
+        "interval is not corrected for the number of pairs.",
+        *([f"Intervals by {' '.join(methods)}"] if methods else []),
+        "p: McNemar's exact test (the sign test where prompts have several answers); Holm: "
+        "corrected for the pairs of the same rate. A model is called lower only where that is "
+        "below 0.05.",
     ]
     if any((c.a.rate().prompts, c.b.rate().prompts) != (c.prompts, c.prompts) for c in comparisons):
         notes.append("Some models were measured on other prompts too; these are left out here.")
