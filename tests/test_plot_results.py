@@ -468,6 +468,31 @@ def test_a_rate_is_corrected_for_the_judge_it_was_counted_by(tmp_path: Path) -> 
     assert "model-b, over-refusal rate: not corrected" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (81, "observed rate above the judge's sensitivity: cannot be corrected"),
+        (4, "observed rate below the judge's share of false alarms (1 - specificity): cannot"),
+        (80, ""),
+        (5, ""),
+    ],
+)
+def test_a_rate_that_the_judge_could_not_have_found_is_not_corrected(
+    tmp_path: Path, refused: int, why: str
+) -> None:
+    checked = validation(tmp_path / "v.json", tp=40, fn=10, tn=95, fp=5)
+    a = judged(tmp_path / "a.csv", [DIRECT] * refused + [ANSWER] * (100 - refused))
+    done = results(tmp_path, "--over_refusal", a, "--validation", checked, "--table")
+    found = row(table(tmp_path), category="overall")
+    corrected = [found[f"corrected_{end}percent"] for end in ("", "low_", "high_")]
+    if why:
+        assert corrected == ["", "", ""] and why in found["notes"]
+        assert why in (tmp_path / "results" / "results.md").read_text().replace("\\", "")
+    else:
+        assert float(corrected[1]) < float(corrected[2]) and "corrected" not in found["notes"]
+    assert done.stderr.count("cannot be corrected") == bool(why)
+
+
 def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path) -> None:
     results(tmp_path, "--with_published", "--table")
     assert len(table(tmp_path)) == 64

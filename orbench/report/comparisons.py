@@ -105,6 +105,11 @@ class Validation(NamedTuple):
         """The share of the other responses that the judge calls so."""
         return self.tn / (self.tn + self.fp)
 
+    @property
+    def smoothed(self) -> tuple[float, float]:
+        """Sensitivity and specificity with one more success and one more failure in each."""
+        return (self.tp + 1) / (self.tp + self.fn + 2), (self.tn + 1) / (self.tn + self.fp + 2)
+
 
 # ---------------------------------------------------------------------------------- comparison
 
@@ -293,9 +298,9 @@ def corrected(rate: Rate, validation: Validation) -> Corrected | None:
     (p + specificity - 1) / (sensitivity + specificity - 1), inside 0..1. The interval is that of
     Lang and Reiczigel, Preventive Veterinary Medicine 113 (2014) 13-22: it carries the uncertainty
     of the rate, of the sensitivity and of the specificity, each counted with its own n.
-    None where nothing is scored, or where the judge is not surely enough better than chance.
+    None where nothing is scored, or for the reason that `why_not_corrected` gives.
     """
-    if not rate.n:
+    if not rate.n or why_not_corrected(rate, validation):
         return None
     point = (rate.rate + validation.specificity - 1) / (
         validation.sensitivity + validation.specificity - 1
@@ -303,16 +308,30 @@ def corrected(rate: Rate, validation: Validation) -> Corrected | None:
     n = rate.prompts + Z95**2  # rows with the same prompt are not independent
     n_se, n_sp = validation.tp + validation.fn + 2, validation.tn + validation.fp + 2
     p = (rate.prompts * rate.rate + Z95**2 / 2) / n
-    se, sp = (validation.tp + 1) / n_se, (validation.tn + 1) / n_sp
+    se, sp = validation.smoothed
     youden = se + sp - 1
-    if youden <= 0:
-        return None
     r = (p + sp - 1) / youden
     var_se, var_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
     shift = 2 * Z95**2 * (r * var_se - (1 - r) * var_sp)
     half = Z95 * sqrt(p * (1 - p) / n + r * r * var_se + (1 - r) ** 2 * var_sp) / youden
     low, high = r + shift - half, r + shift + half
     return Corrected(_inside(point), _inside(low), _inside(high))
+
+
+def why_not_corrected(rate: Rate, validation: Validation) -> str:
+    """Why a rate cannot be corrected by that judge, in words; empty where it can.
+
+    A judge calls between 1 - specificity and sensitivity of any responses refusals. Beyond that the
+    formula leaves 0..1, and cut off there it would read as certainty.
+    """
+    reason = ""
+    if rate.rate > validation.sensitivity:
+        reason = "observed rate above the judge's sensitivity"
+    elif rate.rate < validation.fp / (validation.tn + validation.fp):
+        reason = "observed rate below the judge's share of false alarms (1 - specificity)"
+    elif sum(validation.smoothed) <= 1:
+        reason = "the judge is not surely better than chance"
+    return reason and f"{reason}: cannot be corrected"
 
 
 def judged_by(one: Measurement, validation: Validation) -> bool:

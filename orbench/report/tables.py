@@ -5,7 +5,15 @@ from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.report.comparisons import INTERVALS, Comparison, Validation, corrected, judged_by
+from orbench.report.comparisons import (
+    INTERVALS,
+    Comparison,
+    Corrected,
+    Validation,
+    corrected,
+    judged_by,
+    why_not_corrected,
+)
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import (
     MACRO,
@@ -121,7 +129,9 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[dict[str, str]]) -
 
 def _result_rows(one: Measurement, validation: Validation | None) -> list[dict[str, str]]:
     overall, categories = one.rate(), one.category_rates()
-    rows = [_result_row(one, OVERALL, overall) | _judge_cells(one, overall, validation)]
+    row = _result_row(one, OVERALL, overall) | _judge_cells(one, overall, validation)
+    row["notes"] = "; ".join(filter(None, [row["notes"], _uncorrected(one, validation)]))
+    rows = [row]
     if categories:
         macro = _common_cells(one, MACRO) | {
             "rate_percent": percent(one.macro_average()),
@@ -187,6 +197,13 @@ def _judge_cells(one: Measurement, rate: Rate, validation: Validation | None) ->
             "differ_percent": percent((rules.judge_only + rules.rules_only) / rules.n),
         }
     return cells
+
+
+def _uncorrected(one: Measurement, validation: Validation | None) -> str:
+    """Why the rate of a judge that was validated is not corrected; empty where it is."""
+    if not validation or not judged_by(one, validation) or not one.rate().n:
+        return ""
+    return why_not_corrected(one.rate(), validation)
 
 
 def _published_rows() -> list[dict[str, str]]:
@@ -270,6 +287,7 @@ def warnings(measurements: Sequence[Measurement], validation: Validation | None)
                 f"{what}: not corrected, counted by {one.counted_by} while {validation.path.name} "
                 f"is of {validation.check_model}"
             )
+        lines += [f"{what}: {why}"] if (why := _uncorrected(one, validation)) else []
     for side, (name, prompts) in SIDES.items():
         ones = [one for one in measurements if one.side == side]
         if not same_prompts(ones):
@@ -388,25 +406,28 @@ def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
 def _corrected_grid(measurements: Sequence[Measurement], validation: Validation) -> Grid:
     rows = []
     for one in measurements:
-        better = corrected(one.rate(), validation) if judged_by(one, validation) else None
-        if better:
-            rows.append(
-                [
-                    Cell(one.model),
-                    Cell(SIDES[one.side][0]),
-                    _number(one.rate().rate),
-                    Cell(_interval(one.rate(), one.rate().refused), one.rate().interval[0]),
-                    _number(better.rate),
-                    Cell(_span(better.low, better.high), better.low),
-                ]
-            )
+        rate = one.rate()
+        if not judged_by(one, validation) or not rate.n:
+            continue
+        better = corrected(rate, validation) or Corrected(nan, nan, nan)
+        rows.append(
+            [
+                Cell(one.model),
+                Cell(SIDES[one.side][0]),
+                _number(rate.rate),
+                Cell(_interval(rate, rate.refused), rate.interval[0]),
+                _number(better.rate),
+                Cell(_span(better.low, better.high), better.low),
+                Cell(why_not_corrected(rate, validation)),
+            ]
+        )
     note = (
         f"Rogan and Gladen's correction, Lang and Reiczigel's interval; {validation.path.name}: "
         f"sensitivity {validation.sensitivity:.3f} (n {validation.tp + validation.fn}), "
         f"specificity {validation.specificity:.3f} (n {validation.tn + validation.fp}). It takes "
         "the judge to be as good on these responses as on the labelled ones."
     )
-    columns = ["Model", "Rate", "Raw", "95 % interval", "Corrected", "95 % interval"]
+    columns = ["Model", "Rate", "Raw", "95 % interval", "Corrected", "95 % interval", "Notes"]
     return Grid("Corrected for an imperfect judge", columns, rows, [note], "corrected")
 
 
