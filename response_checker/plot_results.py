@@ -75,6 +75,11 @@ def run(args: argparse.Namespace) -> Path:
     result_tables.write_comparisons(folder / "comparison.csv", comparisons)
     result_tables.write_markdown(folder / "results.md", tables, warnings)
     result_tables.write_latex(folder / "results.tex", tables, warnings)
+    result_tables.write_results(main_csv, measurements, validation, published)
+    record.write(main_csv, run_record(args, measurements, validation))
+    for line in [*result_tables.summary(measurements), *warnings]:
+        say(line)
+    # The numbers are safe before anything is drawn.
     pictures = [] if args.table else draw(args, measurements)
     if args.html:
         from orbench.report import page
@@ -83,10 +88,6 @@ def run(args: argparse.Namespace) -> Path:
             folder / "results.html", measurements, tables, warnings, pictures, args.html_rows
         )
         say(shown)
-    result_tables.write_results(main_csv, measurements, validation, published)
-    record.write(main_csv, run_record(args, measurements, validation))
-    for line in [*result_tables.summary(measurements), *warnings]:
-        say(line)
     return main_csv
 
 

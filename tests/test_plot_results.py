@@ -125,6 +125,35 @@ def test_macro_average_gives_each_category_the_same_weight(tmp_path: Path) -> No
     assert row(rows, category="macro average")["rate_percent"] == "50.00"
 
 
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [([], "mean of 2 categories"), (["hate"], "mean of 2 categories, without a verdict: 1")],
+)
+def test_the_macro_average_says_over_how_many_categories(
+    tmp_path: Path, lost: list[str], says: str
+) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 40)
+    if lost:
+        failed = [[f"Lost {n}", name] for n, name in enumerate(lost)]
+        write_csv(tmp_path / "safe_failed.csv", ["prompt", "category"], failed)
+    results(tmp_path, "--over_refusal", safe, "--table")
+    assert row(table(tmp_path), category="macro average")["notes"].split("; ")[-1] == says
+
+
+def test_a_macro_average_over_one_category_or_none_says_so(tmp_path: Path) -> None:
+    more = {"is_toxic": ["False"] * 40, "category": ["privacy"] * 40}
+    path = judged(tmp_path / "all.csv", [DIRECT] * 40, more=more)
+    write_csv(
+        tmp_path / "all_failed.csv", ["prompt", "category", "is_toxic"], [["Lost", "hate", "True"]]
+    )
+    results(tmp_path, "--merged", path, "--formats", "svg", "--html")
+    rows = table(tmp_path)
+    safe = row(rows, side="over_refusal", category="macro average")
+    assert safe["notes"] == "mean of 1 category"
+    toxic = row(rows, side="toxic", category="macro average")
+    assert (toxic["rate_percent"], toxic["notes"]) == ("", "no category has a verdict")
+
+
 def test_stage_4_files_count_is_rejected_and_leave_the_kinds_empty(tmp_path: Path) -> None:
     path = write_csv(
         tmp_path / "rules.csv",
@@ -533,6 +562,10 @@ def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal() -> None:
     assert "y = 0.0159 x² + 0.333 x + 50\n" in fitted  # three digits, no more
 
 
+def test_a_curve_needs_four_different_rates() -> None:
+    assert "y =" not in scatter_title("[(50 * (i % 3), 10 * i) for i in range(11)]")
+
+
 def test_a_name_without_a_place_is_counted_and_never_lost_in_silence() -> None:
     drawn = run_inside(
         "from orbench.report import pictures\n"
@@ -638,6 +671,15 @@ def test_tables_need_no_matplotlib(tmp_path: Path) -> None:
         "print(options.run_script(plot_results.main))\n"
     )
     assert run_inside(code).splitlines()[-2:] == ["0", "1"]
+
+
+def test_pictures_that_fail_cost_no_table(tmp_path: Path) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20)
+    (tmp_path / "results" / "bars_maker_model-a.svg").mkdir(parents=True)  # stands in the way
+    done = results(tmp_path, "--over_refusal", safe, "--formats", "svg", status=1)
+    assert "bars_maker_model-a.svg" in done.stderr and "n 40" in done.stderr
+    for name in ("results.csv", "results.run.json", "results.md", "results.tex", "comparison.csv"):
+        assert (tmp_path / "results" / name).exists(), name
 
 
 # ---------------------------------------------------------------------------------- bad input
@@ -778,6 +820,16 @@ def click_head(browser: Browser, number: int) -> None:
     """Click a column's head in the first table."""
     browser.evaluate(f"document.querySelectorAll('#tables table:first-of-type th')[{number}]"
                      ".firstChild.click()")  # fmt: skip
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+def test_behind_a_category_without_a_verdict_there_is_no_row(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 40)
+    write_csv(tmp_path / "a_failed.csv", ["prompt", "category"], [["Lost", "hate"]])
+    results(tmp_path, "--over_refusal", a, "--table", "--html")
+    with Browser(tmp_path / "results" / "results.html") as browser:
+        browser.evaluate("document.querySelector('button.behind[data-category=hate]').click()")
+        assert count(browser) == "0 of 0 rows."
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium")

@@ -69,7 +69,9 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
     """What the page's script reads; rows refer to names and prompts by their index."""
     models = list(dict.fromkeys(one.model for one in measurements))
     sides = [side for side in SIDES if any(one.side == side for one in measurements)]
-    categories = sorted({name for one in measurements for name in one.rows.categories})
+    # Those of unscored rows too: the page must know that there is no row behind their numbers.
+    named = [name for one in measurements for name in (*one.rows.categories, *one.rows.unscored)]
+    categories = sorted(set(named))
     prompts: dict[str, int] = {}
     rows, counts = [], []
     total = sum(len(one.rows.verdict) for one in measurements)

@@ -258,9 +258,9 @@ def _trend(axes: Axes, marks: Sequence[Mark], colour: str, published: bool) -> T
     xs, ys = [mark.x for mark in marks], [mark.y for mark in marks]
     what = "published models" if published else "models measured"
     said = f"{what} (n = {len(marks)}): {rho_text(spearman(xs, ys), 4 if published else 2)}"
-    if len(marks) < MODELS_FOR_FIT or max(xs) - min(xs) < SPAN_FOR_FIT:
+    fit = parabola(xs, ys)
+    if fit is None or len(marks) < MODELS_FOR_FIT or max(xs) - min(xs) < SPAN_FOR_FIT:
         return Trend(said if len(marks) >= MODELS_FOR_RHO else "", np.empty((0, 2)))
-    fit = np.array(parabola(xs, ys))
     span = np.linspace(min(xs), max(xs), 200)
     curve = np.stack([span, np.polyval(fit, span)], -1)
     axes.plot(*curve.T, "--", color=colour, linewidth=0.9, zorder=1)
@@ -276,7 +276,7 @@ def rho_text(found: Correlation, digits: int) -> str:
     return f"Spearman's ρ = {found.rho:.{digits}f}{interval}"
 
 
-def _polynomial(fit: Floats, digits: Sequence[str]) -> str:
+def _polynomial(fit: Sequence[float], digits: Sequence[str]) -> str:
     a, b, c = (format(value, spec) for value, spec in zip(fit, digits, strict=True))
     text = f"{a} x² + {b} x + {c}".replace("+ -", "- ")
     return text.replace("-", "−")

@@ -135,10 +135,19 @@ def _result_rows(one: Measurement, validation: Validation | None) -> list[dict[s
     if categories:
         macro = _common_cells(one, MACRO) | {
             "rate_percent": percent(one.macro_average()),
-            "notes": "; ".join([*one.notes, f"mean of {len(categories)} categories"]),
+            "notes": "; ".join([*one.notes, _mean_of(categories)]),
         }
         rows += [macro, *(_result_row(one, rate.category, rate) for rate in categories)]
     return rows
+
+
+def _mean_of(categories: Sequence[Rate]) -> str:
+    """What the macro average is over, in words."""
+    n = sum(rate.n > 0 for rate in categories)
+    if not n:
+        return "no category has a verdict"
+    mean = f"mean of {n} {'category' if n == 1 else 'categories'}"
+    return mean if n == len(categories) else f"{mean}, without a verdict: {len(categories) - n}"
 
 
 def _common_cells(one: Measurement, category: str) -> dict[str, str]:
