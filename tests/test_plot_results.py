@@ -569,13 +569,57 @@ def test_a_curve_needs_four_different_rates() -> None:
 def test_a_name_without_a_place_is_counted_and_never_lost_in_silence() -> None:
     drawn = run_inside(
         "from orbench.report import pictures\n"
-        "marks = [pictures.Mark(f'own {i}', '', 10 + i, 80) for i in range(6)]\n"
-        "figure, missing = pictures._scatter(marks, True, [])\n"
-        "names = [text.get_text() for text in figure.axes[0].texts if text.get_text()]\n"
-        "print(len(set(missing)), len([n for n in names if n not in missing]))\n"
+        "figure = pictures._figure(6, 4)\n"
+        "axes = figure.subplots()\n"
+        "marks = [pictures.Mark(f'm{i}', '', i / 5, 0.5) for i in range(5)]\n"
+        "for grey in (True, False):\n"
+        "    kept, missing = pictures._place(axes, marks, grey, [axes.get_window_extent()])\n"
+        "    print(len(kept), len(missing), len(axes.texts))\n"
     )
-    missing, written = map(int, drawn.split())
-    assert missing > 0 and missing + written == 6 + 32 + 2  # the two arrows have words too
+    assert drawn.splitlines() == ["0 5 0", "5 0 5"]  # the user's own models are named all the same
+
+
+def test_names_overlap_nothing_in_the_picture_that_is_saved() -> None:
+    drawn = run_inside(
+        "from orbench.report import pictures\n"
+        "right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]\n"
+        "for name in ('m', 'model of some length ' + 7 * 'x', 113 * 'y'):\n"
+        "    marks = [pictures.Mark(f'{i} {name}', '', x, y, ((x - 3, x), (y - 1, y + 1)))\n"
+        "             for i, (x, y) in enumerate([*right, (5, 70), (6, 70), (50, 75)])]\n"
+        "    figure, missing = pictures._scatter(marks, False, [])\n"
+        "    (axes,) = figure.axes\n"
+        "    width = axes.get_window_extent().width\n"
+        "    pictures.rendered(pictures.Picture('', '', figure), 'png')\n"
+        "    figure.canvas.draw()\n"
+        "    assert axes.get_window_extent().width == width > 500\n"
+        "    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]\n"
+        "    boxes = [*names, *(box for mark in marks for box in pictures._boxes(axes, mark))]\n"
+        "    assert not any(name.count_overlaps(boxes) - 1 for name in names)\n"
+        "    assert all(name.x0 > 0 and name.x1 < figure.bbox.width for name in names)\n"
+        "    print(len(names), len(missing))\n"
+    )
+    assert drawn.splitlines() == ["11 0"] * 3
+
+
+def test_very_long_names_fit_into_every_picture(tmp_path: Path) -> None:
+    name = "maker/" + "w" * 100 + "-chat"
+    names = {"category": ["privacy", "hate", "maker/" + "v" * 100] * 20}
+    files = [judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab"]
+    done = run_inside(
+        "from orbench.report import pictures\n"
+        "from orbench.report.results import measure, source_of\n"
+        f"safe, toxic = {[str(file) for file in files]}\n"
+        "sources = [source_of(safe, 'over_refusal'), source_of(toxic, 'toxic')]\n"
+        "import warnings\n"
+        "warnings.simplefilter('error')\n"
+        "for picture in pictures.pictures(measure(sources), False):\n"
+        "    picture.figure.canvas.draw()\n"
+        "    width = picture.figure.bbox.width\n"
+        "    texts = picture.figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
+        "    boxes = [t.get_window_extent() for t in texts if 'maker/' in t.get_text()]\n"
+        "    print(len(boxes) > 0, all(box.x0 >= 0 and box.x1 <= width for box in boxes))\n"
+    )
+    assert done.splitlines() == ["True True"] * 5
 
 
 def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:

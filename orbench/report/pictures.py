@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from math import isnan, pi
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -41,6 +42,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 7.5,
     "axes.labelsize": 8,
     "axes.titlesize": 8.5,
+    "figure.titlesize": 8.5,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
@@ -91,6 +93,8 @@ PLACINGS = (
     ((1.7, 2.8), (1.0, 1.5), (1.0, 1.5)),
 )
 ROUNDS = 4  # times that names which overlap are placed again
+RADAR_LINE = 14  # characters of a category's name in a line around the radar
+STEP = 4  # pixels between the places that are tried at last
 WHITE_BELOW = 0.179  # luminance under which white has more contrast than black (WCAG 2)
 CROWD = 20  # from so many models on, names are written smaller
 # Fewer models, or models this near each other (percentage points of over-refusal), give no curve.
@@ -329,8 +333,9 @@ def _place(
 
     adjustText looks for places step by step and can get stuck in a crowd. So several settings are
     tried, after each the names that still overlap are placed again among the others, and what
-    leaves the fewest overlaps is kept. A grey name that even then has no place of its own is left
-    out. Returns the names' boxes, and the names that were left out.
+    leaves the fewest overlaps is kept; a name that overlaps even then goes to the nearest free
+    place. A grey name without one is left out. Returns the names' boxes, and the names that were
+    left out.
     """
     if not marks:
         return [], []
@@ -354,10 +359,15 @@ def _place(
             break
     for text, place in zip(texts, min(tried)[1], strict=True):
         text.set_position(place)
+    boxes = [text.get_window_extent() for text in texts]
+    for i, (text, mark) in enumerate(zip(texts, marks, strict=True)):
+        others = [*boxes[:i], *boxes[i + 1 :], *taken]
+        if boxes[i].count_overlaps(others):
+            _move(axes, text, _nearest_free(axes, mark, boxes[i], others))
+            boxes[i] = text.get_window_extent()
     kept: list[Bbox] = []
     without: list[str] = []
-    for text, mark in zip(texts, marks, strict=True):
-        box = text.get_window_extent()
+    for text, mark, box in zip(texts, marks, boxes, strict=True):
         if grey and box.count_overlaps([*kept, *taken]):
             text.remove()
             without.append(mark.model)
@@ -386,6 +396,33 @@ def _adjust(
     )
 
 
+def _nearest_free(axes: Axes, mark: Mark, box: Bbox, taken: Sequence[Bbox]) -> Floats:
+    """How far to move a name's box, in pixels, so that it is near its mark and overlaps nothing.
+
+    (0, 0) where there is no such place inside the axes.
+    """
+    room = axes.get_window_extent()
+    lefts = np.arange(room.x0, room.x1 - box.width, STEP)
+    bottoms = np.arange(room.y0, room.y1 - box.height, STEP)
+    low = np.stack(np.meshgrid(lefts, bottoms), -1).reshape(-1, 1, 2)  # places x 1 x (x, y)
+    high = low + box.size
+    others = np.array([other.get_points() for other in taken])  # others x (low, high) x (x, y)
+    free = ~((low < others[:, 1]) & (others[:, 0] < high)).all(-1).any(-1)
+    if not free.any():
+        return np.zeros(2)
+    low, high = low[free, 0], high[free, 0]
+    at = axes.transData.transform((mark.x, mark.y))
+    away = np.hypot(*(np.clip(at, low, high) - at).T)
+    moved: Floats = low[np.argmin(away)] - box.min
+    return moved
+
+
+def _move(axes: Axes, text: Any, by: Floats) -> None:
+    """Move a name by so many pixels."""
+    place = axes.transData.transform(text.get_position()) + by
+    text.set_position(axes.transData.inverted().transform(place))
+
+
 def _overlaps(boxes: Sequence[Bbox], taken: Sequence[Bbox]) -> list[int]:
     """For each box, how many of the other boxes and of what is taken it overlaps."""
     return [box.count_overlaps([*boxes, *taken]) - 1 for box in boxes]
@@ -407,10 +444,11 @@ def _name(axes: Axes, mark: Mark, grey: bool, small: bool) -> Any:
     return axes.text(
         x,
         y,
-        mark.model,
+        _short(mark.model),
         fontsize=5.5 if grey else 6 if small else 6.5,
         color="#777777" if grey else BLACK,
         zorder=5,
+        in_layout=False,  # names give way to the axes, never the axes to names
         path_effects=[withStroke(linewidth=1.5, foreground="white")],
     )
 
@@ -455,7 +493,7 @@ def _handle(family: str) -> Any:
 def _heatmap(ones: Sequence[Measurement]) -> Figure:
     """Models x categories, with the overall rate in the last column."""
     names = _categories(ones)
-    columns = [*names, OVERALL]
+    columns = [*map(_short, names), OVERALL]
     rates = [[one.rate(name) for name in names] + [one.rate()] for one in ones]
     shares = np.array([[100 * rate.rate for rate in row] for row in rates])
     figure = _figure(FULL, 1.35 + 0.27 * len(ones))
@@ -482,7 +520,7 @@ def _heatmap(ones: Sequence[Measurement]) -> Figure:
     bar.set_label("%")
     bar.outline.set_visible(False)
     name, prompts = SIDES[ones[0].side]
-    _title(axes, f"{name.capitalize()} (% of {prompts})", ones, rates)
+    axes.set_title(_title(f"{name.capitalize()} (% of {prompts})", ones, rates), loc="left")
     return figure
 
 
@@ -521,7 +559,7 @@ def _bars(ones: Sequence[Measurement]) -> Figure:
     axes.grid(axis="y", linewidth=0.3, color="#DDDDDD")
     axes.set_axisbelow(True)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=2, frameon=False)
-    _title(axes, ones[0].model, ones, [[one.rate(name) for name in names] for one in ones])
+    axes.set_title(_title(_short(ones[0].model), ones, _category_rates(ones)), loc="left")
     return figure
 
 
@@ -542,7 +580,7 @@ def _radar(ones: Sequence[Measurement]) -> Figure:
                   markersize=2.5, label=_seen_name(one))  # fmt: skip
         if not any(map(isnan, shares)):
             axes.fill(angles, shares, color=colour, alpha=0.15)
-    axes.set_xticks(angles, _marked(names, ones))
+    axes.set_xticks(angles, [fill(name, RADAR_LINE) for name in _marked(names, ones)])
     for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
         across = np.sin(angle)
         label.set_ha("center" if abs(across) < 0.1 else "left" if across > 0 else "right")
@@ -553,19 +591,13 @@ def _radar(ones: Sequence[Measurement]) -> Figure:
     axes.grid(linewidth=0.4, color="#CCCCCC")
     axes.spines["polar"].set_linewidth(0.4)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    _title(
-        axes, ones[0].model, ones, [[one.rate(name) for name in names] for one in ones], "center"
-    )
+    # Over the figure: the circle stands off its middle where names are long on one side.
+    figure.suptitle(_title(_short(ones[0].model), ones, _category_rates(ones)))
     return figure
 
 
-def _title(
-    axes: Axes,
-    title: str,
-    ones: Sequence[Measurement],
-    rates: Sequence[Sequence[Rate]],
-    loc: Any = "left",
-) -> None:
+def _title(title: str, ones: Sequence[Measurement], rates: Sequence[Sequence[Rate]]) -> str:
+    """A title with what a reader has to know below it."""
     lines = [title]
     small = [
         SIDES[one.side][1].split()[0]
@@ -580,7 +612,7 @@ def _title(
         lines.append("partial results")
     if len({one.model for one in ones}) > 1 and not same_prompts(ones):
         lines.append("models measured on different prompts: no ranking")
-    axes.set_title(lines[0] + "".join(f"\n{line}" for line in lines[1:]), loc=loc)
+    return "\n".join(lines)
 
 
 def _seen(one: Measurement, rate: Rate) -> tuple[float, float, float]:
@@ -607,17 +639,22 @@ def _categories(ones: Sequence[Measurement]) -> list[str]:
     return sorted({rate.category for one in ones for rate in one.category_rates()})
 
 
+def _category_rates(ones: Sequence[Measurement]) -> list[list[Rate]]:
+    """Per measurement its rate in each category that one of them has."""
+    return [[one.rate(name) for name in _categories(ones)] for one in ones]
+
+
 def _marked(names: Sequence[str], ones: Sequence[Measurement]) -> list[str]:
-    return [n + (" †" if any(one.rate(n).n < SMALL for one in ones) else "") for n in names]
+    return [_short(n) + (" †" if any(o.rate(n).n < SMALL for o in ones) else "") for n in names]
 
 
 def _percents(interval: tuple[float, float]) -> tuple[float, float]:
     return 100 * interval[0], 100 * interval[1]
 
 
-def _short(model: str) -> str:
-    """A model's name for an axis: without the provider, and cut in the middle where very long."""
-    return model if len(model) <= 32 else f"{model[:14]}…{model[-17:]}"
+def _short(name: str) -> str:
+    """A name of a model or category for a picture, cut in the middle where very long."""
+    return name if len(name) <= 32 else f"{name[:14]}…{name[-17:]}"
 
 
 def _file_names(measurements: Sequence[Measurement]) -> dict[str, str]:
