@@ -694,6 +694,25 @@ def test_every_picture_is_written_in_every_format(tmp_path: Path) -> None:
     assert found == {f"{part}.{kind}" for part in parts for kind in kinds}
 
 
+def test_names_in_any_script_are_drawn_in_a_font_that_has_them() -> None:
+    drawn = run_inside(
+        "from orbench.report.pictures import fonts_for\n"
+        "assert fonts_for('gpt-4') == (['DejaVu Sans'], '')\n"
+        "families, lacking = fonts_for('gpt-4 \\u231a')\n"  # a watch: STIX, if no other, has it
+        "print(families[0], len(families), repr(lacking))\n"
+        "print(repr(fonts_for('a\\U0010fffd')))\n"
+    )
+    assert drawn.splitlines() == ["DejaVu Sans 2 ''", r"(['DejaVu Sans'], '\U0010fffd')"]
+
+
+def test_what_no_font_can_draw_is_said_once_and_without_warnings(tmp_path: Path) -> None:
+    names = {"category": ["\U0010fffd", "privacy"] * 20}
+    safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20, "a \U0010fffd", names)
+    done = results(tmp_path, "--over_refusal", safe)
+    assert "Warning" not in done.stderr and "Glyph" not in done.stderr
+    assert done.stderr.count("no installed font has \U0010fffd: drawn as boxes") == 1
+
+
 def test_one_side_alone_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
     safe = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20)
     done = results(tmp_path, "--over_refusal", safe, "--formats", "png")

@@ -8,6 +8,7 @@ of their marks too. Model and category names are drawn as they are, never as for
 import io
 import logging
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from math import isnan, pi
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from adjustText import adjust_text  # type: ignore[import-untyped]
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -37,8 +39,35 @@ from orbench.table import file_name_part
 
 FULL, COLUMN = 6.9, 3.4  # inches
 MARK = 5.8  # points across, a model's mark in the scatter
+FONT = "DejaVu Sans"  # comes with matplotlib
+# For what it lacks, those of these that are installed: Chinese, Japanese, Korean, emoji, symbols.
+# (No Noto Color Emoji: matplotlib cannot draw its bitmaps.)
+FALLBACKS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",  # all that matplotlib before 3.11 sees of the collection
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "Arial Unicode MS",  # macOS
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Microsoft YaHei",  # Windows
+    "Yu Gothic",
+    "Malgun Gothic",
+    "IPAGothic",
+    "NanumGothic",
+    "Noto Emoji",
+    "Symbola",
+    "Segoe UI Emoji",
+    "Unifont",
+    "STIXGeneral",  # comes with matplotlib
+)
 STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
     "font.size": 7.5,
     "axes.labelsize": 8,
     "axes.titlesize": 8.5,
@@ -130,7 +159,8 @@ class Mark(NamedTuple):
 
 def pictures(measurements: Sequence[Measurement], published: bool) -> Iterator[Picture]:
     """Every picture there is something to draw for, one after the other."""
-    mpl.rcParams.update(STYLE)
+    mpl.rcParams.update(STYLE | {"font.family": fonts_for(_names(measurements))[0]})
+    warnings.filterwarnings("ignore", "Glyph .* missing from")  # `not_drawn` says it once
     logging.getLogger("fontTools").setLevel(logging.ERROR)  # its notes on subsetting help nobody
     marks = _marks(measurements)
     if marks or published:
@@ -155,7 +185,33 @@ def not_drawn(measurements: Sequence[Measurement], published: bool) -> list[str]
         lines.append("no scatter: it needs a model with results on both sides")
     if measurements and not any(one.category_rates() for one in measurements):
         lines.append("no picture by category: the results have no column 'category'")
+    if lacking := fonts_for(_names(measurements))[1]:
+        lines.append(
+            f"no installed font has {_short(lacking)}: drawn as boxes; install one (Noto Sans "
+            f"CJK, Symbola, ...) and remove matplotlib's list of fonts in {mpl.get_cachedir()}"
+        )
     return lines
+
+
+def fonts_for(text: str) -> tuple[list[str], str]:
+    """The families that draw a text, best first; and its characters that no installed one has."""
+    families, lacking = [FONT], set(text) - _glyphs(FONT)
+    installed = set(font_manager.get_font_names())
+    for family in FALLBACKS:
+        if lacking and family in installed and lacking & (glyphs := _glyphs(family)):
+            families.append(family)
+            lacking -= glyphs
+    return families, "".join(sorted(lacking))
+
+
+def _glyphs(family: str) -> set[str]:
+    font = font_manager.get_font(font_manager.findfont(family))
+    return set(map(chr, font.get_charmap()))
+
+
+def _names(measurements: Sequence[Measurement]) -> str:
+    """All that is drawn of names."""
+    return "".join(name for one in measurements for name in [one.model, *_categories([one])])
 
 
 def save(picture: Picture, folder: Path, kind: str) -> None:
