@@ -5,7 +5,8 @@
 
 Reads results of stage 4 (is_rejected) or stage 5 (answer_category: direct and indirect refusals
 count), a file a model, all on the same prompts, with the columns prompt and category; where there
-the run record beside each file, and the rows without a verdict in its _failed.csv.
+the run record beside each file, and the rows without a verdict in its _failed.csv and in that of
+the stage 4 file behind it.
 Writes
     or-bench-hard.csv         prompt, category: refused by --min_families families or more
     or-bench-hard_models.csv  every prompt: prompt, category, a column for each model (refused,

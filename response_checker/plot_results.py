@@ -7,7 +7,8 @@
 Reads result files of stage 4 (`is_rejected`) or stage 5 (`answer_category`), a model each, with the
 column `prompt`, and where there `category`, `response`, `rejection_reason`, `is_toxic` (--merged),
 `answer_type_response`. The name of the model comes from the run record beside the file, or from
-`NAME=FILE`. Rows without a verdict are read from `<stem>_failed.csv` beside it.
+`NAME=FILE`. Rows without a verdict are read from `<stem>_failed.csv` beside it, and beside the file
+of stage 4 that stage 5 judged.
 
 Writes to --output_dir:
     results.csv      a row per model, side and category; rates and 95 % intervals in percent

@@ -20,14 +20,11 @@ Floats = NDArray[np.float64]
 ALPHA = 0.05
 RESAMPLES = 9999
 SEED = 2405  # of the bootstrap, so that the same input gives the same interval
-# How a paired interval was had -> what that is.
+# How a paired interval was had -> what that is, and when.
 INTERVALS = {
-    "Newcombe": "Newcombe's for pairs (method 10), where each prompt has one answer",
-    "t": "Student's t over the prompts' differences, where prompts have several answers",
-    "Wilson": (
-        "Wilson's of both rates, put together as of independent samples, where all the prompts "
-        "differ by the same"
-    ),
+    "Newcombe": "his method 10 for pairs, where each prompt was refused always or never",
+    "t": "Student's, over the prompts' differences, where some were refused in part of the samples",
+    "Wilson": "both rates' own, put together as for independent ones, where all differences agree",
 }
 SAME = 1e-9  # differences of shares that are nearer than this are rounding
 MODELS_FOR_RHO = 4  # with fewer marks neither a rank correlation nor a parabola says anything

@@ -402,7 +402,7 @@ def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
     notes = [
         "On the prompts for which both models have a verdict. Difference in percentage points; its "
         "interval is not corrected for the number of pairs.",
-        *([f"Intervals by {' '.join(methods)}"] if methods else []),
+        *([f"Interval by {' '.join(methods)}"] if methods else []),
         "p: McNemar's exact test (the sign test where prompts have several answers); Holm: "
         "corrected for the pairs of the same rate. A model is called lower only where that is "
         "below 0.05.",
