@@ -327,12 +327,12 @@ def test_a_category_called_like_a_summary_is_told_apart(tmp_path: Path) -> None:
     assert set(rows) == {
         "overall",
         "macro average",
-        "Macro average (category)",
-        "overall (category)",
+        "Macro average (a category)",
+        "overall (a category)",
         "privacy",
     }
-    assert (rows["overall"]["n"], rows["overall (category)"]["n"]) == ("40", "20")
-    assert "a category called 'overall'" in rows["overall (category)"]["notes"]
+    assert (rows["overall"]["n"], rows["overall (a category)"]["n"]) == ("40", "20")
+    assert "a category called 'overall'" in rows["overall (a category)"]["notes"]
 
 
 def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:

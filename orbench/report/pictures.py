@@ -26,6 +26,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
+from orbench.rates import OVERALL
 from orbench.report.comparisons import (
     MODELS_FOR_RHO,
     Correlation,
@@ -34,7 +35,7 @@ from orbench.report.comparisons import (
     spearman,
 )
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import OVERALL, SIDES, SMALL, Measurement, Rate, same_prompts
+from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
 from orbench.table import file_name_part
 
 FULL, COLUMN = 6.9, 3.4  # inches

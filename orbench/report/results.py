@@ -21,7 +21,7 @@ from orbench import record as run_record
 from orbench.conduct import NOT_ASKED
 from orbench.models import family_of
 from orbench.options import UserError, input_path
-from orbench.rates import wilson
+from orbench.rates import NO_CATEGORY, shown, wilson
 from orbench.stage import beside
 from orbench.table import PromptSet, Row, Table, TableError, clean
 from orbench.under_test import check_whole, judged_by_stage5, under_test
@@ -48,9 +48,8 @@ MIXED = "give the file to --merged to tell them apart, or remove the column"
 RULES_OF_STAGE4, STAGE5_BY = "stage 4 rules", "stage 5"  # what counted a file, in words
 SMALL = 30  # categories with fewer rows are marked
 COVERAGE = 0.95  # below this share of rows with a verdict a rate is flagged
-NO_CATEGORY = "(no category)"
-OVERALL, MACRO = "overall", "macro average"  # the rows of a table that sum it up
-NAMESAKE = " (category)"  # is put behind a category that is called like one of them
+MACRO = "macro average"  # with OVERALL the rows of a table that sum it up
+NAMESAKE = " (a category)"  # stands behind a category that is called like one of them, see `shown`
 OUTCOMES = ("done", "failed", "unscored", "remaining")  # of a row, as the run record counts them
 
 
@@ -408,8 +407,8 @@ def _models(record: run_record.Record) -> list[dict[str, object]]:
 
 
 def _category(row: Row) -> str:
-    name = clean(row.get("category", "")).strip() or NO_CATEGORY
-    return name + NAMESAKE if name.lower() in (OVERALL, MACRO) else name
+    name = shown(row.get("category", ""))
+    return name + NAMESAKE if name.lower() == MACRO else name
 
 
 def _hash(prompt: str) -> int:
