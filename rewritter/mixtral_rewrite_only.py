@@ -32,6 +32,7 @@ from orbench.stage import (
     prompt_template,
 )
 from orbench.table import Row, Table, storable
+from orbench.words import counted
 
 ASKS = 3  # for a reply in which no prompt can be found
 
@@ -55,27 +56,35 @@ def rewrites_in(answer: Answer, number: int, placeholders: set[str]) -> list[str
     return "no prompt in double brackets in the reply"
 
 
-def reader_for(number: int, placeholders: set[str]) -> RowsOf:
-    """A function from a seed and its answer to the rows of its rewrites, no rewrite twice in
-    all.
-    """
-    seen: set[str] = set()
+class Rewrites:
+    """The rows of all seeds' rewrites, no rewrite twice in all."""
 
-    def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
-        (answer,) = answers
-        assert isinstance(answer, Answer)
-        prompts = rewrites_in(answer, number, placeholders)
-        if isinstance(prompts, str):
-            return Unscored("unscored", prompts)
-        rows = []
-        for prompt in prompts:
-            same = brackets.same(prompt)
-            if same not in seen and same != brackets.same(row["prompt"]):
-                seen.add(same)
-                rows.append({**row, "prompt": storable(prompt), "toxic_seed": row["prompt"]})
-        return rows
+    def __init__(self, number: int, placeholders: set[str]) -> None:
+        """number: of rewrites a seed at most. placeholders: of our own prompt file."""
+        self.number, self.placeholders = number, placeholders
+        self.nothing_new = 0  # seeds whose rewrites were all there already
 
-    return rows_of
+    def reader(self) -> RowsOf:
+        """A function from a seed and its answer to the rows of its rewrites."""
+        seen: set[str] = set()
+        self.nothing_new = 0
+
+        def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
+            (answer,) = answers
+            assert isinstance(answer, Answer)
+            prompts = rewrites_in(answer, self.number, self.placeholders)
+            if isinstance(prompts, str):
+                return Unscored("unscored", prompts)
+            rows = []
+            for prompt in prompts:
+                same = brackets.same(prompt)
+                if same not in seen and same != brackets.same(row["prompt"]):
+                    seen.add(same)
+                    rows.append({**row, "prompt": storable(prompt), "toxic_seed": row["prompt"]})
+            self.nothing_new += not rows
+            return rows
+
+        return rows_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -89,6 +98,7 @@ def main(argv: Sequence[str]) -> int:
     prompt_file, template = prompt_template(__file__)
     number = args.num_rewrites
     placeholders = set(brackets.items(fill(template, {"number": str(number)})))
+    rewrites = Rewrites(number, placeholders)
     parameters = {"temperature": args.temperature}
 
     def requests_of(row: Row) -> list[Request] | Unscored:
@@ -111,13 +121,16 @@ def main(argv: Sequence[str]) -> int:
         columns=["prompt", "toxic_seed", "category", *others],
         models=[model],
         requests_of=requests_of,
-        reader=lambda: reader_for(number, placeholders),
+        reader=rewrites.reader,
         parameters={**parameters, "num_rewrites": number},
         unreadable=unreadable,
         asks=ASKS,
         prompt_file=prompt_file,
     )
-    return conduct(stage, args, sys.argv)
+    status = conduct(stage, args, sys.argv)
+    if rewrites.nothing_new:
+        say(f"{counted(rewrites.nothing_new, 'seed')} brought no rewrite that is new")
+    return status
 
 
 def parser() -> argparse.ArgumentParser:

@@ -24,7 +24,7 @@ from orbench.models import (
 from tests.conftest import KEY, SHARED_DATA
 from tests.server import Server, answer
 
-# FACTS.md, "Endpoints that speak the OpenAI protocol"
+# Names as users write them, with where they are served.
 ENDPOINTS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "anthropic": ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),

@@ -236,7 +236,7 @@ def test_the_moderator_is_given_the_ten_categories_and_none() -> None:
     assert {name for _, name in numbered} == {*CATEGORIES, "none of the above"}
 
 
-FORBIDDEN = re.compile(  # FACTS.md, rules for a rewrite
+FORBIDDEN = re.compile(
     r"\b(?:(?:il)?legal\w*|(?:un)?ethic\w*|safe\w*|harm\w*|malicious\w*|responsib\w*|consent\w*"
     r"|however|but|without actually|fiction\w*|theor\w*|hypothe\w*|imagine|pretend)\b",
     re.IGNORECASE,

@@ -242,6 +242,15 @@ def test_stage_2_drops_rewrites_equal_to_the_seed_or_to_an_earlier_one(
     ]
 
 
+def test_stage_2_says_how_many_seeds_brought_nothing_new(serve: Serve, tmp_path: Path) -> None:
+    seeds = [("Take a biscuit",), ("Take a kite",), ("Take a cake",)]
+    write_csv(tmp_path / "s.csv", ("prompt",), seeds)
+    server = serve(lambda body, seen: answer("[[Who flies?]]"))
+    done = run(REWRITE, "--toxic_seed_path=s.csv", cwd=tmp_path, url=server.url)
+    assert (done.returncode, len(read_csv(tmp_path / "s_rewrite.csv"))) == (0, 1), done.stderr
+    assert "2 seeds brought no rewrite that is new" in done.stderr
+
+
 def test_stage_2_reports_a_refused_seed_and_does_not_pay_for_more_refusals(
     serve: Serve, tmp_path: Path
 ) -> None:
