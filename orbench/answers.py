@@ -97,6 +97,15 @@ class AnswerLog:
         """Whether an answer was in the log when it was opened."""
         return self._offsets.get(key, -1) < self._size_at_opening
 
+    def was_before(self, key: bytes, size: int) -> bool:
+        """Whether an answer stood in the log when it had that many bytes."""
+        return self._offsets.get(key, size) < size
+
+    @property
+    def size(self) -> int:
+        """The log's bytes now."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
     def get(self, key: bytes) -> Answer | None:
         """The answer to a request, or None."""
         offset = self._offsets.get(key)

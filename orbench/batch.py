@@ -119,8 +119,9 @@ class State:
             self.tag, self.rounds = str(data["tag"]), int(data["rounds"])
             self.parts = [Part(**part) for part in data["parts"]]
             self.rejected = [[str(word) for word in words] for words in data["rejected"]]
-            self.unsettled = {str(key): str(said) for key, said in data["unsettled"].items()}
-            self.failed = {str(key): [*map(str, why)] for key, why in data["failed"].items()}
+            unsettled, failed = data.get("unsettled", {}), data.get("failed", {})
+            self.unsettled = {str(key): str(said) for key, said in unsettled.items()}
+            self.failed = {str(key): [*map(str, why)] for key, why in failed.items()}
             for part in self.parts:
                 bytes.fromhex(part.keys)
             for key, (_, _) in self.failed.items():

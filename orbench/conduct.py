@@ -72,11 +72,15 @@ class Conductor:
         if log.garbled:
             say(f"{log.path}: {log.garbled} lines cannot be read and are passed over")
         # A finished run that left rows unscored is followed by one that asks about them again.
-        again = self.previous.get("complete") is True and bool(self.previous.get("unreadable"))
-        again = again and not args.from_log
+        finished = self.previous.get("finished_log")
+        self.finished: int = finished if isinstance(finished, int) else 0
+        over = 0 if args.from_log else self.finished
         self.run = Run(
-            log, limits_of(args), stage.unreadable, stage.asks, again, self.failed_before()
+            log, limits_of(args), stage.unreadable, stage.asks, over, self.failed_before()
         )
+        left_out = self.previous.get("left_out")
+        if args.from_log and isinstance(left_out, dict):  # by the run that made the log
+            self.run.given_up = {str(model): str(why) for model, why in left_out.items()}
         self.settled = self.reused = self.done = self.unscored = self.failed = 0
         self.remaining = self.written = self.unreadable = 0
         self.errors: Counter[str] = Counter()
@@ -321,10 +325,27 @@ class Conductor:
         yet.
         """
         rows_of = self.stage.reader()
-        for row in self.stage.rows():
-            yield row, self.outcome(row, rows_of)
+        finished = self.finished_rows()
+        for number, row in enumerate(self.stage.rows()):
+            yield row, self.outcome(row, rows_of, finished=number < finished)
 
-    def outcome(self, row: Row, rows_of: RowsOf) -> list[Row] | Unscored | Failure | None:
+    def finished_rows(self) -> int:
+        """How many of the first rows a finished run of the same input and models has done."""
+        before, models = self.previous.get("input"), self.previous.get("models")
+        if not isinstance(before, dict) or not isinstance(models, list):
+            return 0
+        asked = [model.get("asked") for model in models if isinstance(model, dict)]
+        same = asked == [model.asked for model in self.stage.models]
+        same = same and before.get("sha256") == self.stage.table.sha256
+        rows = before.get("rows")
+        if not same or self.previous.get("complete") is not True or not isinstance(rows, int):
+            return 0
+        return rows * self.stage.samples
+
+    def outcome(
+        self, row: Row, rows_of: RowsOf, *, finished: bool
+    ) -> list[Row] | Unscored | Failure | None:
+        """What came of one input row. finished: a finished run has done it."""
         requests = self.stage.requests_of(row)
         if isinstance(requests, Unscored):
             return requests
@@ -333,17 +354,14 @@ class Conductor:
             answer = self.answer_to(request)
             if answer is None:
                 return None
-            if isinstance(answer, Failure) and not self.counts_as_answered(answer):
+            if isinstance(answer, Failure) and not (
+                # The row goes on with what the others said; where one was only not asked yet, it
+                # waits, unless a finished run has done without that answer.
+                self.stage.failures_count and (finished or answer.error_type != NOT_ASKED)
+            ):
                 return answer
             answers.append(answer)
         return rows_of(row, answers)
-
-    def counts_as_answered(self, failure: Failure) -> bool:
-        """Whether a row goes on with what the other judges said. One that was never asked may only
-        be missing where a finished run has done without it.
-        """
-        asked = failure.error_type != NOT_ASKED or self.previous.get("complete") is True
-        return self.stage.failures_count and asked
 
     def answer_to(self, request: Request) -> Answer | Failure | None:
         """The usable answer to a request, else the last unusable one, else why there is none."""
@@ -566,12 +584,22 @@ class Conductor:
             "findings": dict(stage.summary.findings()) if stage.summary else {},
             "unreadable": self.unreadable,
             "complete": not self.remaining,
+            "finished_log": self.finished_log(),
             "versions": versions(),
             "start": self.start.isoformat(timespec="seconds"),
             "end": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         for part, path in self.outputs.items():
             record.write(path, entry | {"part": part})
+
+    def finished_log(self) -> int:
+        """The log's bytes when a finished run had left rows unscored: what it could not use before
+        that is asked again. Only reading a log anew does not open another round.
+        """
+        anew = self.args.from_log and self.previous
+        if self.remaining or not self.unreadable or anew:
+            return self.finished
+        return self.run.log.size
 
     def path_of_input(self) -> str:
         """The input as seen from the folder of the CSV; "" for stage 1, which has none."""

@@ -319,6 +319,10 @@ class ShardLog(AnswerLog):
     def __contains__(self, key: bytes) -> bool:
         return super().__contains__(key) or key in self._merged
 
+    def was_before(self, key: bytes, size: int) -> bool:
+        """As of the merged log: it is its size that a run record gives."""
+        return self._merged.was_before(key, size)
+
     def get(self, key: bytes) -> Answer | None:
         return super().get(key) or self._merged.get(key)
 

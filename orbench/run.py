@@ -50,8 +50,8 @@ class Run:
     """One run of a stage over its requests.
 
     unreadable: says why an answer cannot be used (None: it can); such a request is asked again,
-    `asks` times, and with `again` so many times more where all that was asked before this run
-    cannot be used. After `answer_all`: failed (by the key of a request's first ask), interrupted,
+    `asks` times, and so many times more where none of the answers that a finished run left in the
+    log can be used. After `answer_all`: failed (by the key of a request's first ask), interrupted,
     stopped (why, where the run could not go on), given_up (models that did nothing but fail), and
     the counts.
     """
@@ -60,7 +60,7 @@ class Run:
     limits: Limits
     unreadable: Callable[[Answer], str | None]
     asks: int = 1
-    again: bool = False
+    finished: int = 0  # bytes of the log when a finished run had left rows unscored
     patience: int = 0  # rows more that may fail in a row: those known to have failed before
     failed: dict[bytes, Failure] = field(default_factory=dict)
     interrupted: bool = False
@@ -83,7 +83,7 @@ class Run:
             before, key = key, asked.key()
             answer = self.log.get(key)
             often = answer is None and ask and ask % self.asks == 0
-            if often and not (self.again and self.log.was_there(before)):
+            if often and not self.log.was_before(before, self.finished):
                 return
             yield asked, answer
             if answer is None or self.unreadable(answer) is None:
@@ -93,7 +93,7 @@ class Run:
         """A request as it is to be asked next: the first time, or again after an answer that could
         not be read; None where nothing is left to ask.
         """
-        if self.asks == 1 and not self.again:  # without reading the answer
+        if self.asks == 1 and not self.finished:  # without reading the answer
             return None if request.key() in self.log else request
         *_, (asked, answer) = self.chain(request)
         return asked if answer is None else None

@@ -545,3 +545,14 @@ def test_what_a_model_rejects_is_learnt_once_for_all_waves(serve: Serve, tmp_pat
     done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
     assert [len(batch) for batch in server.submitted] == [20, 20, 5]
+
+
+def test_a_state_without_what_later_versions_note_is_taken(serve: Serve, tmp_path: Path) -> None:
+    server = serve(respond)
+    server.polls = 2
+    align(tmp_path, server.url, "--batch", "--no_wait")
+    state = json.loads((tmp_path / "out.batches.json").read_text())
+    del state["unsettled"], state["failed"]
+    (tmp_path / "out.batches.json").write_text(json.dumps(state))
+    done = align(tmp_path, server.url, "--batch", SOON)
+    assert (done.returncode, len(server.submitted)) == (0, 1), done.stderr

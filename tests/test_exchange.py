@@ -15,7 +15,17 @@ from pydantic import TypeAdapter
 from orbench.chat import Answer, BadRequest, Passing
 from orbench.exchange import Rejected, Result, answer_in, read_result, request_line
 from orbench.models import resolve
-from tests.conftest import ALIGN, GENERATE, MODERATE, prompts_csv, read_csv, run, start, write_csv
+from tests.conftest import (
+    ALIGN,
+    GENERATE,
+    MODERATE,
+    prompts_csv,
+    read_csv,
+    read_record,
+    run,
+    start,
+    write_csv,
+)
 from tests.server import Body, Reply, Server, answer, error, prompt_of
 
 Serve = Callable[..., Server]
@@ -439,3 +449,24 @@ def test_an_error_beside_an_empty_response_is_what_is_said(tmp_path: Path) -> No
     done = align(tmp_path, write_lines(tmp_path / "results.jsonl", results))
     assert done.returncode == 3
     assert "the node went down" in done.stderr
+
+
+def test_stage_1_plans_no_waves_for_requests_that_nobody_asked(
+    serve: Serve, tmp_path: Path
+) -> None:
+    boxes = iter(range(1000))
+
+    def write(body: Body, seen: int) -> Reply:
+        box = next(boxes)
+        return answer("\n".join(f"[[Take biscuit {n} of box {box}]]" for n in range(20)))
+
+    server = serve(write)
+    flags = ["--category=harmful", "--model=gpt-x", "--output_path=out.csv"]
+    run(GENERATE, *flags, "--num_toxic_prompts=100", cwd=tmp_path, url=server.url)
+    (tmp_path / "empty.jsonl").write_text("")
+    flags += ["--num_toxic_prompts=2000"]
+    for way in ("--import_answers=empty.jsonl", "--from_log"):
+        done = run(GENERATE, *flags, way, cwd=tmp_path, url=server.url)
+        assert done.returncode == 3
+        assert "giving up" not in done.stderr and "failed, others" not in done.stderr
+        assert read_record(tmp_path / "out.csv")["complete"] is False

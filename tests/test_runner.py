@@ -760,3 +760,61 @@ def test_a_signal_while_a_run_is_set_up_keeps_it_from_asking(
     one.answer_all(lambda model: iter(requests), [model], Progress("", 0, quiet=True))
     log.close()
     assert (one.interrupted, server.requests) == (True, [])
+
+
+def test_faults_in_the_second_round_of_questions_do_not_end_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    unclear = answer("I would rather not choose.")
+    server = serve(lambda body, seen: unclear)
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT, "--max_retries=0")
+    prompts_csv(tmp_path / "p.csv", 4)
+    for reply, requests in ((unclear, 12), (error(500), 16), (unclear, 28), (unclear, 40)):
+        server.reply = lambda body, seen, reply=reply: reply  # type: ignore[misc]
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert len(server.requests) == requests
+
+
+def test_a_shard_asks_again_once_after_a_finished_run_however_often_it_runs(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(lambda body, seen: answer("I would rather not choose."))
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
+    prompts_csv(tmp_path / "p.csv", 3)
+    run(MODERATE, *args, cwd=tmp_path, url=server.url)
+    for _ in range(3):
+        run(MODERATE, *args, "--shard=1/1", cwd=tmp_path, url=server.url)
+        assert len(server.requests) == 9 + 9
+
+
+def test_from_log_trusts_a_finished_run_only_for_its_own_rows(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda body, seen: answer("[[11. None of the above]]"))
+    prompts_csv(tmp_path / "p.csv", 6)
+    args = ("--input_file_path=p.csv", OUT)
+    three = ("--moderator_model=a,b,c", *args)
+    run(MODERATE, *three, "--limit=2", cwd=tmp_path, url=server.url)
+    record = (tmp_path / "o.run.json").read_bytes()
+    run(MODERATE, "--moderator_model=a,b", *args, cwd=tmp_path, url=server.url)
+    (tmp_path / "o.run.json").write_bytes(record)
+    done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3
+    assert len(read_csv(tmp_path / "o.csv")) == 2
+    assert "4 rows not asked yet" in done.stderr
+
+
+def test_from_log_goes_on_without_a_judge_that_the_run_went_on_without(
+    serve: Serve, tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        return error(500) if body["model"] == "c" else answer("[[11. None of the above]]")
+
+    prompts_csv(tmp_path / "p.csv", 30)
+    three = ("--moderator_model=a,b,c", "--input_file_path=p.csv", OUT, "--max_retries=0")
+    server = serve(reply)
+    run(MODERATE, *three, "--concurrency=2", cwd=tmp_path, url=server.url)
+    first = (tmp_path / "o.csv").read_bytes()
+    for _ in range(2):
+        (tmp_path / "o.csv").unlink()
+        done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "o.csv").read_bytes() == first
