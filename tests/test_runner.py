@@ -813,7 +813,9 @@ def test_from_log_goes_on_without_a_judge_that_the_run_went_on_without(
     server = serve(reply)
     run(MODERATE, *three, "--concurrency=2", cwd=tmp_path, url=server.url)
     first = (tmp_path / "o.csv").read_bytes()
+    record = read_record(tmp_path / "o.csv") | {"complete": False}  # as of a run that was stopped
     for _ in range(2):
+        (tmp_path / "o.run.json").write_text(json.dumps(record))
         (tmp_path / "o.csv").unlink()
         done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
         assert done.returncode == 0, done.stderr
