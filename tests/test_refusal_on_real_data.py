@@ -7,9 +7,9 @@ without people's labels.
 
 Nobody has read a held row. Their figures, as a whole, were looked at eight times as part of a half
 (b odd) and once as a quarter with earlier rules; with these rules first when they were done, then
-about a dozen times more: while the thresholds of what is certain were set, and after each later
-change, of which one (a no inside quotation marks) was made narrower because it had cost a held
-refusal.
+some fifteen times more: while the thresholds of what is certain were set, on these rows too, and
+after each later change, of which one (a no inside quotation marks) was made narrower because it
+had cost a held refusal.
 
 None of the data is in the repository: without ../shared/data the tests are skipped.
 """
