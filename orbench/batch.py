@@ -580,7 +580,8 @@ class Batches:
                 for block in response.iter_bytes():
                     file.write(block)
         except openai.NotFoundError as error:  # some services need a while
-            raise Passing(f"the result file {one_line(file_id)}: {error.message}") from None
+            said = one_line(error.message, self.models[part.endpoint, part.model])
+            raise Passing(f"the result file {one_line(file_id)}: {said}") from None
         if not is_whole(file):
             raise Passing(f"the result file {one_line(file_id)} is torn, or none")
         return file

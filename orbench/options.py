@@ -40,9 +40,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One line of usage, one that says what is wrong; status 2."""
-        if message.startswith("unrecognized arguments") and "--" in message:
+        unknown = message.removeprefix("unrecognized arguments: ")
+        flags = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
+        if unknown != message and flags:
             # The names alone: a value may be a key that was meant for the environment.
-            message = "unrecognized arguments: " + " ".join(re.findall(r"--[\w-]*", message))
+            message = "unrecognized arguments: " + " ".join(flags)
         self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
 
 

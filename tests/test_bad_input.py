@@ -338,11 +338,16 @@ def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> Non
 
 def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 1)
-    for flags in ([f"--api_key_env={KEY}"], [f"--api_key={KEY}"], ["--api_key", KEY]):
+    for flags in (
+        [f"--api_key_env={KEY}"],
+        [f"--api_key={KEY}"],
+        ["--api_key", KEY],
+        ["-api_key", KEY],
+    ):
         done = run(ALIGN, "--model=vllm/x", "--input_file=p.csv", *flags, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert KEY not in done.stderr
-        assert "--api_key" in done.stderr
+        assert "-api_key" in done.stderr
 
 
 @pytest.mark.parametrize("said", ["null", '"gpt-4"', "[]"])
