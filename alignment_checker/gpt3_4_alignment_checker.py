@@ -20,18 +20,11 @@ from orbench import options, refusal
 from orbench.chat import Answer, Request, system, user
 from orbench.conduct import conduct
 from orbench.judge import is_cut_off, is_refused_by_api
-from orbench.options import say
 from orbench.rates import RefusalTally
 from orbench.run import Failure
-from orbench.stage import (
-    Stage,
-    Unscored,
-    empty_cell,
-    output_columns,
-    output_path,
-    split_paths,
-)
+from orbench.stage import Stage, Unscored, empty_cell, output_columns, output_path, split_paths
 from orbench.table import Row, Table, file_name_part, storable
+from orbench.terminal import run_script, say
 
 COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
 
@@ -142,4 +135,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

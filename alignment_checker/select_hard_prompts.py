@@ -33,15 +33,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
+from orbench.under_test import judged_by_stage5
+
 from orbench import options, record
+from orbench.columns import REFUSALS, verdict_of
 from orbench.dataset.card import HARD_CONFIG, add_config
-from orbench.models import ModelError, family_of, resolve
-from orbench.options import UserError, say
-from orbench.stage import beside, make_folder
-from orbench.table import Table, TableError, Writer, clean, prompt_set_hash, storable
-from orbench.under_test import check_whole, judged_by_stage5, under_test
-from orbench.verdicts import REFUSALS, verdict_of
-from orbench.words import counted
+from orbench.models import family_of, resolve
+from orbench.record import check_whole, under_test
+from orbench.stage import make_folder
+from orbench.table import Table, Writer, beside, prompt_set_hash, storable
+from orbench.terminal import UserError, clean, counted, run_script, say
 
 REFUSED, ANSWERED, UNSCORED = "refused", "answered", "unscored"
 YES, NO, UNDECIDABLE = "yes", "no", "undecidable"
@@ -118,7 +119,7 @@ def families_given(args: argparse.Namespace) -> dict[Path, str]:
 def read(
     paths: Sequence[Path], families: Mapping[Path, str], categories: dict[str, str]
 ) -> list[Result]:
-    """Read the files, each a model. Fills in the categories. Raises UserError, TableError."""
+    """Read the files, each a model. Fills in the categories. Raises UserError, UserError."""
     results: list[Result] = []
     for path in paths:
         result = read_one(path, families.get(path.resolve(), ""), categories)
@@ -137,7 +138,7 @@ def read_one(path: Path, family: str, categories: dict[str, str]) -> Result:
     table = Table(path, ("prompt", "category"))
     stage = 5 if "answer_category" in table.columns else 4
     if stage == 4 and "is_rejected" not in table.columns:
-        raise TableError(
+        raise UserError(
             f"{path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); it has: "
             f"{clean(', '.join(table.columns))}"
         )
@@ -184,7 +185,7 @@ def identity(model: str) -> str:
     """The id that an alias stands for now, where the run record does not say what it stood for."""
     try:
         return resolve(model).id
-    except ModelError:
+    except UserError:
         return model
 
 
@@ -383,4 +384,4 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

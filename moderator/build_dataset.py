@@ -43,10 +43,9 @@ from orbench.dataset import moderated, selection
 from orbench.dataset.card import Card, Config
 from orbench.dataset.moderated import Joined, Prompt, flag
 from orbench.dataset.selection import DATASETS, SAFE, TOXIC, Chosen
-from orbench.options import UserError, say
 from orbench.stage import make_folder
-from orbench.table import Row, Table, Writer, clean, prompt_set_hash, storable, write_text
-from orbench.words import counted
+from orbench.table import Row, Table, Writer, prompt_set_hash, storable, write_text
+from orbench.terminal import UserError, clean, counted, run_script, say
 
 # What imports numpy or more is imported in functions: --help answers in a blink.
 
@@ -70,7 +69,7 @@ class Votes:
         self.audit: list[Row] = []
 
     def add(self, row: Row, prompt: Prompt, where: str) -> None:
-        """Count a row. Raises TableError for a vote that is none."""
+        """Count a row. Raises UserError for a vote that is none."""
         self.prompts.add({j: flag(row, column, where) for j, column in self.columns.items()})
         if prompt.answer:
             answers = self._answer_columns.items()
@@ -421,4 +420,4 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

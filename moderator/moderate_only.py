@@ -24,11 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options
 from orbench.agreement import Agreement
-from orbench.categories import NO_CATEGORY
 from orbench.chat import Answer, Request, user
+from orbench.columns import NO_CATEGORY
 from orbench.conduct import conduct
 from orbench.judge import ASKS, verdict_in
-from orbench.options import UserError
 from orbench.run import Failure
 from orbench.stage import (
     Stage,
@@ -41,6 +40,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import Row, Table, file_name_part, storable
+from orbench.terminal import UserError, run_script
 
 TEMPERATURE = 0.0  # the paper's
 
@@ -252,4 +252,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

@@ -39,19 +39,11 @@ from orbench.chat import (
     key_of,
     one_line,
 )
-from orbench.exchange import (
-    URL,
-    Rejected,
-    Wanted,
-    answer_in,
-    read_result,
-    request_line,
-    store,
-)
+from orbench.exchange import URL, Rejected, Wanted, answer_in, read_result, request_line, store
 from orbench.models import PROVIDERS, Model
-from orbench.options import UserError, say
 from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S, Failure, Run
 from orbench.table import write_text
+from orbench.terminal import UserError, say
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -212,7 +204,7 @@ class Batches:
         """pending: the requests that lack an answer, each with how it is to be asked next. path:
         of the state.
 
-        Raises UserError, and ModelError for a key that is not set.
+        Raises UserError, and UserError for a key that is not set.
         """
         refuse_unable(models)
         self.run, self.pending, self.way = run, pending, way
@@ -628,7 +620,7 @@ class Batches:
 
 
 def connect(model: Model, timeout: float) -> "OpenAI":
-    """A client for an endpoint's files and batches. Raises ModelError when the key is not set."""
+    """A client for an endpoint's files and batches. Raises UserError when the key is not set."""
     import openai
 
     key = key_of(model)

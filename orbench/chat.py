@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orbench.models import ALIASES, Model, ModelError, alias_variable
+from orbench.models import ALIASES, Model, alias_variable
 from orbench.table import storable
+from orbench.terminal import UserError
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -224,7 +225,7 @@ class Chat:
             await self._scripted.close()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
-        """The client of a model's endpoint. Raises ModelError when its key is not set."""
+        """The client of a model's endpoint. Raises UserError when its key is not set."""
         endpoint = (model.base_url, model.key_variable)
         if endpoint not in self._clients:
             base_url = model.base_url
@@ -254,7 +255,7 @@ class Chat:
 
 
 def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
-    """An openai client for a model's endpoint. Raises ModelError when its key is not set."""
+    """An openai client for a model's endpoint. Raises UserError when its key is not set."""
     # The package makes thousands of types that live to the end; to look for garbage among them
     # meanwhile takes a tenth of its loading time, and later some of each collection.
     gc.disable()
@@ -287,7 +288,7 @@ def transport_faults() -> tuple[type[Exception], ...]:
 
 
 def key_of(model: Model) -> str:
-    """The key for a model's endpoint, from the environment. Raises ModelError naming the
+    """The key for a model's endpoint, from the environment. Raises UserError naming the
     variable.
     """
     if not model.key_variable:
@@ -296,12 +297,12 @@ def key_of(model: Model) -> str:
     if not key and not model.settings.key_needed:
         return "none"
     if not key:
-        raise ModelError(
+        raise UserError(
             f"{model.key_variable} is not set: {model.asked} is served by {model.provider}, whose "
             "key belongs there (environment or .env)"
         )
     if not (key.isascii() and key.isprintable()):
-        raise ModelError(f"{model.key_variable} holds characters that no key has; copy it again")
+        raise UserError(f"{model.key_variable} holds characters that no key has; copy it again")
     return key
 
 

@@ -19,20 +19,12 @@ from orbench.answers import AnswerLog
 from orbench.chat import Answer, Request
 from orbench.exchange import ShardLog, export_requests, import_answers, wanted_of
 from orbench.models import Model
-from orbench.options import UserError, check_ways, limits_of, say
+from orbench.options import check_ways, limits_of
+from orbench.record import under_test as under_test_of
 from orbench.run import CHARACTERS_A_TOKEN, Failure, Progress, Run
-from orbench.stage import (
-    Outcome,
-    RowsOf,
-    Stage,
-    Unscored,
-    beside,
-    check_outputs,
-    make_folder,
-)
-from orbench.table import PromptSet, Row, Table, TableError, Writer, sha256_of
-from orbench.under_test import under_test as under_test_of
-from orbench.words import counted
+from orbench.stage import Outcome, RowsOf, Stage, Unscored, check_outputs, make_folder
+from orbench.table import PromptSet, Row, Table, Writer, beside, sha256_of
+from orbench.terminal import UserError, counted, say
 
 if TYPE_CHECKING:
     from orbench.batch import State
@@ -107,7 +99,7 @@ class Conductor:
         """How many rows failed in the last run: the next must get past them, should they again."""
         try:
             return Table(beside(self.stage.output, "_failed.csv")).n
-        except TableError:
+        except UserError:
             return 0
 
     # -- before ---------------------------------------------------------------------------------
@@ -297,7 +289,7 @@ class Conductor:
             await asyncio.sleep(pause)
             try:
                 spent = await self.write_partial()
-            except (OSError, TableError):
+            except (OSError, UserError):
                 return  # no room for it, or its input is gone: the run itself tells that at its end
             pause = max(PARTIAL_AFTER_S, spent / PARTIAL_SHARE)
 
@@ -556,8 +548,8 @@ class Conductor:
                 }
                 for model in stage.models
             ],
-            "model_under_test": under_test["asked"],
             "under_test": dict(under_test),
+            "missing_before": dict(stage.missing_before),
             "scripted": self.scripted,
             "parameters": dict(stage.parameters),
             "dropped_parameters": {name: sorted(gone) for name, gone in self.dropped.items()},

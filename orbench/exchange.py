@@ -34,9 +34,9 @@ from orbench.chat import (
     without_key,
 )
 from orbench.models import Model
-from orbench.options import UserError, say
 from orbench.run import Failure, Run
 from orbench.table import file_name_part
+from orbench.terminal import UserError, say
 
 if TYPE_CHECKING:
     from openai import APIStatusError

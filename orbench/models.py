@@ -13,6 +13,8 @@ from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from orbench.terminal import UserError
+
 
 class Provider(NamedTuple):
     """A service that speaks the OpenAI protocol."""
@@ -86,31 +88,42 @@ ALIASES = {
 GENERATOR_ALIAS = "mixtral"
 GENERATOR_FALLBACK = "openai/gpt-5.4-mini"
 
-# A pattern in a model id -> its family, first hit wins. Fine-tunes carry several names
-# (`deepseek-r1-distill-llama-8b`); the maker of the fine-tune comes first.
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE, GREY = "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#999999"
+
+
+class Family(NamedTuple):
+    """A family of models: how it is told from a model id, and how it is drawn."""
+
+    name: str
+    pattern: str
+    colour: str
+    marker: str  # matplotlib's
+
+
+# The first hit wins. Fine-tunes carry several names (`deepseek-r1-distill-llama-8b`); the maker of
+# the fine-tune comes first. Gemma counts as Gemini, as in the paper's tables.
 FAMILIES = (
-    (r"deepseek", "DeepSeek"),
-    (r"gpt-3\.5", "GPT-3.5"),
-    (r"gpt-4|gpt4|chatgpt-4o", "GPT-4"),
-    (r"gpt-\d|\bo[134]\b|\bo[134]-|chatgpt", "GPT"),
-    (r"claude", "Claude"),
-    (r"gemini|gemma", "Gemini"),  # one family in the paper's tables
-    (r"llama-?2", "Llama-2"),
-    (r"llama-?3", "Llama-3"),
-    (r"llama", "Llama"),
-    (r"mistral|mixtral|ministral|magistral|codestral", "Mistral"),
-    (r"qwen|qwq", "Qwen"),
-    (r"grok", "Grok"),
-    (r"\bphi-?\d", "Phi"),
-    (r"command-|c4ai|cohere", "Command"),
-    (r"kimi|moonshot", "Kimi"),
-    (r"\bglm", "GLM"),
-    (r"scripted", "scripted"),
+    Family("DeepSeek", r"deepseek", BLUE, "*"),
+    Family("GPT-3.5", r"gpt-3\.5", GREEN, "^"),
+    Family("GPT-4", r"gpt-4|gpt4|chatgpt-4o", BLACK, "v"),
+    Family("GPT", r"gpt-\d|\bo[134]\b|\bo[134]-|chatgpt", GREEN, "<"),
+    Family("Claude", r"claude", VERMILION, "o"),
+    Family("Gemini", r"gemini|gemma", BLUE, "s"),
+    Family("Llama-2", r"llama-?2", ORANGE, "D"),
+    Family("Llama-3", r"llama-?3", PURPLE, "P"),
+    Family("Llama", r"llama", ORANGE, "d"),
+    Family("Mistral", r"mistral|mixtral|ministral|magistral|codestral", SKY, "X"),
+    Family("Qwen", r"qwen|qwq", YELLOW, "h"),
+    Family("Grok", r"grok", BLACK, ">"),
+    Family("Phi", r"\bphi-?\d", SKY, "p"),
+    Family("Command", r"command-|c4ai|cohere", VERMILION, "8"),
+    Family("Kimi", r"kimi|moonshot", PURPLE, "H"),
+    Family("GLM", r"\bglm", ORANGE, "s"),
+    Family("scripted", r"scripted", GREY, "s"),
 )
-
-
-class ModelError(Exception):
-    """A model that cannot be asked; the message is one line and says what to do."""
+OTHER_FAMILY = Family("other", "", GREY, "o")
 
 
 class Model(NamedTuple):
@@ -158,11 +171,11 @@ def resolve(
 
     base_url, key_variable: any other endpoint; the id goes to it as it is, but for the name of a
     provider in front.
-    Raises ModelError for a name whose provider is not plain.
+    Raises UserError for a name whose provider is not plain.
     """
     environment = os.environ if environment is None else environment
     if not name.strip() or name.endswith("/"):
-        raise ModelError(f"{name!r} names no model; write provider/model-id")
+        raise UserError(f"{name!r} names no model; write provider/model-id")
     target = environment.get(alias_variable(name), "") or ALIASES.get(name, name)
     if base_url:
         provider, slash, rest = target.partition("/")
@@ -192,9 +205,9 @@ def family_of(model: str) -> str:
     """The family of a model id, `Llama-3` for `together/meta-llama/Llama-3-70b-chat-hf`; "" if
     unknown.
     """
-    for pattern, family in FAMILIES:
-        if re.search(pattern, model, re.IGNORECASE):
-            return family
+    for family in FAMILIES:
+        if re.search(family.pattern, model, re.IGNORECASE):
+            return family.name
     return ""
 
 
@@ -220,13 +233,13 @@ def _checked(url: str) -> str:
     except ValueError:
         fine = more = False
     if fine and more:  # the openai package can use none of them
-        raise ModelError(
+        raise UserError(
             f"a base URL takes no user, password, query or fragment: {public_url(url)} alone; a "
             "key belongs in the environment (--api_key_env)"
         )
     if not fine:
         shown = url.rpartition("@")[2].partition("?")[0]  # a secret stays unseen here too
-        raise ModelError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
+        raise UserError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
     return url
 
 
@@ -236,7 +249,7 @@ def _provider_of(id_: str, environment: Mapping[str, str]) -> str:
             return provider
     if environment.get("OPENAI_BASE_URL"):
         return "openai"  # the user's own server: it knows the names of its models
-    raise ModelError(
+    raise UserError(
         f"which provider serves {id_!r}? Write provider/{id_} (providers: "
         f"{', '.join(PROVIDERS)}), or give --base_url and --api_key_env"
     )

@@ -16,16 +16,12 @@ from typing import NamedTuple, NoReturn
 
 from orbench.answers import LogError
 from orbench.models import Model as Model
-from orbench.models import ModelError, resolve
+from orbench.models import resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
-from orbench.table import TableError, clean
+from orbench.terminal import UserError, clean
 
 DAY_S = 86_400.0
-
-
-class UserError(Exception):
-    """Something the user can mend; the message is one line and says what to do."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -369,7 +365,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
     try:
         read_environment_file()
         return main(sys.argv[1:])
-    except (UserError, TableError, ModelError, LogError) as error:
+    except (UserError, LogError) as error:
         say(f"error: {error}")
         return 1
     except ModuleNotFoundError as error:

@@ -1,19 +1,30 @@
-"""The run record: `<output stem>.run.json` beside each CSV, enough to say how a number came
-about.
+"""The run record: `<output stem>.run.json` beside each CSV, enough to say how a number came about.
+
+What a later stage or a table has to know about an earlier run (the model under test, whether rows
+are missing, which part of a split a file is) is written here once, by the stage that knows it, and
+read here.
 """
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from orbench.table import write_text
+from orbench.columns import PARTS_BY_VERDICT
+from orbench.models import family_of
+from orbench.table import Table, beside, prompt_id, write_text
+from orbench.terminal import UserError, clean
 
 Record = dict[str, Any]
+
+FAILED = "_failed.csv"  # the rows of a run without a result
+NOT_ASKED = "not_asked"  # their error_type where they were not asked yet
 
 
 def path_of(csv: Path) -> Path:
     """The record of a CSV."""
-    return csv.with_name(csv.stem + ".run.json")
+    return beside(csv, ".run.json")
 
 
 def read(csv: Path) -> Record:
@@ -28,3 +39,135 @@ def read(csv: Path) -> Record:
 def write(csv: Path, record: Record) -> None:
     """Write the record beside its CSV. Raises OSError."""
     write_text(path_of(csv), json.dumps(record, indent=2) + "\n")
+
+
+# ---------------------------------------------------------------------------------- under test
+
+
+class UnderTest(NamedTuple):
+    """The model whose responses a file holds; each field empty where the record does not say."""
+
+    asked: str  # as the user wrote it, perhaps an alias
+    id: str  # as the endpoint was asked for it
+    family: str
+
+    @property
+    def shown(self) -> str:
+        """The name, with the id unless the name ends in it: `llama3 (gpt-4o-mini)`."""
+        if not self.id or self.asked.endswith(self.id):
+            return self.asked
+        return f"{self.asked} ({self.id})" if self.asked else self.id
+
+
+def under_test(record: Record) -> UnderTest:
+    """The model under test: written by stage 4, carried over by the stages after it."""
+    found = record.get("under_test")
+    known = found if isinstance(found, dict) else {}
+    asked, id_, family = (_text(known.get(name)) for name in UnderTest._fields)
+    return UnderTest(asked, id_, family or family_of(id_ or asked))
+
+
+def check_whole(path: Path, record: Record) -> None:
+    """Raise UserError for a file that holds the responses of one verdict alone."""
+    for key in ("part", "part_of_input"):
+        part = record.get(key)
+        if part in PARTS_BY_VERDICT:
+            raise UserError(
+                f"{path} holds only the responses of the part {part!r}, so its refusal rate says "
+                "nothing; run the stage with --merge_result=True and give the merged file"
+            )
+
+
+# ---------------------------------------------------------------------------------- missing rows
+
+
+class MissingRow(NamedTuple):
+    """A row without a verdict."""
+
+    prompt: str  # the hash of its prompt, see `prompt_id`, in hex
+    category: str
+    is_toxic: str
+    sampled: bool  # it is one of several samples of its prompt
+    times: int  # how many rows of the result it stands for
+
+
+class MissingRows(NamedTuple):
+    """What a result file lacks: rows of its own run, and of the runs before it."""
+
+    rows: list[MissingRow]
+    unlisted: int  # more rows, of which only the number is known
+    complete: bool  # False: some rows were not asked yet
+
+
+def missing_rows(csv: Path) -> MissingRows:
+    """The rows without a verdict behind a result file: its `_failed.csv`, and `missing_before` in
+    its record. Raises UserError for a failed file that cannot be read.
+    """
+    record, failed = read(csv), beside(csv, FAILED)
+    rows, kinds = list[MissingRow](), Counter[str]()
+    if failed.is_file():
+        for row in Table(failed, ("prompt",)):
+            kinds[row.get("error_type", "")] += 1
+            rows.append(_missing_row(row))
+    before = _missing_before(record)
+    return MissingRows(
+        [*rows, *before.rows],
+        before.unlisted + _unlisted(record, kinds),
+        before.complete and record.get("complete") is not False,
+    )
+
+
+def missing_before(csv: Path, samples: int) -> Record:
+    """What the record of a stage says of the rows that its input lacks, for `missing_rows`.
+
+    samples: rows of the result that a row of the input stands for.
+    """
+    found = missing_rows(csv)
+    rows = [row._replace(times=row.times * samples) for row in found.rows]
+    return {
+        "rows": [list(row) for row in rows],
+        "unlisted": found.unlisted * samples,
+        "complete": found.complete,
+    }
+
+
+def _missing_row(row: dict[str, str]) -> MissingRow:
+    return MissingRow(
+        prompt_id(row["prompt"]).hex(),
+        row.get("category", ""),
+        row.get("is_toxic", ""),
+        "sample" in row,
+        1,
+    )
+
+
+def _missing_before(record: Record) -> MissingRows:
+    kept = record.get("missing_before")
+    if not isinstance(kept, dict):
+        return MissingRows([], 0, True)
+    rows = [MissingRow(*row) for row in _lists(kept.get("rows"))]
+    return MissingRows(rows, _number(kept.get("unlisted")), kept.get("complete") is not False)
+
+
+def _unlisted(record: Record, listed: Counter[str]) -> int:
+    """Rows that the record counts and the failed file does not hold: not asked yet, or the file is
+    gone.
+    """
+    counts = record.get("counts")
+    counts = counts if isinstance(counts, dict) else {}
+    failed = 0 if listed else _number(counts.get("failed")) + _number(counts.get("unscored"))
+    # With --from_log, rows not asked yet are in the failed file.
+    return failed + max(0, _number(counts.get("remaining")) - listed[NOT_ASKED])
+
+
+def _lists(value: object) -> Iterable[list[Any]]:
+    rows = value if isinstance(value, list) else []
+    return (row for row in rows if isinstance(row, list) and len(row) == len(MissingRow._fields))
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(value: object) -> str:
+    return clean(value) if isinstance(value, str) else ""

@@ -109,7 +109,7 @@ class Run:
 
         beside: work to do while requests are under way (it is cancelled at the end).
         Ends when all is asked, when a signal interrupts it, or when the run cannot go on.
-        Raises ModelError for a key that is not set, LogError where an answer could not be stored.
+        Raises UserError for a key that is not set, LogError where an answer could not be stored.
         """
         asyncio.run(self._answer_all(requests_to, models, progress, beside))
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 from orbench import record
 from orbench.chat import Answer, Request
 from orbench.models import Model
-from orbench.options import UserError
 from orbench.run import Failure
 from orbench.table import Row, Table, Waves
+from orbench.terminal import UserError
 
 _NAME = re.compile(r"\{(\w+)\}")
 
@@ -74,6 +74,7 @@ class Stage:
     summary: Summary | None = None
     prompt_file: Path | None = None
     under_test: Mapping[str, str] = field(default_factory=dict)  # asked, id, family
+    missing_before: Mapping[str, Any] = field(default_factory=dict)  # see `orbench.record`
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
     more: Callable[[Iterator["Outcome"]], bool] = lambda outcomes: False  # another wave of rows

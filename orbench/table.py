@@ -12,21 +12,22 @@ passes through.
 import csv
 import fcntl
 import hashlib
+import io
+import itertools
 import os
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
-Row = dict[str, str]
+from orbench.columns import Row as Row
+from orbench.terminal import UserError, clean
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 characters
-
-
-class TableError(Exception):
-    """A CSV that cannot be used; the message is one line and says what to do."""
 
 
 class Table:
@@ -38,75 +39,125 @@ class Table:
     """
 
     def __init__(
-        self, path: str | Path, needed: Sequence[str] = (), limit: int | None = None
+        self,
+        path: str | Path,
+        needed: Sequence[str] = (),
+        limit: int | None = None,
+        check: Callable[[Row, str], object] | None = None,
     ) -> None:
-        """Check the file. needed: columns that must be there. limit: only the first so many rows.
+        """Read the file once, to check and hash it.
 
-        Raises TableError for a file that is missing, a folder, empty, not UTF-8 or malformed
+        needed: columns that must be there. limit: only the first so many rows. check: is called
+        with each of these rows and where it stands, and raises UserError for one that cannot be
+        used.
+
+        Raises UserError for a file that is missing, a folder, empty, not UTF-8 or malformed
         (unclosed quote, ragged line), that lacks a needed column or names a column twice.
         """
         if not str(path):
-            raise TableError("the input file's name is empty; did the stage before fail?")
-        self.path = Path(path)
+            raise UserError("the input file's name is empty; did the stage before fail?")
+        self.path, self.limit = Path(path), limit
         try:
-            self.sha256 = sha256_of(self.path)
-            self.columns, total = self._check()
+            with _Hashed(self.path) as file:
+                self._stamp = _stamp(self.path)
+                reader = csv.reader(file.text, strict=True)
+                self.columns = self._header(reader, needed)
+                self.n = sum(1 for _ in self._checked(reader, check))
+                self.sha256 = file.digest.hexdigest()
         except FileNotFoundError:
-            raise TableError(f"{path}: no such file") from None
+            raise UserError(f"{path}: no such file") from None
         except IsADirectoryError:
-            raise TableError(f"{path} is a folder; give a CSV file") from None
+            raise UserError(f"{path} is a folder; give a CSV file") from None
         except UnicodeDecodeError:
-            raise TableError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
+            raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
         except OSError as error:
-            raise TableError(f"{path} cannot be read: {error.strerror}") from None
-        missing = [column for column in needed if column not in self.columns]
-        if missing:
-            names = ", ".join(map(repr, missing))
-            there = clean(", ".join(self.columns))
-            hint = "; is it separated by semicolons?" if there.count(";") else ""
-            raise TableError(f"{path} has no column {names}; it has: {there}{hint}")
-        self.n = total if limit is None else min(limit, total)
+            raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        if limit is not None:
+            self.n = min(limit, self.n)
 
     def __iter__(self) -> Iterator[Row]:
-        for cells, _ in zip(self._records(), range(self.n), strict=False):
-            yield dict(zip(self.columns, cells, strict=True))
+        with self.path.open(**_TEXT) as file:
+            reader = csv.reader(file, strict=True)
+            next(reader, None)
+            for cells in itertools.islice(self._records(reader), self.n):
+                yield dict(zip(self.columns, cells, strict=True))
 
-    def _check(self) -> tuple[list[str], int]:
-        with open_text(self.path) as file:
-            try:
-                columns = next(csv.reader(file, strict=True), [])
-            except csv.Error as error:
-                raise TableError(f"{self.path}, header: {error}; is a quote not closed?") from None
+    def changed(self) -> bool:
+        """Whether the file was written to since it was checked. Raises OSError."""
+        return _stamp(self.path) != self._stamp
+
+    def _header(self, reader: "Reader", needed: Sequence[str]) -> list[str]:
+        try:
+            columns = next(reader, [])
+        except csv.Error as error:
+            raise UserError(f"{self.path}, header: {error}; is a quote not closed?") from None
         if not columns:
-            raise TableError(f"{self.path} is empty; it needs a header line")
+            raise UserError(f"{self.path} is empty; it needs a header line")
         twice = {column for column in columns if columns.count(column) > 1}
         if twice:
-            raise TableError(f"{self.path} names the column {sorted(twice)[0]!r} twice")
-        self.columns = columns
-        return columns, sum(1 for _ in self._records())
+            raise UserError(f"{self.path} names the column {sorted(twice)[0]!r} twice")
+        missing = [column for column in needed if column not in columns]
+        if missing:
+            names = ", ".join(map(repr, missing))
+            there = clean(", ".join(columns))
+            hint = "; is it separated by semicolons?" if there.count(";") else ""
+            raise UserError(f"{self.path} has no column {names}; it has: {there}{hint}")
+        return columns
 
-    def _records(self) -> Iterator[list[str]]:
+    def _checked(
+        self, reader: "Reader", check: Callable[[Row, str], object] | None
+    ) -> Iterator[list[str]]:
+        for number, cells in enumerate(self._records(reader), start=1):
+            if check and (self.limit is None or number <= self.limit):
+                check(dict(zip(self.columns, cells, strict=True)), f"{self.path}, row {number}")
+            yield cells
+
+    def _records(self, reader: "Reader") -> Iterator[list[str]]:
         """The lines after the header; blank lines are no rows."""
-        with open_text(self.path) as file:
-            reader = csv.reader(file, strict=True)
-            width = len(self.columns)
-            start = 1
-            try:
-                next(reader, None)
+        width, start = len(self.columns), reader.line_num + 1
+        try:
+            for cells in reader:
+                if cells:
+                    if len(cells) != width:
+                        raise UserError(
+                            f"{self.path}, line {start}: {len(cells)} cells where the header "
+                            f"has {width}; is a quote or a comma missing?"
+                        )
+                    yield cells
                 start = reader.line_num + 1
-                for cells in reader:
-                    if cells:
-                        if len(cells) != width:
-                            raise TableError(
-                                f"{self.path}, line {start}: {len(cells)} cells where the header "
-                                f"has {width}; is a quote or a comma missing?"
-                            )
-                        yield cells
-                    start = reader.line_num + 1
-            except csv.Error as error:
-                raise TableError(
-                    f"{self.path}, line {start}: {error}; is a quote not closed?"
-                ) from None
+        except csv.Error as error:
+            raise UserError(f"{self.path}, line {start}: {error}; is a quote not closed?") from None
+
+
+# A BOM is dropped, line ends are left to the csv module, lone surrogates pass through.
+_TEXT: Any = {"encoding": "utf-8-sig", "errors": "surrogatepass", "newline": ""}
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is hashed while it is read as text."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self.digest = hashlib.sha256()
+        self.text = io.TextIOWrapper(io.BufferedReader(self, 1 << 16), **_TEXT)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._file.readinto(buffer)
+        self.digest.update(memoryview(buffer)[:n])
+        return n
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What changes with a file's content."""
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Waves:
@@ -121,14 +172,6 @@ class Waves:
             yield {self.columns[0]: str(number)}
 
 
-def open_text(path: Path) -> IO[str]:
-    """A CSV file for reading: BOM dropped, line ends left to the csv module."""
-    file = path.open(encoding="utf-8", errors="surrogatepass", newline="")
-    if file.read(1) != "\ufeff":
-        file.seek(0)
-    return file
-
-
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hex. Raises OSError."""
     digest = hashlib.sha256()
@@ -136,6 +179,11 @@ def sha256_of(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def prompt_id(prompt: str) -> bytes:
+    """16 bytes that stand for a prompt."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class PromptSet:
@@ -149,7 +197,7 @@ class PromptSet:
 
     def add(self, prompt: str) -> None:
         """Count a prompt in."""
-        self._each.add(hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16])
+        self._each.add(prompt_id(prompt))
 
     def hexdigest(self) -> str:
         """The hash, 16 hex digits; empty without a prompt."""
@@ -185,7 +233,7 @@ class Writer:
         for label, path in self._paths.items():
             try:
                 file = self._stack.enter_context(_locked(_temporary(path)))
-            except (OSError, TableError):
+            except (OSError, UserError):
                 self._stack.close()
                 raise
             self._files.append(file)
@@ -220,13 +268,13 @@ class Writer:
 
 
 def _locked(path: Path) -> IO[str]:
-    """A file opened for writing by this process alone. Raises TableError when another has it."""
+    """A file opened for writing by this process alone. Raises UserError when another has it."""
     file = path.open("a", encoding="utf-8", errors="surrogatepass", newline="")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise TableError(f"another run is writing {path.with_suffix('')}; wait for it") from None
+        raise UserError(f"another run is writing {path.with_suffix('')}; wait for it") from None
     file.truncate(0)
     return file
 
@@ -234,6 +282,11 @@ def _locked(path: Path) -> IO[str]:
 def _temporary(path: Path) -> Path:
     # A fixed name: what a killed run left is overwritten by the next one.
     return path.with_name(path.name + ".tmp")
+
+
+def beside(csv_path: Path, ending: str) -> Path:
+    """A file that belongs to a CSV: `<stem><ending>` in its folder."""
+    return csv_path.with_name(csv_path.stem + ending)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -247,15 +300,6 @@ def storable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def clean(text: str) -> str:
-    """A name as it can be printed and drawn: no control, format or surrogate characters."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
-    )
 
 
 def file_name_part(text: str) -> str:

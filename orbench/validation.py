@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from orbench.agreement import cohen_kappa
-from orbench.rates import OVERALL, shown, wilson
-from orbench.table import Row, Table, TableError
+from orbench.columns import OVERALL
+from orbench.rates import shown, wilson
+from orbench.table import Row, Table
+from orbench.terminal import UserError
 
 # How people write their labels, in small letters without leading numbers -> is it a refusal.
 HUMAN_LABELS = {
@@ -109,18 +111,18 @@ class Validation:
     """Compares while rows go by; a stage's closing lines and what `.validation.json` holds."""
 
     def __init__(self, column: str, table: Table) -> None:
-        """column: people's labels. Raises TableError where it is missing or holds an unknown
+        """column: people's labels. Raises UserError where it is missing or holds an unknown
         label.
         """
         if column not in table.columns:
-            raise TableError(f"{table.path} has no column {column!r} for --validate_against")
+            raise UserError(f"{table.path} has no column {column!r} for --validate_against")
         self.column = column
         self.unlabelled = self.unscored_rows = 0
         self.compared: dict[str, Compared] = {}  # by category, as `rates.shown` names it
         self.classes: Counter[tuple[str, str]] = Counter()  # (human label, answer_category)
         for number, row in enumerate(table, 1):
             if row[column].strip() and label_of(row[column]) is None:
-                raise TableError(
+                raise UserError(
                     f"{table.path}, row {number}: {row[column]!r} in {column!r} is no label known "
                     f"here ({', '.join(HUMAN_LABELS)})"
                 )

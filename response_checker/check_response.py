@@ -25,14 +25,13 @@ from orbench.chat import Answer, Request, user
 from orbench.conduct import conduct
 from orbench.judge import ASKS, verdict_in
 from orbench.models import Model
-from orbench.options import UserError, say
 from orbench.rates import RefusalTally
+from orbench.record import under_test as under_test_of
 from orbench.run import Failure
 from orbench.stage import (
     RowsOf,
     Stage,
     Unscored,
-    beside,
     empty_cell,
     fill,
     output_columns,
@@ -40,8 +39,8 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Row, Table, file_name_part, storable, write_text
-from orbench.under_test import under_test as under_test_of
+from orbench.table import Row, Table, beside, file_name_part, storable, write_text
+from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
 
 RULES = "keyword"
@@ -220,6 +219,7 @@ def main(argv: Sequence[str]) -> int:
         summary=Summary(validation, checker),
         prompt_file=prompt_file if judge else None,
         samples=args.samples,
+        missing_before=record.missing_before(table.path, args.samples),
     )
     if args.dry_run and judge is None:
         say("the rules need no request")
@@ -259,4 +259,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import options
-from orbench.options import UserError, say
-from orbench.words import counted
+from orbench.terminal import UserError, counted, run_script, say
 
 if TYPE_CHECKING:
     from orbench.report.comparisons import Validation
@@ -203,4 +202,4 @@ def formats(text: str) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

@@ -19,20 +19,11 @@ from orbench.chat import Answer, Request, user
 from orbench.conduct import conduct
 from orbench.judge import is_refused_by_api
 from orbench.models import generator
-from orbench.options import UserError, say
 from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.run import Failure
-from orbench.stage import (
-    RowsOf,
-    Stage,
-    Unscored,
-    empty_cell,
-    fill,
-    output_path,
-    prompt_template,
-)
+from orbench.stage import RowsOf, Stage, Unscored, empty_cell, fill, output_path, prompt_template
 from orbench.table import Row, Table, storable
-from orbench.words import counted
+from orbench.terminal import UserError, counted, run_script, say
 
 ASKS = 3  # for a reply in which no prompt can be found
 
@@ -157,4 +148,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orbench.options import UserError
 from orbench.stage import prompt_template
+from orbench.terminal import UserError
 from tests.conftest import (
     ALIGN,
     CHECK,

@@ -14,13 +14,13 @@ from orbench.models import (
     GENERATOR_FALLBACK,
     PROVIDERS,
     Model,
-    ModelError,
     alias_variable,
     family_of,
     generator,
     public_url,
     resolve,
 )
+from orbench.terminal import UserError
 from tests.conftest import KEY, SHARED_DATA
 from tests.server import Server, answer
 
@@ -93,7 +93,7 @@ def test_a_bare_name_has_the_provider_that_is_plain_from_it(name: str, provider:
 
 @pytest.mark.parametrize("name", ["my-model", "qwen2.5-72b", "nobody/model", "", "/", "openai/"])
 def test_a_name_without_a_plain_provider_is_an_error_that_says_what_to_write(name: str) -> None:
-    with pytest.raises(ModelError) as raised:
+    with pytest.raises(UserError) as raised:
         resolve(name, environment={})
     assert "provider/" in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -144,7 +144,7 @@ def test_the_base_url_on_the_command_line_beats_the_one_in_the_environment() -> 
 )
 def test_what_is_no_base_url_is_turned_down_in_one_line(url: str) -> None:
     for given_as in ({"base_url": url}, {"environment": {"OPENAI_BASE_URL": url}}):
-        with pytest.raises(ModelError, match="is no base URL") as raised:
+        with pytest.raises(UserError, match="is no base URL") as raised:
             resolve("gpt-4o", **{"environment": {}, **given_as})  # type: ignore[arg-type]
         assert "\n" not in str(raised.value)
 
@@ -179,7 +179,7 @@ def test_the_variable_of_an_alias_is_one_that_a_shell_takes() -> None:
 
 
 def test_an_alias_that_points_nowhere_is_named() -> None:
-    with pytest.raises(ModelError, match="nowhere"):
+    with pytest.raises(UserError, match="nowhere"):
         resolve("gpt4", environment={"ORBENCH_MODEL_GPT4": "nowhere"})
 
 
@@ -208,7 +208,7 @@ def test_a_missing_key_is_named(
     monkeypatch.delenv(variable, raising=False)
     if value is not None:
         monkeypatch.setenv(variable, value)
-    with pytest.raises(ModelError) as raised:
+    with pytest.raises(UserError) as raised:
         key_of(resolve(f"{provider}/model-1", environment={}))
     assert str(raised.value).startswith(f"{variable} is not set")
     assert "\n" not in str(raised.value)
@@ -220,9 +220,9 @@ def test_a_missing_key_is_an_error_before_any_request(
     monkeypatch.delenv("MY_KEY", raising=False)
     server = serve(lambda body, seen: answer("never asked"))
     model = resolve("model-1", base_url=server.url, key_variable="MY_KEY", environment={})
-    with pytest.raises(ModelError, match="MY_KEY is not set"):
+    with pytest.raises(UserError, match="MY_KEY is not set"):
         asyncio.run(Chat(5.0, Adaptation()).open(model))
-    with pytest.raises(ModelError, match="MY_KEY is not set"):
+    with pytest.raises(UserError, match="MY_KEY is not set"):
         asyncio.run(Chat(5.0, Adaptation()).send(Request(model, [user("hello")], {})))
     assert server.requests == []
 
@@ -234,7 +234,7 @@ def test_a_key_that_no_header_can_hold_is_named_and_not_shown(
         if "\x00" in value:
             continue  # no environment can hold it
         monkeypatch.setenv("OPENAI_API_KEY", value)
-        with pytest.raises(ModelError, match="OPENAI_API_KEY") as raised:
+        with pytest.raises(UserError, match="OPENAI_API_KEY") as raised:
             key_of(resolve("gpt-4o", environment={}))
         assert value not in str(raised.value)
 
@@ -288,11 +288,11 @@ def test_what_could_be_secret_in_a_url_is_not_shown(url: str, shown: str) -> Non
     "url", ["http://me:hidden@host/v1", "http://hidden@host/v1", "http://host/v1?key=hidden"]
 )
 def test_a_base_url_with_a_secret_in_it_is_turned_down_without_showing_it(url: str) -> None:
-    with pytest.raises(ModelError, match="no user, password, query") as raised:
+    with pytest.raises(UserError, match="no user, password, query") as raised:
         resolve("gpt-4o", base_url=url, environment={})
     assert "http://host/v1" in str(raised.value)
     assert "hidden" not in str(raised.value)
-    with pytest.raises(ModelError) as raised:
+    with pytest.raises(UserError) as raised:
         resolve("gpt-4o", base_url=url.replace("http", "htp"), environment={})
     assert "hidden" not in str(raised.value)
 
@@ -342,7 +342,7 @@ def test_any_name_resolves_or_is_turned_down_in_one_line(name: str) -> None:
     family_of(name)
     try:
         model = resolve(name, environment={})
-    except ModelError as error:
+    except UserError as error:
         assert len(str(error).splitlines()) == 1
     else:
         assert model.provider in PROVIDERS

@@ -731,7 +731,7 @@ def test_tables_need_no_matplotlib(tmp_path: Path) -> None:
         f"args = ['--over_refusal', {str(safe)!r}, '--output_dir', {str(tmp_path / 'out')!r}]\n"
         "print(plot_results.main([*args, '--table', '--html']))\n"
         "sys.argv = ['plot_results.py', *args]\n"
-        "print(options.run_script(plot_results.main))\n"
+        "print(terminal.run_script(plot_results.main))\n"
     )
     assert run_inside(code).splitlines()[-2:] == ["0", "1"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orbench import brackets
-from orbench.categories import CATEGORIES
+from orbench.columns import CATEGORY_NAMES
 from orbench.models import ALIASES, PROVIDERS, alias_variable
 from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, ROOT, STAGES, environment
 
@@ -233,7 +233,7 @@ def test_a_judge_explains_first_and_then_chooses(script: str) -> None:
 def test_the_moderator_is_given_the_ten_categories_and_none() -> None:
     numbered = re.findall(r"^(\d+)\. ([a-z -]+?)(?::|\.$)", prompt_of(MODERATE), re.MULTILINE)
     assert [int(number) for number, _ in numbered] == list(range(1, 12))
-    assert {name for _, name in numbered} == {*CATEGORIES, "none of the above"}
+    assert {name for _, name in numbered} == {*CATEGORY_NAMES, "none of the above"}
 
 
 FORBIDDEN = re.compile(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from orbench.table import (
     PromptSet,
     Table,
-    TableError,
     Waves,
     Writer,
     file_name_part,
@@ -21,6 +20,7 @@ from orbench.table import (
     storable,
     write_text,
 )
+from orbench.terminal import UserError
 
 AWKWARD = st.sampled_from(
     [
@@ -183,7 +183,7 @@ def test_a_broken_file_gets_one_line_that_names_it(
 ) -> None:
     path = tmp_path / "broken.csv"
     path.write_bytes(content)
-    with pytest.raises(TableError) as raised:
+    with pytest.raises(UserError) as raised:
         Table(path, needed=["prompt"])
     assert str(path) in str(raised.value)
     assert said in str(raised.value)
@@ -191,12 +191,12 @@ def test_a_broken_file_gets_one_line_that_names_it(
 
 
 def test_a_missing_file_and_a_folder_get_one_line_that_names_them(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="no such file"):
+    with pytest.raises(UserError, match="no such file"):
         Table(tmp_path / "none.csv")
-    with pytest.raises(TableError, match="is a folder"):
+    with pytest.raises(UserError, match="is a folder"):
         Table(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(TableError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         Table(tmp_path / "file" / "a.csv")
 
 

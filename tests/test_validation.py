@@ -12,19 +12,13 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa  # type: ignore[import-untyped]
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
+from orbench.columns import HUMAN_LABELS
 from orbench.rates import wilson
 from orbench.report.comparisons import corrected, read_validation
 from orbench.report.results import Rate
-from orbench.table import Table, TableError
-from orbench.validation import (
-    CELLS,
-    HUMAN_LABELS,
-    Compared,
-    Confusion,
-    Validation,
-    label_of,
-    measures,
-)
+from orbench.table import Table
+from orbench.terminal import UserError
+from orbench.validation import CELLS, Compared, Confusion, Validation, label_of, measures
 from tests.conftest import write_csv
 
 COUNTS = st.integers(0, 300)
@@ -184,10 +178,10 @@ def test_people_write_their_labels_in_many_ways(cell: str, refusal: bool | None)
 
 def test_an_unknown_label_or_column_is_named_before_anything_is_sent(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", ("human",), [("refusal",), ("",), ("perhaps",)])
-    with pytest.raises(TableError, match="row 3: 'perhaps' in 'human'") as raised:
+    with pytest.raises(UserError, match="row 3: 'perhaps' in 'human'") as raised:
         Validation("human", Table(path))
     assert all(label in str(raised.value) for label in HUMAN_LABELS)
-    with pytest.raises(TableError, match="no column 'label'"):
+    with pytest.raises(UserError, match="no column 'label'"):
         Validation("label", Table(path))
 
 

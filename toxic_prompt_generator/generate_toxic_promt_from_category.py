@@ -17,23 +17,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import brackets, options
-from orbench.categories import CATEGORIES
 from orbench.chat import Answer, Request, user
-from orbench.conduct import NOT_ASKED, conduct
+from orbench.columns import CATEGORY_NAMES
+from orbench.conduct import conduct
 from orbench.judge import is_refused_by_api
 from orbench.models import Model, generator
-from orbench.options import UserError, say
+from orbench.record import NOT_ASKED
 from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.run import Failure
-from orbench.stage import (
-    Outcome,
-    RowsOf,
-    Stage,
-    fill,
-    output_path,
-    prompt_template,
-)
+from orbench.stage import Outcome, RowsOf, Stage, fill, output_path, prompt_template
 from orbench.table import Row, Waves, file_name_part, storable
+from orbench.terminal import UserError, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
@@ -143,10 +137,12 @@ def main(argv: Sequence[str]) -> int:
     if not args.category.strip():
         raise UserError("--category is empty")
     folded = args.category.strip().lower().replace("_", "-").replace(" ", "-")
-    if folded in CATEGORIES:
+    if folded in CATEGORY_NAMES:
         args.category = folded
     else:
-        say(f"{args.category!r} is none of the ten categories ({', '.join(CATEGORIES)}); going on")
+        say(
+            f"{args.category!r} is none of the ten categories ({', '.join(CATEGORY_NAMES)}); going on"
+        )
     model = options.model_of(args.model or generator(), args)
     if not args.model:
         say(f"--model is not given: {model.provider}/{model.id}")
@@ -195,7 +191,7 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument(
-        "--category", required=True, help=f"one of {', '.join(CATEGORIES)}, or another word"
+        "--category", required=True, help=f"one of {', '.join(CATEGORY_NAMES)}, or another word"
     )
     parser.add_argument(
         "--num_toxic_prompts",
@@ -218,4 +214,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_script(main))
+    sys.exit(run_script(main))

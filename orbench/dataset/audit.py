@@ -15,8 +15,8 @@ from typing import NamedTuple
 from orbench.agreement import Agreement, Vote, cohen_kappa
 from orbench.dataset.moderated import flag
 from orbench.rates import wilson
-from orbench.table import Row, Table, TableError, Writer, clean
-from orbench.words import counted
+from orbench.table import Row, Table, Writer
+from orbench.terminal import UserError, clean, counted
 
 SHEET, VOTES, RESULT = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
 LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in small letters
@@ -93,7 +93,7 @@ def compare(folder: Path, sheets: Sequence[Path]) -> tuple[list[Agreed], list[st
 
     Gives the rows of the result and the text for the user. The people's majority is what more than
     half of the labels of a prompt say; a prompt on which they are split evenly has none and is left
-    out. Raises TableError for sheets or votes that cannot be used.
+    out. Raises UserError for sheets or votes that cannot be used.
     """
     votes = Table(folder / VOTES, ("id", VERDICTS, DATASET))
     known = {row["id"]: row for row in votes}
@@ -103,7 +103,7 @@ def compare(folder: Path, sheets: Sequence[Path]) -> tuple[list[Agreed], list[st
         for prompt, label in _labels(path, known):
             labels.setdefault(prompt, {})[name] = label
     if not labels:
-        raise TableError("no prompt is labelled; write toxic or safe in the column 'label'")
+        raise UserError("no prompt is labelled; write toxic or safe in the column 'label'")
     among = Agreement(list(people))
     for given in labels.values():
         among.add(given)
@@ -128,7 +128,7 @@ def _names(sheets: Sequence[Path]) -> dict[str, Path]:
     stems = Counter(path.stem for path in sheets)
     names = {clean(p.stem if stems[p.stem] == 1 else str(p)): p for p in sheets}
     if len({path.resolve() for path in sheets}) < len(sheets) or len(names) < len(sheets):
-        raise TableError("the same sheet is given twice; give each person's once")
+        raise UserError("the same sheet is given twice; give each person's once")
     return names
 
 
@@ -139,13 +139,13 @@ def _labels(path: Path, known: Mapping[str, Row]) -> Iterator[tuple[str, bool]]:
         prompt, label = row["id"].strip(), row["label"].strip()
         where = f"{path}, row {number}"
         if label.lower() not in LABELS:
-            raise TableError(
+            raise UserError(
                 f"{where}: the label is {clean(label)[:40]!r}, not toxic, safe or empty"
             )
         if prompt not in known:
-            raise TableError(f"{where}: the id {clean(prompt)[:40]!r} is not in {VOTES}")
+            raise UserError(f"{where}: the id {clean(prompt)[:40]!r} is not in {VOTES}")
         if prompt in seen:
-            raise TableError(f"{where}: the id {clean(prompt)!r} is there a second time")
+            raise UserError(f"{where}: the id {clean(prompt)!r} is there a second time")
         seen.add(prompt)
         verdict = LABELS[label.lower()]
         if verdict is not None:

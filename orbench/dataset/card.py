@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.table import Table, clean, write_text
+from orbench.table import Table, write_text
+from orbench.terminal import clean
 
 NAME = "README.md"
 MARK = "<!-- written by moderator/build_dataset.py -->"
@@ -52,7 +53,7 @@ def is_ours(folder: Path) -> bool:
 def configs(folder: Path, files: Mapping[str, str]) -> list[Config]:
     """Those of some data sets that can be loaded: a file that is absent or has no row cannot.
 
-    files: config name -> file in the folder. Raises TableError for a broken file.
+    files: config name -> file in the folder. Raises UserError for a broken file.
     """
     paths = {name: folder / file for name, file in files.items() if (folder / file).exists()}
     tables = {name: Table(path) for name, path in paths.items()}
@@ -61,7 +62,7 @@ def configs(folder: Path, files: Mapping[str, str]) -> list[Config]:
 
 def add_config(folder: Path, config: str, file: str) -> None:
     """Name one more file in the card of a folder, if it has a card of ours, in place of what the
-    card said of that config. Raises OSError, TableError.
+    card said of that config. Raises OSError, UserError.
     """
     path = folder / NAME
     if not path.is_file() or not is_ours(folder):

@@ -19,9 +19,9 @@ from enum import IntEnum
 
 from orbench import record
 from orbench.brackets import same
-from orbench.table import Row, Table, TableError, clean, storable
-from orbench.verdicts import REFUSALS, verdict_of
-from orbench.words import counted
+from orbench.columns import REFUSALS, verdict_of
+from orbench.table import Row, Table, storable
+from orbench.terminal import UserError, clean, counted
 
 NEEDED = ("prompt", "category", "is_toxic")
 ANSWER_VERDICT = "response_is_toxic"
@@ -132,7 +132,7 @@ def read(tables: Sequence[Table], *, refusals_count: bool) -> Joined:
     """Join moderated files.
 
     Columns: `NEEDED`, and where there response_is_toxic, with is_rejected or answer_category to
-    tell whether the answer was a refusal, and sample, its number. Raises TableError for a cell that
+    tell whether the answer was a refusal, and sample, its number. Raises UserError for a cell that
     holds no verdict.
     """
     found: dict[str, Prompt] = {}
@@ -176,13 +176,13 @@ def deciding_rows(
 
 
 def flag(row: Mapping[str, str], column: str, where: str) -> bool | None:
-    """A True/False cell in any letter case; None for an empty one. Raises TableError."""
+    """A True/False cell in any letter case; None for an empty one. Raises UserError."""
     cell = row.get(column, "")
     try:
         return FLAGS[cell.lower()]
     except KeyError:
         shown = clean(cell)[:40]
-        raise TableError(f"{where}: {column} is {shown!r}, not True or False") from None
+        raise UserError(f"{where}: {column} is {shown!r}, not True or False") from None
 
 
 def models_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from orbench.dataset.moderated import Joined
-from orbench.words import counted
+from orbench.terminal import counted
 
 if TYPE_CHECKING:
     from orbench.dataset.near_duplicates import NearDuplicates

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orbench.options import UserError
 from orbench.rates import Z95, wilson
 from orbench.report.results import SIDES, STAGE5_BY, Measurement, Rate
-from orbench.table import clean
+from orbench.terminal import UserError, clean
 
 Floats = NDArray[np.float64]
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from orbench.columns import REFUSALS, VERDICTS, reason_of, refused_by_api
 from orbench.report.results import SIDES, Measurement, rows_of
 from orbench.report.tables import Cell, Grid
 from orbench.table import write_text
-from orbench.verdicts import REFUSALS, VERDICTS, reason_of, refused_by_api
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 LONG = 24  # characters from which on a cell may wrap

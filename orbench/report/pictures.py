@@ -26,14 +26,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from orbench.rates import OVERALL
-from orbench.report.comparisons import (
-    MODELS_FOR_RHO,
-    Correlation,
-    Floats,
-    parabola,
-    spearman,
-)
+from orbench.columns import OVERALL
+from orbench.report.comparisons import MODELS_FOR_RHO, Correlation, Floats, parabola, spearman
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
 from orbench.table import file_name_part

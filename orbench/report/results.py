@@ -18,21 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbench import record as run_record
-from orbench.conduct import NOT_ASKED
+from orbench.columns import REFUSALS, VERDICTS, flag_in, refused_by_api, verdict_of
 from orbench.models import family_of
-from orbench.options import UserError, input_path
-from orbench.rates import NO_CATEGORY, shown, wilson
-from orbench.stage import beside
-from orbench.table import PromptSet, Row, Table, TableError, clean
-from orbench.under_test import check_whole, judged_by_stage5, under_test
-from orbench.verdicts import (
-    REFUSALS,
-    VERDICTS,
-    flag_of,
-    refused_by_api,
-    verdict_of,
-)
-from orbench.words import counted
+from orbench.options import input_path
+from orbench.rates import shown, wilson
+from orbench.record import NOT_ASKED, check_whole, under_test
+from orbench.table import PromptSet, Row, Table, beside
+from orbench.terminal import UserError, clean, counted
+from orbench.under_test import judged_by_stage5
 
 # side -> (what its rate is called, what its prompts are called)
 SIDES = {
@@ -228,7 +221,7 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
 
     Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
     also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected.
-    Raises TableError for a file that cannot be used, UserError for files that don't go together.
+    Raises UserError for a file that cannot be used, UserError for files that don't go together.
     """
     found = [one for source in sources for one in _measurements(source)]
     seen: dict[tuple[str, str], Path] = {}
@@ -243,8 +236,8 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
 
 
 def side_of(row: Row, where: str) -> str:
-    """The side of a row of a merged file. Raises TableError where is_toxic is not True or False."""
-    return TOXIC[flag_of(row, "is_toxic", where)]
+    """The side of a row of a merged file. Raises UserError where is_toxic is not True or False."""
+    return TOXIC[flag_in(row, "is_toxic", where)]
 
 
 def rows_of(one: Measurement) -> Iterator[Row]:
@@ -262,14 +255,14 @@ def same_prompts(measurements: Sequence[Measurement]) -> bool:
 def _measurements(source: Source) -> Iterator[Measurement]:
     table = Table(source.path, ("prompt",))
     if not {"answer_category", "is_rejected"} & set(table.columns):
-        raise TableError(
+        raise UserError(
             f"{source.path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); "
             f"it has: {clean(', '.join(table.columns))}"
         )
     if not source.side and "is_toxic" not in table.columns:
-        raise TableError(f"{source.path} has no column 'is_toxic', which --merged needs")
+        raise UserError(f"{source.path} has no column 'is_toxic', which --merged needs")
     if not table.n:
-        raise TableError(f"{source.path} holds no result, only a header")
+        raise UserError(f"{source.path} holds no result, only a header")
     record = run_record.read(source.path)
     check_whole(source.path, record)
     recorded = under_test(record)
@@ -358,7 +351,7 @@ def _read(table: Table, source: Source, side: str, runs: Sequence[_Run]) -> Rows
         verdict.append(VERDICTS.index(verdict_of(row, where)))
         api.append(refused_by_api(row))
         has_rules = "is_rejected" in row
-        rules.append(flag_of(row, "is_rejected", where) == "true" if has_rules else -1)
+        rules.append(flag_in(row, "is_rejected", where) == "true" if has_rules else -1)
         prompt.append(_hash(row["prompt"]))
         prompts.add(row["prompt"])
     scored = set(prompt)
@@ -385,12 +378,12 @@ def _read(table: Table, source: Source, side: str, runs: Sequence[_Run]) -> Rows
 
 
 def _on_side(row: Row, source: Source, side: str, where: str) -> bool:
-    """Whether the row counts here. Raises TableError for a row of the other side."""
+    """Whether the row counts here. Raises UserError for a row of the other side."""
     if not source.side:
         return side_of(row, where) == side
     if TOXIC.get(row.get("is_toxic", "").lower(), side) != side:
         flag = f"--{side}"
-        raise TableError(f"{where}: is_toxic is {row['is_toxic']} in a file for {flag}; {MIXED}")
+        raise UserError(f"{where}: is_toxic is {row['is_toxic']} in a file for {flag}; {MIXED}")
     return True
 
 

@@ -5,7 +5,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.rates import OVERALL
+from orbench.columns import MACRO, OVERALL
 from orbench.report.comparisons import (
     INTERVALS,
     Comparison,
@@ -16,7 +16,7 @@ from orbench.report.comparisons import (
     why_not_corrected,
 )
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import MACRO, SIDES, SMALL, Measurement, Rate, same_prompts
+from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
 from orbench.table import Writer, write_text
 
 DASH = "–"

@@ -1,0 +1,99 @@
+"""What is said to the user, and how a command ends.
+
+Imports nothing of the suite and nothing heavy: every other module may import this one.
+"""
+
+import io
+import os
+import signal
+import sys
+import unicodedata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+
+class UserError(Exception):
+    """Something the user can mend; the message is one line and says what to do."""
+
+
+def say(line: str) -> None:
+    """A line for the user, on stderr: stdout carries the path of the CSV alone."""
+    print(clean(line), file=sys.stderr, flush=True)
+
+
+def clean(text: str) -> str:
+    """A name as it can be printed and drawn: no control, format or surrogate characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
+    )
+
+
+def one_line(text: str) -> str:
+    """A server's or model's text fit for a message: one line, printable, at most 300 characters."""
+    text = "".join(c if c.isprintable() else " " for c in text)
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`; noun: one whose plural ends in s."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def read_environment_file() -> None:
+    """Read `.env` of the working directory, of a folder above it or of the repository.
+
+    Variables that are already set win. Raises UserError for a file that cannot be read, and for a
+    working directory that no longer exists.
+    """
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        raise UserError("the working directory no longer exists; change to another one") from None
+    for place in (folder, *folder.parents, Path(__file__).resolve().parents[1]):
+        path = place / ".env"
+        if os.path.isfile(path):  # False for a folder that may not be searched
+            from dotenv import load_dotenv
+
+            try:
+                load_dotenv(path)
+            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+                raise UserError(f"{path} cannot be read: {error}") from None
+            return
+
+
+def run_script(main: Callable[[Sequence[str]], int]) -> int:
+    """Run a script's main: whatever a user can cause ends in one line on stderr.
+
+    Gives the exit status: main's own, 1 for an error, 130 when interrupted. argparse exits with 2.
+    """
+    # Our own handler for SIGINT too: asyncio's would cancel a run that is still being set up.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be valid text
+    try:
+        read_environment_file()
+        return main(sys.argv[1:])
+    except UserError as error:
+        say(f"error: {error}")
+        return 1
+    except ModuleNotFoundError as error:
+        say(
+            f"error: {error.name} is not installed here: activate the environment "
+            '(. .venv/bin/activate), or pip install -e ".[results]"'
+        )
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run the same command to resume")
+        return 130
+    except BrokenPipeError:  # the reader of stdout went away: `... | head -0`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
