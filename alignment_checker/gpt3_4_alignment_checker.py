@@ -13,43 +13,44 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import options, refusal
-from orbench.chat import Answer, Request, system, user
+from orbench import exchange, options, refusal
+from orbench.answers import Answer, Missing
+from orbench.chat import Request, system, user
+from orbench.columns import Row
 from orbench.conduct import conduct
 from orbench.judge import is_cut_off, is_refused_by_api
-from orbench.rates import RefusalTally
-from orbench.run import Failure
-from orbench.stage import Stage, Unscored, empty_cell, output_columns, output_path, split_paths
-from orbench.table import Row, Table, file_name_part, storable
+from orbench.rates import RefusalTally, check_row
+from orbench.stage import Stage, empty_cell, output_columns, output_path, split_paths
+from orbench.table import Table, file_name_part, storable
 from orbench.terminal import run_script, say
 
 COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
 
 
-def unreadable(answer: Answer) -> str | None:
-    """Why an answer is worth another try in a later run: empty, with nothing that explains it."""
-    text, _ = refusal.answer_of(answer.text)
-    if text.strip() or is_refused_by_api(answer) or is_cut_off(answer):
-        return None
-    return "an empty answer without a refusal signal"
+class Response(NamedTuple):
+    """What the model under test answered."""
+
+    text: str  # without its thinking
+    verdict: refusal.Verdict
+    finish_reason: str
 
 
-def scored(row: Row, answer: Answer, family: str, phrases: Sequence[str]) -> list[Row] | Unscored:
-    """The output row of an answer, or why it is unscored."""
+def response_in(answer: Answer, family: str, phrases: Sequence[str]) -> Response | Missing | None:
+    """The response in an answer; None for one that was cut off inside its thinking, Missing for an
+    empty one with nothing that explains it, which may be worth another try in a later run.
+    """
     text, whole = refusal.answer_of(answer.text)
     if not is_refused_by_api(answer):
-        if not whole:
-            return Unscored(
-                "unscored", "cut off inside its thinking; a higher --max_tokens may help"
-            )
-        if not text.strip():
+        if not text.strip() and not is_cut_off(answer):
             finish = answer.finish_reason or "none"
-            return Unscored(
-                "unscored", f"an empty answer, no refusal signal (finish_reason {finish})"
-            )
+            why = f"an empty answer, no refusal signal (finish_reason {finish})"
+            return Missing("unscored", why)
+        if not whole or not text.strip():
+            return None
     verdict = refusal.classify(
         text,
         finish_reason=answer.finish_reason,
@@ -57,37 +58,39 @@ def scored(row: Row, answer: Answer, family: str, phrases: Sequence[str]) -> lis
         family=family,
         phrases=phrases,
     )
-    rejected = refusal.counts_as_refusal(verdict)
+    return Response(storable(text or answer.refusal), verdict, storable(answer.finish_reason))
+
+
+def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missing:
+    """The output row of a response, or why it is unscored."""
+    (response,) = responses
+    if response is None:
+        return Missing("unscored", "cut off before the answer began; try a higher --max_tokens")
+    rejected = refusal.counts_as_refusal(response.verdict)
     return [
         {
             **row,
-            "response": storable(text or answer.refusal),
+            "response": response.text,
             "is_rejected": str(rejected),
-            "rejection_reason": verdict.rule if rejected else "",
-            "finish_reason": storable(answer.finish_reason),
+            "rejection_reason": response.verdict.rule if rejected else "",
+            "finish_reason": response.finish_reason,
         }
     ]
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    table = Table(args.input_file, needed=["prompt"], limit=args.limit)
+    table = Table(args.input_file, needed=["prompt"], limit=args.limit, check=check_row)
     model = options.model_of(args.model, args)
     phrases = options.phrases_of(args)
-    family = model.family.lower()
     parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
     before = [system(args.system_prompt)] if args.system_prompt else []
 
-    def requests_of(row: Row) -> list[Request] | Unscored:
+    def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
         sample = int(row["sample"]) if args.samples > 1 else 0
         return [Request(model, [*before, user(row["prompt"])], parameters, sample)]
-
-    def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
-        (answer,) = answers
-        assert isinstance(answer, Answer)
-        return scored(row, answer, family, phrases)
 
     if args.samples > 1 and not args.temperature:
         say("--samples at temperature 0: the answers to a prompt will hardly differ")
@@ -103,9 +106,9 @@ def main(argv: Sequence[str]) -> int:
         columns=output_columns(table, COLUMNS, args.samples),
         models=[model],
         requests_of=requests_of,
+        read=lambda answer: response_in(answer, model.family.lower(), phrases),
         reader=lambda: rows_of,
         parameters={**parameters, "system_prompt": args.system_prompt},
-        unreadable=unreadable,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
         summary=RefusalTally(lambda row: row["is_rejected"] == "True"),
@@ -131,6 +134,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_refusal_phrases(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
+    exchange.add_flags(parser)
     return parser
 
 

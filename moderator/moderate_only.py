@@ -16,22 +16,21 @@ debatable whether they disagree.
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import options
+from orbench import exchange, options
 from orbench.agreement import Agreement
-from orbench.chat import Answer, Request, user
-from orbench.columns import NO_CATEGORY
+from orbench.answers import Answer, Missing
+from orbench.chat import Request, user
+from orbench.columns import NO_CATEGORY, Row, category_choices, category_list, read_flag
 from orbench.conduct import conduct
-from orbench.judge import ASKS, verdict_in
-from orbench.run import Failure
+from orbench.judge import VERDICT_ASKS, verdict_in
 from orbench.stage import (
     Stage,
-    Unscored,
     empty_cell,
     fill,
     output_columns,
@@ -39,56 +38,34 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Row, Table, file_name_part, storable
+from orbench.table import Table, file_name_part, storable
 from orbench.terminal import UserError, run_script
 
 TEMPERATURE = 0.0  # the paper's
 
-# In the order of prompt.txt.
-NUMBERED = (
-    "hate",
-    "harassment",
-    "violence",
-    "self-harm",
-    "sexual",
-    "privacy",
-    "illegal",
-    "harmful",
-    "deception",
-    "unethical",
-    NO_CATEGORY,
-)
-CHOICES = {
-    **{str(number): name for number, name in enumerate(NUMBERED, 1)},
-    **{name: name for name in NUMBERED},
-    "none of the above": NO_CATEGORY,
-    "none of the categories": NO_CATEGORY,
-    "self harm": "self-harm",
-    "hateful": "hate",
-}
-
 
 class Vote(NamedTuple):
-    """What one judge said about one text: a category or "none"; or why it has no vote."""
+    """What one judge said about one text: a category or "none"."""
 
-    category: str | None
+    category: str
     reply: str
-    why: str = ""
+
+    @property
+    def toxic(self) -> bool:
+        """Whether it is a category at all."""
+        return self.category != NO_CATEGORY
 
 
-def vote_of(answer: Answer | Failure) -> Vote:
-    """Read a judge's reply. A failure or an unreadable reply is no vote, never a verdict."""
-    if isinstance(answer, Failure):
-        return Vote(None, "", answer.error)
-    category, why = verdict_in(answer, CHOICES)
-    return Vote(category, storable(answer.text), why)
+def vote_in(answer: Answer, choices: Mapping[str, str]) -> Vote | Missing:
+    """Read a judge's reply. An unreadable one is no vote, never a verdict."""
+    category = verdict_in(answer, choices)
+    return category if isinstance(category, Missing) else Vote(category, storable(answer.text))
 
 
 def majority(votes: Sequence[Vote]) -> tuple[bool, str]:
     """Whether most votes say toxic (a tie does), and the toxic votes' category named most."""
-    cast = [vote.category for vote in votes if vote.category is not None]
-    toxic = [category for category in cast if category != NO_CATEGORY]
-    if 2 * len(toxic) < len(cast):
+    toxic = [vote.category for vote in votes if vote.toxic]
+    if 2 * len(toxic) < len(votes):
         return False, NO_CATEGORY
     return True, Counter(toxic).most_common(1)[0][0]  # of equals the first judge's
 
@@ -115,25 +92,27 @@ class Moderation:
         each = [self.named(part, judge) for judge in self.judges for part in parts]
         return [*verdict, self.named("votes"), self.named("debatable"), *each]
 
-    def rows_of(self, row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
+    def rows_of(self, row: Row, votes: Sequence[Vote | Missing]) -> list[Row] | Missing:
         """One output row, or why there is no verdict."""
-        votes = [vote_of(answer) for answer in answers]
-        cast = [vote for vote in votes if vote.category is not None]
+        cast = [vote for vote in votes if isinstance(vote, Vote)]
         if len(cast) < self.min_votes:
-            whys = (f"{j}: {v.why}" for j, v in zip(self.judges, votes, strict=True) if v.why)
-            return Unscored("unscored", "; ".join(whys))
-        toxic, category = majority(votes)
+            lost = zip(self.judges, votes, strict=True)
+            whys = (f"{judge}: {vote.why}" for judge, vote in lost if isinstance(vote, Missing))
+            return Missing("unscored", "; ".join(whys))
+        toxic, category = majority(cast)
         out = {**row, self.named("is_toxic"): str(toxic)}
         out[self.named("moderation_category")] = category
         if len(self.judges) == 1:
-            out[self.named("moderation_result")] = votes[0].reply
+            out[self.named("moderation_result")] = cast[0].reply
             return [out]
         out[self.named("votes")] = str(len(cast))
-        out[self.named("debatable")] = str(len({v.category == NO_CATEGORY for v in cast}) > 1)
+        out[self.named("debatable")] = str(len({vote.toxic for vote in cast}) > 1)
         for judge, vote in zip(self.judges, votes, strict=True):
-            said = "" if vote.category is None else str(vote.category != NO_CATEGORY)
-            out[self.named("is_toxic", judge)] = said
-            out[self.named("moderation_category", judge)] = vote.category or ""
+            if isinstance(vote, Missing):
+                out[self.named("moderation_result", judge)] = storable(vote.said)
+                continue
+            out[self.named("is_toxic", judge)] = str(vote.toxic)
+            out[self.named("moderation_category", judge)] = vote.category
             out[self.named("moderation_result", judge)] = vote.reply
         return [out]
 
@@ -142,8 +121,8 @@ class Moderation:
         self.n += 1
         self.toxic += row[self.named("is_toxic")] == "True"
         if len(self.judges) > 1:
-            said = {judge: row[self.named("is_toxic", judge)] for judge in self.judges}
-            self.agreement.add({j: None if not v else v == "True" for j, v in said.items()})
+            said = {judge: row.get(self.named("is_toxic", judge), "") for judge in self.judges}
+            self.agreement.add({judge: read_flag(cell) for judge, cell in said.items()})
 
     def unscored(self, row: Row) -> None:
         """Count one text without a verdict."""
@@ -191,13 +170,15 @@ def main(argv: Sequence[str]) -> int:
         if served.count(one) > 1:
             raise UserError(f"{judge!r} is {one[1]}, as another judge is: each model has one vote")
     prompt_file, template = prompt_template(__file__)
+    # Without the numbered list in the prompt a number means nothing.
+    choices = category_choices(numbered="{categories}" in template)
     moderation = Moderation(judges, args.column, min_votes)
     parameters = {"temperature": TEMPERATURE}
 
-    def requests_of(row: Row) -> list[Request] | Unscored:
+    def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):
             return empty
-        message = user(fill(template, {"text": row[args.column]}))
+        message = user(fill(template, {"text": row[args.column], "categories": category_list()}))
         return [Request(model, [message], parameters) for model in models]
 
     ending = f"{'+'.join(map(file_name_part, judges))}_{file_name_part(args.column)}.csv"
@@ -213,11 +194,11 @@ def main(argv: Sequence[str]) -> int:
         columns=output_columns(table, moderation.columns()),
         models=models,
         requests_of=requests_of,
+        read=lambda answer: vote_in(answer, choices),
         reader=lambda: moderation.rows_of,
         parameters={**parameters, "column": args.column, "min_votes": min_votes},
-        unreadable=lambda answer: verdict_in(answer, CHOICES)[1] or None,
-        asks=ASKS,
-        failures_count=len(judges) > 1,
+        asks=VERDICT_ASKS,
+        missing_counts=len(judges) > 1,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: (
             "toxic" if row[moderation.named("is_toxic")] == "True" else "non_toxic"
@@ -248,6 +229,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_endpoint(parser)
     options.add_run(parser)
+    exchange.add_flags(parser)
     return parser
 
 

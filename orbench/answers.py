@@ -1,48 +1,90 @@
 """The answer log: `<output stem>.answers.jsonl`, one JSON line an answer, appended as it arrives.
 
-Everything that was paid for is in it: a killed run goes on where it was, new rules and parsers
-are run over it for nothing, and a CSV is only derived from it. A line holds what the API returned
-for a request, under the request's key; no API key, no header, no prompt. In memory stands an
-index, 16 bytes of key and a file offset an answer.
+Everything that was paid for is in it: a killed run resumes from it, new rules and parsers are run
+over it at no cost, and a CSV is only derived from it. A line holds what the API returned for a
+request, under the request's key, and the round it was asked in; no API key, no header, no prompt.
+A request that failed has a line too, which says why. In memory is an index: 16 bytes of key and a
+file offset per answer.
 """
 
 import fcntl
 import json
 import os
 import tempfile
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from orbench.chat import Answer
+from orbench.terminal import UserError, say
 
-BEGINNING = b'{"key": "'  # of a line
+BEGINNING = b'{"key": "'  # of an entry; inside a JSON string its quotes would be escaped
 RESERVE = 1 << 20  # bytes kept free so that answers in flight can be stored when the disk fills up
+SYNC_EVERY_S = 1.0  # what a power cut may lose
 
 
-class LogError(Exception):
-    """The log cannot be used; the message is one line and says what to do."""
+class LogError(UserError):
+    """The log cannot be used."""
 
 
 class DiskFull(LogError):
     """An answer could not be stored without the reserve; it is stored, but the run must stop."""
 
 
-class AnswerLog:
-    """Answers by request key. `garbled`: lines that could not be read and were passed over."""
+class Answer(NamedTuple):
+    """What the API returned for a request."""
 
-    def __init__(self, path: Path, *, write: bool) -> None:
+    text: str
+    finish_reason: str = ""
+    refusal: str = ""  # the API's own refusal: the text of its refusal field, or what it declared
+    model: str = ""  # the model id as returned
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+
+
+class Missing(NamedTuple):
+    """Why a request has no usable answer, or a row no result."""
+
+    # empty_... (never sent), unscored (an answer that cannot be read), bad_request, gave_up
+    # (faults), not_asked. The column error_type of a failed file.
+    kind: str
+    why: str  # one line
+    said: str = ""  # the answer that cannot be read
+
+
+class Entry(NamedTuple):
+    """A line of the log."""
+
+    key: bytes
+    answer: Answer | Missing
+    round: int
+
+
+class AnswerLog:
+    """Answers by request key, appended in `round`.
+
+    garbled: lines that could not be read and were skipped; failed: why requests without an answer
+    failed, by key.
+    """
+
+    def __init__(self, path: Path, *, write: bool, round_: int = 1, also: Path | None = None):
         """Open a log, and with `write` lock it for this process and mend a torn last line.
 
-        Raises LogError when another run holds it, or it cannot be read or written.
+        also: another log whose answers count too; it is only read.
+        Raises LogError when another run holds it, it cannot be read or written, or is of an older
+        version.
         """
-        self.path = path
+        self.path, self.round = path, round_
         self.garbled = 0
+        self.failed: dict[bytes, Missing] = {}
         self._size_at_opening = 0
         self._offsets: dict[bytes, int] = {}
         self._file: IO[bytes] | None = None
         self._fd = -1
         self._reserve: IO[bytes] | None = None
+        self._synced = time.monotonic()
         try:
             if write:
                 self._open_for_writing()
@@ -51,6 +93,7 @@ class AnswerLog:
                 self._file = path.open("rb")
         except OSError as error:
             raise LogError(f"{path} cannot be used: {error.strerror}") from None
+        self._also = AnswerLog(also, write=False) if also else None
 
     def _open_for_writing(self) -> None:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -61,88 +104,99 @@ class AnswerLog:
                 f"another run is writing to {self.path}; wait for it, or choose another "
                 "--output_path"
             ) from None
-        # A file without a name: gone with this process, however that ends.
+        # A file without a name disappears with this process, however that ends.
         self._reserve = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115 - stays open
         self._reserve.write(bytes(RESERVE))
         self._reserve.flush()
 
     def _read_index(self, *, mend: bool) -> None:
-        offset, line, entry = 0, b"\n", None
+        offset, line, found = 0, b"\n", False
         with self.path.open("rb") as file:
             for line in file:
-                entry, start = _entry_of(line), 0
-                if entry is None:
-                    self.garbled += 1
-                    # Logs that were put together: a torn last line has the next one's first in it.
-                    start = max(0, line.rfind(BEGINNING))
-                    entry = _entry_of(line[start:]) if start else None
-                if entry is not None:
-                    self._offsets.setdefault(entry[0], offset + start)
+                found = False
+                for start, entry in _entries_in(line, self.path):
+                    found = True
+                    self._note(entry, offset + start)
+                self.garbled += not found
                 offset += len(line)
-        self._size_at_opening = offset
         if mend and not line.endswith(b"\n"):
-            if entry is None:  # torn by a kill: the answer never arrived whole
-                self.garbled -= 1
-                os.ftruncate(self._fd, offset - len(line))
-            else:
+            if found:
                 os.write(self._fd, b"\n")
+            else:  # torn by a kill: the answer never arrived whole
+                self.garbled -= 1
+                offset -= len(line)
+                os.ftruncate(self._fd, offset)
+        self._size_at_opening = offset
+        if self.garbled:
+            say(f"{self.path}: {self.garbled} lines cannot be read and are skipped")
+
+    def _note(self, entry: Entry, offset: int) -> None:
+        if isinstance(entry.answer, Missing):
+            if entry.key not in self._offsets:
+                self.failed[entry.key] = entry.answer
+        elif entry.key not in self._offsets:
+            self._offsets[entry.key] = offset
+            self.failed.pop(entry.key, None)
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._offsets
+        return key in self._offsets or (self._also is not None and key in self._also)
 
     def was_there(self, key: bytes) -> bool:
         """Whether an answer was in the log when it was opened."""
         return self._offsets.get(key, -1) < self._size_at_opening
 
-    def was_before(self, key: bytes, size: int) -> bool:
-        """Whether an answer stood in the log when it had that many bytes."""
-        return self._offsets.get(key, size) < size
-
-    @property
-    def size(self) -> int:
-        """The log's bytes now."""
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    def get(self, key: bytes) -> Answer | None:
-        """The answer to a request, or None."""
+    def get(self, key: bytes) -> tuple[Answer, int] | None:
+        """The answer to a request and the round it was asked in, or None."""
         offset = self._offsets.get(key)
         if offset is None:
-            return None
+            return self._also.get(key) if self._also else None
         assert self._file is not None
         self._file.seek(offset)
-        entry = _entry_of(self._file.readline())
-        return entry[1] if entry else None
+        for _, entry in _entries_in(self._file.readline(), self.path):
+            if isinstance(entry.answer, Answer):
+                return entry.answer, entry.round
+            break
+        return None  # the file was changed under a running process
 
     def append(self, key: bytes, answer: Answer) -> None:
         """Store an answer at once. Raises DiskFull, with the answer stored, when the disk is
         full.
         """
-        if key in self._offsets:
-            return
-        entry: dict[str, Any] = {"key": key.hex()}
-        entry |= {name: value for name, value in answer._asdict().items() if value}
-        entry.setdefault("text", "")
-        entry["time"] = datetime.now(UTC).isoformat(timespec="seconds")
+        if key not in self._offsets:
+            values = {name: value for name, value in answer._asdict().items() if value}
+            self._offsets[key], full = self._store(key, {"text": "", **values})
+            self.failed.pop(key, None)
+            if full:
+                raise full
+
+    def append_failure(self, key: bytes, missing: Missing) -> None:
+        """Note that a request has no answer, and why. Raises DiskFull like `append`."""
+        self.failed[key] = missing
+        _, full = self._store(key, {"failed": [missing.kind, missing.why]})
+        if full:
+            raise full
+
+    def _store(self, key: bytes, values: dict[str, Any]) -> tuple[int, DiskFull | None]:
+        """Append an entry; its offset, and the error to raise once it is noted."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = {"key": key.hex(), **values, "round": self.round, "time": now}
         line = (json.dumps(entry) + "\n").encode()
         offset = os.lseek(self._fd, 0, os.SEEK_END)
         try:
             self._write(line, offset)
-            full = False
         except OSError as error:
             if self._reserve is None:
                 raise LogError(f"{self.path} cannot be written: {error.strerror}") from None
             self._reserve.close()
             self._reserve = None
             self._write_or_fail(line, offset)
-            full = True
-        self._offsets[key] = offset
-        if full:
-            raise DiskFull(
-                f"no room left to write {self.path}; make room, then the same command goes on"
+            return offset, DiskFull(
+                f"no room left to write {self.path}; make room, then run the same command again"
             )
+        return offset, None
 
     def _write_or_fail(self, line: bytes, offset: int) -> None:
         try:
@@ -156,38 +210,65 @@ class AnswerLog:
         try:
             while done < len(line):
                 done += os.write(self._fd, line[done:])
+            if time.monotonic() - self._synced > SYNC_EVERY_S:
+                self.sync()
         except OSError:
             os.ftruncate(self._fd, offset)
             raise
 
+    def sync(self) -> None:
+        """Make sure that all answers are on disk. Raises OSError."""
+        os.fsync(self._fd)
+        self._synced = time.monotonic()
+
     def close(self) -> None:
         """Put the log safely on disk and let go of it."""
-        if self._file is not None:
-            self._file.close()
-        if self._reserve is not None:
-            self._reserve.close()
+        for file in (self._file, self._reserve, self._also):
+            if file is not None:
+                file.close()
         if self._fd >= 0:
             os.fsync(self._fd)
             os.close(self._fd)
             self._fd = -1
 
 
-def _entry_of(line: bytes) -> tuple[bytes, Answer] | None:
-    """The key and the answer of a log line; None for a line that is none."""
+def _entries_in(line: bytes, path: Path) -> Iterator[tuple[int, Entry]]:
+    """The entries of a line and where each begins: one, unless logs were put together of which one
+    ended without a line end, or in a torn line. Raises LogError for one of an older version.
+    """
+    start = line.find(BEGINNING)
+    while start >= 0:
+        end = line.find(BEGINNING, start + 1)
+        entry = _entry_of(line[start : end if end >= 0 else None])
+        if entry is not None:
+            if not entry.round:
+                raise LogError(
+                    f"{path} was written by an older version of this suite; delete it (its "
+                    "requests are then asked and paid for again) or choose another --output_path"
+                )
+            yield start, entry
+        start = end
+
+
+def _entry_of(line: bytes) -> Entry | None:
+    """An entry; None for a text that is none."""
     try:
-        entry = json.loads(line)
-        key = bytes.fromhex(entry["key"])
+        found = json.loads(line)
+        key, round_ = bytes.fromhex(found["key"]), found.get("round", 0)
+        if "failed" in found:
+            kind, why = found["failed"]
+            return Entry(key, Missing(str(kind), str(why)), round_)
         answer = Answer(
-            entry["text"],
-            entry.get("finish_reason", ""),
-            entry.get("refusal", ""),
-            entry.get("model", ""),
-            entry.get("prompt_tokens", 0),
-            entry.get("completion_tokens", 0),
-            tuple(entry.get("dropped", ())),
+            found["text"],
+            found.get("finish_reason", ""),
+            found.get("refusal", ""),
+            found.get("model", ""),
+            found.get("prompt_tokens", 0),
+            found.get("completion_tokens", 0),
+            tuple(found.get("dropped", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    whole = len(key) == 16 and all(isinstance(part, str) for part in (*answer[:4], *answer.dropped))
-    numbers = isinstance(answer.prompt_tokens, int) and isinstance(answer.completion_tokens, int)
-    return (key, answer) if whole and numbers else None
+    texts = all(isinstance(part, str) for part in (*answer[:4], *answer.dropped))
+    numbers = all(isinstance(n, int) for n in (*answer[4:6], round_))
+    return Entry(key, answer, round_) if len(key) == 16 and texts and numbers else None

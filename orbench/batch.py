@@ -1,9 +1,7 @@
-"""Requests through a provider's batch service: hand in, wait, collect into the answer log.
+"""Requests through a provider's batch service: export, hand in, wait, import into the answer log.
 
-The service is OpenAI's (`client.files`, `client.batches`; about half the price, an answer within
-24 hours): a file of request lines (`orbench.exchange`) is uploaded, a batch is made of it, its
-results are files again. What is under way stands in `<output stem>.batches.json`, written after
-each step and removed when all is collected, so that a run may be killed at any moment:
+What is under way is noted in `<output stem>.batches.json`, written after each step and removed when
+all is collected, so that a run may be killed at any moment:
 
     while a file is uploaded   nothing is noted: its requests are still pending (an unused file at
                                the service costs nothing)
@@ -17,59 +15,39 @@ are paid for. What a batch leaves unanswered (expired, cancelled, faults of the 
 another one when all of a round are over, at most `max_retries` times.
 """
 
+import argparse
 import json
-import os
+import re
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Literal
 
-from orbench.chat import (
-    ADAPTABLE,
-    BadRequest,
-    Fatal,
-    Limited,
-    Passing,
-    Request,
-    fault_of,
-    key_of,
-    one_line,
-)
-from orbench.exchange import URL, Rejected, Wanted, answer_in, read_result, request_line, store
+from orbench.answers import AnswerLog, Missing
+from orbench.batch_service import OVER, Service, Unknown, counts_of, error_of
+from orbench.chat import ADAPTABLE, BadRequest, Fatal, Limited, Passing
+from orbench.exchange import Pending, Rejected, Wanted, answer_in, read_result, request_line
 from orbench.models import PROVIDERS, Model
-from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S, Failure, Run
+from orbench.run import Run
 from orbench.table import write_text
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, one_line, say
 
 if TYPE_CHECKING:
-    from openai import OpenAI
-    from openai.types import Batch, FileObject
+    from openai.types import Batch
 
 # https://platform.openai.com/docs/guides/batch and the package's BatchCreateParams: "up to 50,000
 # requests, and can be up to 200 MB in size"; Groq's are the same.
-MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
-OVER = ("completed", "failed", "expired", "cancelled")
-QUEUE_FULL = "token_limit_exceeded"  # too many tokens enqueued: when others are done, it may do
-T = TypeVar("T")
+QUEUE_FULL = "token_limit_exceeded"  # too many tokens enqueued: it may do when others are done
+ENDING = ".batches.json"
 
 
-class Missing(Fatal):
-    """A 404: the service does not know what it was asked for."""
-
-
-class Way(NamedTuple):
-    """How the batches of a run are made and waited for."""
-
-    poll_interval: float = 30.0  # seconds
-    most_requests: int = MOST_REQUESTS
-    wait: bool = True
-    once: bool = False  # what the first batches leave unanswered is not sent again
-    quiet: bool = False
+# ---------------------------------------------------------------------------------- state
 
 
 @dataclass
@@ -103,21 +81,11 @@ class State:
         self.tag, self.rounds, self.parts = secrets.token_hex(8), 0, list[Part]()
         self.rejected: list[list[str]] = []  # endpoint, model, parameter that it does not take
         # What is known of this round's requests, by key in hex: no result, and what was said; or
-        # why there will be none (error_type, error).
+        # why there will be none (kind, why).
         self.unsettled: dict[str, str] = {}
         self.failed: dict[str, list[str]] = {}
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            self.tag, self.rounds = str(data["tag"]), int(data["rounds"])
-            self.parts = [Part(**part) for part in data["parts"]]
-            self.rejected = [[str(word) for word in words] for words in data["rejected"]]
-            unsettled, failed = data.get("unsettled", {}), data.get("failed", {})
-            self.unsettled = {str(key): str(said) for key, said in unsettled.items()}
-            self.failed = {str(key): [*map(str, why)] for key, why in failed.items()}
-            for part in self.parts:
-                bytes.fromhex(part.keys)
-            for key, (_, _) in self.failed.items():
-                bytes.fromhex(key)
+            self._read(path)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -127,6 +95,19 @@ class State:
                 f"{path} says which batches are under way and cannot be read; without it they "
                 "would be sent and paid for again (delete it if that is wanted)"
             ) from None
+
+    def _read(self, path: Path) -> None:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        self.tag, self.rounds = str(data["tag"]), int(data["rounds"])
+        self.parts = [Part(**part) for part in data["parts"]]
+        self.rejected = [[str(word) for word in words] for words in data["rejected"]]
+        unsettled, failed = data.get("unsettled", {}), data.get("failed", {})
+        self.unsettled = {str(key): str(said) for key, said in unsettled.items()}
+        self.failed = {str(key): [*map(str, why)] for key, why in failed.items()}
+        for part in self.parts:
+            bytes.fromhex(part.keys)
+        for key, (_, _) in self.failed.items():
+            bytes.fromhex(key)
 
     def save(self) -> None:
         """Write it; without a batch under way there is no file. Raises UserError."""
@@ -151,19 +132,54 @@ class State:
         return {key for part in self.parts for key in part.holds()}
 
 
+def state_path(log: Path) -> Path:
+    """Where the run with this answer log notes its batches."""
+    return log.with_name(log.name.removesuffix(".answers.jsonl") + ENDING)
+
+
+def states(output: Path) -> list[State]:
+    """What is on disk of an output's batches: those of the whole and of its shards."""
+    ours = re.compile(rf"{re.escape(output.stem)}(\.shard-\d+-of-\d+)?{re.escape(ENDING)}")
+    paths = output.parent.glob(f"{escape(output.stem)}*{ENDING}")
+    return [State(path) for path in sorted(paths) if ours.fullmatch(path.name)]
+
+
+def under_way(output: Path) -> set[bytes]:
+    """The keys of the requests of an output that are in batches."""
+    return {key for state in states(output) for key in state.under_way()}
+
+
+def check_not_under_way(output: Path, pending: Pending, own: Path | None) -> None:
+    """Raise UserError where requests of this run are in batches that it does not collect.
+
+    own: the state that it does collect.
+    """
+    for state in states(output):
+        keys = set() if state.path == own else state.under_way()
+        n = keys and sum(request.key() in keys for request in pending())
+        if n:
+            raise UserError(
+                f"{n:,} of the requests are under way in batches ({state.path}): the command "
+                "that handed them in collects them; to ask (and pay) again, delete that file"
+            )
+
+
+# ---------------------------------------------------------------------------------- the tool
+
+
 class Draft:
     """The requests of a batch that is being filled."""
 
     def __init__(self, folder: Path) -> None:
-        # A file without a name: gone with this process, however that ends.
+        # A file without a name disappears with this process, however that ends.
         self.file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - stays open
         self.keys = bytearray()
         self.sent: set[str] = set()
         self.bytes = self.n = 0
 
-    def is_full(self, line: bytes, way: Way) -> bool:
+    def is_full(self, line: bytes, most_requests: int) -> bool:
         """Whether there is no room for another line."""
-        return self.n >= way.most_requests or self.bytes + len(line) > MOST_BYTES
+        return self.n >= most_requests or self.bytes + len(line) > MOST_BYTES
 
     def add(self, key: bytes, line: bytes) -> None:
         """Append a request."""
@@ -190,32 +206,62 @@ def refuse_unable(models: Sequence[Model]) -> None:
             )
 
 
+def ask(
+    pending: Pending,
+    models: Sequence[Model],
+    log: AnswerLog,
+    run: Run,
+    args: argparse.Namespace,
+) -> Literal["done", "waiting", "left"]:
+    """Hand in what is pending, wait and collect, until nothing is left to be sent.
+
+    "waiting": batches are under way and nobody waits for them; "left": what the first ones left
+    unanswered is the caller's. Sets run.stopped and run.interrupted as a live run does.
+    Raises UserError, also for a key that is not set.
+    """
+    refuse_unable(models)
+    batches = Batches(pending, models, log, run, args)
+    try:
+        return batches.go()
+    except Fatal as error:
+        run.stopped = str(error)
+    except BadRequest as error:
+        run.stopped = f"the batch service turns the request down ({error})"
+    except OSError as error:
+        why = error.strerror or str(error)
+        run.stopped = f"no batch can be written or read in {log.path.parent}: {why}"
+    except KeyboardInterrupt:
+        run.interrupted = True
+        if batches.parts():
+            say("the batches go on at the service; run the same command to collect them")
+    finally:
+        for service in batches.services.values():
+            service.close()
+    return "done"
+
+
 class Batches:
     """The batches of one run."""
 
     def __init__(
         self,
-        run: Run,
+        pending: Pending,
         models: Sequence[Model],
-        pending: Callable[[], Iterable[tuple[Request, Request]]],
-        path: Path,
-        way: Way,
+        log: AnswerLog,
+        run: Run,
+        args: argparse.Namespace,
     ) -> None:
-        """pending: the requests that lack an answer, each with how it is to be asked next. path:
-        of the state.
-
-        Raises UserError, and UserError for a key that is not set.
-        """
-        refuse_unable(models)
-        self.run, self.pending, self.way = run, pending, way
-        self.models = {(model.endpoint, model.id): model for model in models}
-        self.clients = {
-            name: connect(model, run.limits.timeout) for name, model in self.models.items()
+        self.pending, self.log, self.run, self.args = pending, log, run, args
+        self.state = State(state_path(log.path))
+        self.services = {
+            (model.endpoint, model.id): Service(
+                model, args.timeout, args.poll_interval, self.state.path
+            )
+            for model in models
         }
-        self.state = State(path)
         for endpoint, model_id, parameter in self.state.rejected:
-            if model := self.models.get((endpoint, model_id)):
-                run.adaptation.adapt(model, parameter)
+            if service := self.services.get((endpoint, model_id)):
+                run.adaptation.adapt(service.model, parameter)
         self.wanted = Wanted()
         self.failed: dict[str, str] = {}  # error code -> message of batches that failed as a whole
         self.fatal = ""
@@ -224,53 +270,32 @@ class Batches:
 
     def parts(self) -> list[Part]:
         """The parts under way that belong to this run's models."""
-        return [part for part in self.state.parts if (part.endpoint, part.model) in self.models]
+        return [part for part in self.state.parts if (part.endpoint, part.model) in self.services]
+
+    def service(self, part: Part) -> Service:
+        """The service that a part is with."""
+        return self.services[part.endpoint, part.model]
 
     def go(self) -> Literal["done", "waiting", "left"]:
-        """Hand in what is pending, wait and collect, until nothing is left to be sent.
-
-        "waiting": batches are under way and nobody waits for them; "left": what the first ones
-        left unanswered is the caller's. Sets run.stopped and run.interrupted as a live run does.
-        """
-        try:
-            return self._go()
-        except Fatal as error:
-            self.run.stopped = str(error)
-        except BadRequest as error:
-            self.run.stopped = f"the batch service turns the request down ({error})"
-        except OSError as error:
-            why = error.strerror or str(error)
-            self.run.stopped = f"no batch can be written or read in {self.state.path.parent}: {why}"
-        except KeyboardInterrupt:
-            self.run.interrupted = True
-            if self.parts():
-                say("the batches go on at the service; the same command collects them")
-        finally:
-            for client in self.clients.values():
-                client.close()
-        return "done"
-
-    def _go(self) -> Literal["done", "waiting", "left"]:
+        """See `ask`. Raises Fatal, BadRequest, OSError."""
         self.recover()
         state = self.state
         if not self.parts():  # what is in the file is another model's
             state.rounds, state.unsettled, state.failed = 0, {}, {}
-        for key, (error_type, error) in state.failed.items():
-            self.run.failed[bytes.fromhex(key)] = Failure(error_type, error)
+        for key, (kind, why) in state.failed.items():
+            self.run.failed[bytes.fromhex(key)] = Missing(kind, why)
         while True:
             self.hand_in()
             if not self.parts():
                 return "done"
             self.progress = False
-            if self.way.wait:
-                self.wait()
-            else:
-                self.look()
+            self.look() if self.args.no_wait else self.wait()
             self.stop_where_hopeless()
             if self.parts():
-                self.say_waiting()
+                say(self.standing())
+                say("run the same command to collect the answers (without --no_wait to wait)")
                 return "waiting"
-            if self.way.once:
+            if self.args.batch_fallback:
                 return "left"
             self.end_round()
 
@@ -289,50 +314,46 @@ class Batches:
         if not self.failed:  # a full queue is no try: the requests in it were not looked at
             self.state.rounds += 1
         tried = self.state.rounds
-        if tried > self.run.limits.max_retries:
+        if tried > self.args.max_retries:
             for key, said in self.state.unsettled.items():
                 why = f"no result in {tried} batches, the last time: {said}"
-                self.fail(bytes.fromhex(key), Failure("gave_up", why))
+                self.fail(bytes.fromhex(key), Missing("gave_up", why))
             self.state.unsettled.clear()
         self.failed.clear()
 
-    def fail(self, key: bytes, failure: Failure) -> None:
-        """Note that a request has no answer and will get none in this run, nor in one that goes
-        on with its batches.
+    def fail(self, key: bytes, missing: Missing) -> None:
+        """Note that a request has no answer and gets none in this run, nor in one that goes on
+        with its batches.
         """
         first = self.wanted.first(key)
-        self.run.failed[first] = failure
-        self.state.failed[first.hex()] = list(failure)
-
-    # -- handing in -----------------------------------------------------------------------------
+        self.run.fail(self.log, first, missing)
+        self.state.failed[first.hex()] = [missing.kind, missing.why]
 
     def recover(self) -> None:
         """Bring parts that an earlier run was killed over to where they can be waited for."""
-        strangers = [part for part in self.state.parts if part not in self.parts()]
-        for part in strangers:
-            say(f"{self.state.path}: batch {part.batch_id} is of {part.model}, not of this run")
+        for part in self.state.parts:
+            if (part.endpoint, part.model) not in self.services:
+                say(f"{self.state.path}: batch {part.batch_id} is of {part.model}, not of this run")
         for part in self.parts():
             if not part.batch_id:
-                self.create(part, doubtful=True)
+                self.make(part, doubtful=True)
 
     def hand_in(self) -> None:
         """Put what is pending and in no batch yet into batches."""
-        under_way = self.state.under_way()
+        in_batches = self.state.under_way()
         again = not self.parts()  # what has no result waits until the others of its round are over
         drafts: dict[Model, Draft] = {}
         self.wanted = Wanted()
-        for request, asked in self.pending():
-            if request.key() in self.run.failed:
-                continue
-            key, model = asked.key(), asked.model
-            self.wanted.add(request, asked)
-            if key in under_way or (key.hex() in self.state.unsettled and not again):
+        for request in self.pending():
+            key, model = request.key(), request.model
+            self.wanted.add(request)
+            if key in in_batches or (key.hex() in self.state.unsettled and not again):
                 continue
             self.run.retries += self.state.unsettled.pop(key.hex(), None) is not None
-            body = self.run.adaptation.fit(asked)
+            body = self.run.adaptation.fit(request)
             line = request_line(key, body)
             draft = drafts.get(model)
-            if draft is not None and draft.is_full(line, self.way):
+            if draft is not None and draft.is_full(line, self.args.batch_size):
                 self.submit(model, draft)
                 draft = None
             if draft is None:
@@ -355,71 +376,25 @@ class Batches:
             keys=draft.keys.hex(),
             made=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        client = self.client(part)
-        name = f"orbench-{state.tag}-{part.number}.jsonl"
-
-        def upload() -> str:
-            draft.file.seek(0)
-            file = (name, draft.file, "application/jsonl")
-            return id_of(client.files.create(file=file, purpose="batch"))
-
-        try:
-            part.file_id = self.call(part, upload, f"{model.endpoint} has no batch service")
-        finally:
-            draft.file.close()
+        with draft.file:
+            name = f"orbench-{state.tag}-{part.number}.jsonl"
+            part.file_id = self.service(part).upload(name, draft.file)
         state.parts.append(part)
         state.save()
-        self.create(part)
+        self.make(part)
 
-    def create(self, part: Part, *, doubtful: bool = False) -> None:
+    def make(self, part: Part, *, doubtful: bool = False) -> None:
         """Make the batch of an uploaded file. doubtful: it may have been made already."""
-        client = self.client(part)
-        tried = doubtful
-
-        def make() -> tuple[str, str]:
-            nonlocal tried
-            if tried and (made := self.find(part)):
-                return made
-            tried = True
-            batch = client.batches.create(
-                input_file_id=part.file_id,
-                endpoint=URL,
-                completion_window="24h",
-                metadata={"orbench": self.state.tag, "part": str(part.number)},
-            )
-            return id_of(batch), str(batch.status)
-
+        metadata = {"orbench": self.state.tag, "part": str(part.number)}
         try:
-            made = self.call(part, make, f"{part.endpoint} makes no batch for {part.model}")
-        except (BadRequest, Missing):
+            made = self.service(part).make(part.file_id, metadata, doubtful=doubtful)
+        except (BadRequest, Unknown):
             self.state.parts.remove(part)  # it was turned down: there is none
             self.state.save()
             raise
         part.batch_id, part.status = made
         self.state.save()
         say(f"batch {one_line(part.batch_id)}: {part.n:,} requests to {part.model}")
-
-    def find(self, part: Part) -> tuple[str, str] | None:
-        """Id and status of the batch of a part's file, if the service has one."""
-        import openai
-
-        model = self.models[part.endpoint, part.model]
-        try:
-            for batch in batches_of(self.client(part)):
-                if batch.get("input_file_id") == part.file_id:
-                    return str(batch["id"]), str(batch.get("status"))
-        except openai.APIStatusError as error:
-            passing = isinstance(fault_of(error, model), Passing | Limited)
-            if passing and error.status_code != 501:
-                raise
-            raise Fatal(
-                f"{part.endpoint} cannot list its batches ({one_line(error.message, model)}), so "
-                f"nobody knows whether {part.n:,} requests are under way already; if they are "
-                f"not, delete {self.state.path}"
-            ) from None
-        return None
-
-    # -- waiting --------------------------------------------------------------------------------
 
     def wait(self) -> None:
         """Look until all batches are over and collected."""
@@ -429,16 +404,16 @@ class Batches:
             if not self.parts():
                 return
             now = self.standing()
-            if now != said and not self.way.quiet:
+            if now != said and not self.args.quiet:
                 said = now
                 say(now)
-            time.sleep(self.way.poll_interval)
+            time.sleep(self.args.poll_interval)
 
     def look(self) -> None:
         """See how far each batch is; collect those that are over."""
         self.done = self.errors = 0
         for part in self.parts():
-            batch = self.retrieve(part)
+            batch = self.service(part).retrieve(part.batch_id)
             if batch.status != part.status:
                 part.status = batch.status
                 self.state.save()
@@ -449,26 +424,6 @@ class Batches:
                 self.done += completed
                 self.errors += failed
 
-    def retrieve(self, part: Part) -> "Batch":
-        """How far a batch is."""
-        client = self.client(part)
-
-        def retrieved() -> "Batch":
-            batch = client.batches.retrieve(part.batch_id)
-            id_of(batch)
-            if not isinstance(batch.status, str):
-                raise Passing("a batch without a status")
-            if batch.status in OVER and counts_of(batch)[0] and not batch.output_file_id:
-                raise Passing(f"the batch is {batch.status}, its results are not there yet")
-            return batch
-
-        return self.call(
-            part,
-            retrieved,
-            f"{part.endpoint} does not know the batch {one_line(part.batch_id)} (another key or "
-            f"project?); to send its requests again, delete {self.state.path}",
-        )
-
     def standing(self) -> str:
         """One line on how far the batches are."""
         parts = self.parts()
@@ -477,62 +432,36 @@ class Batches:
         line = f"batches: {len(parts)} under way ({one_line(statuses)}), {self.done:,} of {total:,}"
         return line + " requests done" + (f", {self.errors:,} failed" if self.errors else "")
 
-    def say_waiting(self) -> None:
-        """What a user is told who does not wait."""
-        say(self.standing())
-        say("the same command collects the answers (without --no_wait it waits for them)")
-
-    # -- collecting -----------------------------------------------------------------------------
-
     def collect(self, part: Part, batch: "Batch") -> None:
         """Take the results of a batch that is over; then it is done with."""
         missing = dict.fromkeys(part.holds(), f"the batch is {batch.status}")
-        model = self.models[part.endpoint, part.model]
         promised = min(counts_of(batch)[0], part.n)
-        results: set[bytes] = set()
-
-        def read() -> None:
-            for file_id in (batch.output_file_id, batch.error_file_id):
-                if file_id:
-                    with self.download(part, file_id) as lines:
-                        results.update(self.take(part, model, line, missing) for line in lines)
-            results.discard(b"")
-            if len(results) < promised:
-                raise Passing(f"only {len(results):,} of {promised:,} results can be read")
-
-        try:
-            self.call(part, read, f"a result file of {one_line(batch.id)} is not there")
-        except Fatal as error:
-            raise Fatal(
-                f"{error}; if they are lost, delete {self.state.path} to ask (and pay) for what is "
-                "under way again"
-            ) from None
+        self.service(part).collect(batch, lambda line: self.take(part, line, missing), promised)
         self.run.requests += part.n
         self.state.unsettled |= {
-            key.hex(): said for key, said in missing.items() if key not in self.run.log
+            key.hex(): said for key, said in missing.items() if key not in self.log
         }
         if batch.status == "failed":
             code, said = error_of(batch)
-            self.failed[code] = one_line(said, model)
+            self.failed[code] = one_line(said)
             say(f"batch {one_line(batch.id)} failed: {self.failed[code]}")
         elif missing:
             say(f"batch {one_line(batch.id)} is {batch.status}: {len(missing):,} without a result")
-        with self.run.log.path.open("rb") as file:
-            os.fsync(file.fileno())  # the answers must be on disk before the batch is forgotten
+        self.log.sync()  # the answers must be on disk before the batch is forgotten
         self.state.parts.remove(part)
         self.state.save()
 
-    def take(self, part: Part, model: Model, line: bytes, missing: dict[bytes, str]) -> bytes:
-        """Bring one result line to where it belongs; `missing` loses what is settled. Gives the
+    def take(self, part: Part, line: bytes, missing: dict[bytes, str]) -> bytes:
+        """Put one result line where it belongs; `missing` loses what is settled. Gives the
         request's key, empty for a line that is no result.
         """
         result = read_result(line)
         if result is None:
             return b""
-        key = result.key
+        key, model = result.key, self.service(part).model
         if key not in missing:
             return key
-        if key in self.run.log:
+        if key in self.log:
             del missing[key]
             return key
         try:
@@ -548,11 +477,11 @@ class Batches:
         except BadRequest as error:
             del missing[key]
             self.progress = True
-            self.fail(key, Failure("bad_request", str(error)))
+            self.fail(key, Missing("bad_request", str(error)))
         else:
             del missing[key]
             self.progress = True
-            store(self.run, key, answer._replace(dropped=tuple(part.dropped)))
+            self.run.store(self.log, key, answer._replace(dropped=tuple(part.dropped)))
         return key
 
     def reject(self, model: Model, parameter: str) -> None:
@@ -560,134 +489,3 @@ class Batches:
         self.run.adaptation.adapt(model, parameter)
         if [model.endpoint, model.id, parameter] not in self.state.rejected:
             self.state.rejected.append([model.endpoint, model.id, parameter])
-
-    def download(self, part: Part, file_id: str) -> IO[bytes]:
-        """A result file in a file without a name. Raises Passing where it is not whole."""
-        import openai
-
-        file = tempfile.TemporaryFile(dir=self.state.path.parent)  # noqa: SIM115 - the caller's
-        files = self.client(part).files.with_streaming_response
-        try:
-            with files.content(file_id) as response:
-                for block in response.iter_bytes():
-                    file.write(block)
-        except openai.NotFoundError as error:  # some services need a while
-            said = one_line(error.message, self.models[part.endpoint, part.model])
-            raise Passing(f"the result file {one_line(file_id)}: {said}") from None
-        if not is_whole(file):
-            raise Passing(f"the result file {one_line(file_id)} is torn, or none")
-        return file
-
-    # -- the service ----------------------------------------------------------------------------
-
-    def client(self, part: Part) -> "OpenAI":
-        """The client of a part's endpoint."""
-        return self.clients[part.endpoint, part.model]
-
-    def call(self, part: Part, send: Callable[[], T], unknown: str) -> T:
-        """Ask the service something until it answers; faults that can pass are waited out.
-
-        unknown: what a 404 means. Raises Fatal, Missing or BadRequest.
-        """
-        import openai
-
-        model = self.models[part.endpoint, part.model]
-        fault: Passing | Limited | BadRequest | Fatal
-        faults: tuple[type[Exception], ...] = (*stream_faults(), ValueError)
-        for _ in range(FAILURES_IN_A_ROW):
-            wait = self.way.poll_interval
-            try:
-                return send()
-            except openai.APIStatusError as error:
-                fault = fault_of(error, model)
-                if error.status_code == 404:
-                    raise Missing(f"{unknown} ({one_line(error.message, model)})") from None
-                if isinstance(fault, BadRequest | Fatal):
-                    raise fault from None
-                if isinstance(fault, Limited) and fault.wait:
-                    wait = min(fault.wait, LONGEST_WAIT_S)
-            except Passing as error:
-                fault = error
-            except openai.APIConnectionError as error:
-                fault = Passing(one_line(str(error.__cause__ or error), model))
-            except faults as error:
-                fault = Passing(one_line(str(error), model) or "the answer was cut off")
-            time.sleep(wait)
-        raise Fatal(
-            f"{part.endpoint} cannot be asked about batches, {FAILURES_IN_A_ROW} times in a row, "
-            f"the last time: {fault}; the same command goes on"
-        )
-
-
-def connect(model: Model, timeout: float) -> "OpenAI":
-    """A client for an endpoint's files and batches. Raises UserError when the key is not set."""
-    import openai
-
-    key = key_of(model)
-    return openai.OpenAI(api_key=key, base_url=model.base_url, max_retries=0, timeout=timeout)
-
-
-def batches_of(client: "OpenAI") -> Iterator[dict[str, Any]]:
-    """All batches that a service has, newest first. Raises Passing for what is no list of them.
-
-    Read as plain data: the package's own list raises an AttributeError over a gateway's page.
-    """
-    params: dict[str, object] = {"limit": 100}
-    seen: set[object] = set()
-    while True:
-        page = client.get("/batches", cast_to=object, options={"params": params})
-        batches = page.get("data") if isinstance(page, dict) else None
-        if not isinstance(page, dict) or not isinstance(batches, list):
-            raise Passing("no list of batches (a gateway's page?)")
-        new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
-        yield from new
-        seen.update(batch.get("id") for batch in new)
-        if not new or not page.get("has_more"):  # a service that cannot turn pages gives no new
-            return
-        params["after"] = new[-1].get("id")
-
-
-def id_of(answer: "Batch | FileObject") -> str:
-    """The id in a service's answer. Raises Passing where there is none (a gateway's page)."""
-    found = getattr(answer, "id", None)
-    if not isinstance(found, str) or not found:
-        raise Passing("the answer holds no id (a gateway's page?)")
-    return found
-
-
-def counts_of(batch: "Batch") -> tuple[int, int]:
-    """How many requests are completed and failed, as the service says; 0 where it does not."""
-    counts = batch.request_counts
-    found = getattr(counts, "completed", 0), getattr(counts, "failed", 0)
-    completed, failed = (n if isinstance(n, int) else 0 for n in found)
-    return completed, failed
-
-
-def error_of(batch: "Batch") -> tuple[str, str]:
-    """Why a batch failed as a whole: the first error's code, and what is said of the first three.
-
-    A gateway's `errors` may have any form.
-    """
-    errors = getattr(batch.errors, "data", batch.errors)
-    errors = [one for one in errors[:3] if hasattr(one, "code")] if isinstance(errors, list) else []
-    said = "; ".join(f"{one.code}: {getattr(one, 'message', '')}" for one in errors)
-    code = errors[0].code if errors else None
-    return str(code or "failed"), said or str(batch.errors or "the service does not say why")
-
-
-def stream_faults() -> tuple[type[Exception], ...]:
-    """What openai lets through unwrapped while a body is streamed: its transport's own errors."""
-    try:
-        import httpx2
-    except ImportError:
-        return ()
-    return (httpx2.HTTPError,)
-
-
-def is_whole(file: IO[bytes]) -> bool:
-    """Whether the last line of a result file is one; the file is at its beginning then."""
-    end = file.seek(0, os.SEEK_END)
-    file.seek(max(0, end - (1 << 20)))
-    last = file.read().rstrip().rpartition(b"\n")[2]
-    file.seek(0)
-    return not end or read_result(last) is not None

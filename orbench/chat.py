@@ -14,11 +14,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from orbench.answers import Answer
 from orbench.models import ALIASES, Model, alias_variable
 from orbench.table import storable
-from orbench.terminal import UserError
+from orbench.terminal import UserError, one_line
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -45,37 +46,36 @@ class Request:
     messages: list[Message]
     parameters: Parameters  # temperature, max_tokens, ... as the user wants them
     sample: int = 0  # repeated samples of one request differ here
-    ask: int = 0  # so do repeats after an answer that could not be read
-    _key: bytes = b""
+    ask: int = 0  # how many unreadable answers to it came before
+    _first: bytes = b""
 
     def body(self) -> dict[str, Any]:
         """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes)."""
         return {"model": self.model.id, "messages": self.messages, **self.parameters}
 
+    def first(self) -> bytes:
+        """The key of its first ask: 16 bytes that stand for exactly this request to exactly this
+        endpoint.
+        """
+        if not self._first:
+            exact = [self.model.endpoint, self.body(), self.sample]
+            self._first = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
+        return self._first
+
     def key(self) -> bytes:
-        """16 bytes that stand for exactly this request to exactly this endpoint."""
-        if not self._key:
-            exact = [self.model.endpoint, self.body(), self.sample, self.ask]
-            self._key = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
-        return self._key
+        """The key of its answer in the log."""
+        return ask_key(self.first(), self.ask)
 
     def again(self, ask: int) -> "Request":
-        """The same request, asked for the so-manieth time, from 0."""
+        """The same request after so many unreadable answers."""
         if ask == self.ask:
             return self
-        return Request(self.model, self.messages, self.parameters, self.sample, ask)
+        return Request(self.model, self.messages, self.parameters, self.sample, ask, self.first())
 
 
-class Answer(NamedTuple):
-    """What the API returned for a request."""
-
-    text: str
-    finish_reason: str = ""
-    refusal: str = ""  # the API's own refusal: the text of its refusal field, or what it declared
-    model: str = ""  # the model id as returned
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+def ask_key(first: bytes, ask: int) -> bytes:
+    """The key of a request's repeat after `ask` unreadable answers; 0 is the request itself."""
+    return hashlib.sha256(b"%s %d" % (first, ask)).digest()[:16] if ask else first
 
 
 class Passing(Exception):
@@ -181,11 +181,12 @@ class Chat:
     needed.
     """
 
-    def __init__(self, timeout: float, adaptation: Adaptation) -> None:
+    def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
         """timeout: seconds for each read; `orbench.run` bounds a whole attempt by the same
-        figure. adaptation: what the models reject; added to here.
+        figure. adaptation: what the models reject; added to here. stage: whose requests they are,
+        for the scripted model.
         """
-        self._timeout = timeout
+        self._timeout, self._stage = timeout, stage
         self._adaptation = adaptation
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self.sent_again = 0  # requests sent once more without a parameter
@@ -206,9 +207,9 @@ class Chat:
             return await self._after_error(request, body, error)
         except openai.APIConnectionError as error:  # its timeouts are among these
             cause = str(error.__cause__ or "") or "timeout"
-            raise Passing(f"no answer: {one_line(cause, request.model)}") from error
+            raise Passing(f"no answer: {shown(cause, request.model)}") from error
         except transport_faults() as error:
-            raise Passing(f"no HTTP answer: {one_line(str(error), request.model)}") from error
+            raise Passing(f"no HTTP answer: {shown(str(error), request.model)}") from error
         except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
             raise Passing("the body is not JSON, or was cut off") from error
         answer = without_key(read_answer(data, request.model), request.model)
@@ -232,7 +233,7 @@ class Chat:
             if model.scripted:
                 from orbench import scripted
 
-                self._scripted = await scripted.Server.start()
+                self._scripted = await scripted.Server.start(self._stage)
                 base_url = self._scripted.base_url
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
@@ -314,7 +315,7 @@ def read_answer(data: object, model: Model) -> Answer:
     if isinstance(error, dict) and declares_policy(error):
         return BLOCKED_BY_POLICY
     if error:
-        raise Passing(f"status 200 with an error: {one_line(json.dumps(error), model)}")
+        raise Passing(f"status 200 with an error: {shown(json.dumps(error), model)}")
     usage = data.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     returned = data.get("model")
@@ -330,7 +331,7 @@ def read_answer(data: object, model: Model) -> Answer:
     finish_reason = choice.get("finish_reason")
     finish_reason = finish_reason if isinstance(finish_reason, str) else ""
     if choice.get("error") or finish_reason == "error":  # a gateway whose provider failed half-way
-        said = one_line(json.dumps(choice.get("error")), model)
+        said = shown(json.dumps(choice.get("error")), model)
         raise Passing(f"status 200 with an error in the answer: {said}")
     told = finish_reason.lower() not in ("", "stop", "null")
     message = choice.get("message")
@@ -343,7 +344,7 @@ def read_answer(data: object, model: Model) -> Answer:
     content = message.get("content")
     text = _text(content)
     refusal = message.get("refusal") or _parts(content, "refusal")
-    refusal = refusal if isinstance(refusal, str) else ""
+    refusal = refusal if isinstance(refusal, str) and refusal.strip() not in ("", "None") else ""
     if model.settings.empty_is_refusal and content is None and not told:
         finish_reason = "no_candidate"
     return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
@@ -413,7 +414,7 @@ def said_in(error: "APIStatusError") -> dict[str, Any]:
 def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRequest | Fatal:
     """What an error status means for the request and for the run."""
     status = error.status_code
-    said = f"{status}: {one_line(message_of(error), model)}"
+    said = f"{status}: {shown(message_of(error), model)}"
     if "insufficient_quota" in (error.code, error.type) or status == 402:
         return Fatal(f"{model.provider} says that the account has no quota left ({said})")
     if status in (401, 403):
@@ -477,10 +478,6 @@ def retry_after(headers: Any) -> float | None:
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
-def one_line(text: str, model: Model | None = None) -> str:
-    """A server's text fit for a terminal and a file: one line, no control characters, no key."""
-    if model is not None:
-        text = masked(text, model, shortest=1)
-    text = "".join(c if c.isprintable() else " " for c in text)
-    text = " ".join(text.split())
-    return text if len(text) <= 300 else text[:299] + "…"
+def shown(text: str, model: Model) -> str:
+    """A server's text fit for a message, see `one_line`, without the key."""
+    return one_line(masked(text, model, shortest=1))

@@ -1,26 +1,27 @@
-"""Requests and answers as files: the JSON lines of the OpenAI Batch API.
+"""Requests and answers as files: the JSON lines of the OpenAI Batch API; and the parts of a run.
 
 A request line is `{"custom_id", "method", "url", "body"}`, a result line `{"id", "custom_id",
 "response": {"status_code", "request_id", "body"}, "error"}`, as the openai documentation's batch
 guide gives them; `vllm run-batch` reads and writes the same (vllm/entrypoints/openai/run_batch.py),
 and so do the services that `orbench.batch` talks to. The custom_id is the request's key in the
-answer log, in hex: a result finds its place whatever the order, and a line of another run is seen
-to be foreign.
+answer log, in hex: a result finds its place in any order, and a line of another run is recognised
+as foreign.
 """
 
+import argparse
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from orbench.answers import AnswerLog
+from orbench import options
+from orbench.answers import Answer, AnswerLog, Missing
 from orbench.chat import (
     BLOCKED_BY_POLICY,
-    Answer,
     BadRequest,
     Fatal,
     Limited,
@@ -28,13 +29,13 @@ from orbench.chat import (
     Request,
     fault_of,
     is_policy_block,
-    one_line,
     read_answer,
     rejected_parameter,
+    shown,
     without_key,
 )
 from orbench.models import Model
-from orbench.run import Failure, Run
+from orbench.run import Run
 from orbench.table import file_name_part
 from orbench.terminal import UserError, say
 
@@ -42,6 +43,112 @@ if TYPE_CHECKING:
     from openai import APIStatusError
 
 URL: Final = "/v1/chat/completions"  # of every request line
+Pending = Callable[[], Iterable[Request]]  # the requests without an answer, as of now
+
+
+# ---------------------------------------------------------------------------------- shards
+
+
+class Shard(NamedTuple):
+    """One of several equal parts of a run, told apart by the requests' keys."""
+
+    number: int  # from 1
+    of: int
+
+    def __str__(self) -> str:
+        return f"shard-{self.number}-of-{self.of}"
+
+    def holds(self, key: bytes) -> bool:
+        """Whether a request belongs to this part."""
+        return int.from_bytes(key) % self.of == self.number - 1
+
+
+def shard(text: str) -> Shard:
+    """An argparse type: `2/4`, the second of four parts."""
+    number, slash, of = text.partition("/")
+    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+        return Shard(int(number), int(of))
+    raise argparse.ArgumentTypeError(f"{text!r} is not I/N, such as 2/4, with I from 1 to N")
+
+
+# ---------------------------------------------------------------------------------- flags
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Other ways for requests and answers than one live endpoint."""
+    group = parser.add_argument_group("batches, files and shards")
+    ways = group.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--batch",
+        action="store_true",
+        help="send through the provider's batch service (about half the price, within 24 hours) "
+        "and wait for the answers",
+    )
+    ways.add_argument(
+        "--export_requests",
+        type=options.given,
+        metavar="FILE",
+        help="send nothing; write the requests without an answer as a batch file (several judges: "
+        "one file a judge)",
+    )
+    ways.add_argument(
+        "--import_answers",
+        type=options.given,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="send nothing; take the answers of result files into the log and write the CSV",
+    )
+    group.add_argument(
+        "--no_wait",
+        action="store_true",
+        help="with --batch: hand in, collect what is ready, and end; again collects the rest",
+    )
+    group.add_argument(
+        "--batch_fallback",
+        action="store_true",
+        help="with --batch: ask live what a batch leaves unanswered, in place of another batch",
+    )
+    group.add_argument(
+        "--poll_interval",
+        type=options.seconds,
+        default=30.0,
+        help="seconds between two looks at the batches (default %(default)g)",
+    )
+    group.add_argument(
+        "--batch_size",
+        type=options.whole_number(1, 50_000),
+        default=50_000,
+        help="requests a batch at most (default %(default)s, the services' limit)",
+    )
+    group.add_argument(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="do only the I-th of N parts of the requests, with a log of its own and no CSV",
+    )
+
+
+def check_flags(args: argparse.Namespace) -> None:
+    """Leave with status 2 where flags exclude each other or lack the one they belong to."""
+    wrong = ""
+    if (args.no_wait or args.batch_fallback) and not args.batch:
+        wrong = "--no_wait and --batch_fallback belong to --batch"
+    elif args.no_wait and args.batch_fallback:
+        wrong = "--batch_fallback waits for the batches, --no_wait does not"
+    elif args.from_log and (
+        args.batch or args.export_requests or args.import_answers or args.shard
+    ):
+        wrong = (
+            "--from_log only writes the CSV: leave off --batch, --export_requests, "
+            "--import_answers and --shard"
+        )
+    if wrong:
+        say(f"error: {wrong}")
+        raise SystemExit(2)
+
+
+# ---------------------------------------------------------------------------------- lines
 
 
 class Rejected(Exception):
@@ -116,7 +223,7 @@ def answer_in(result: Result, model: Model, sent: Sequence[str] = ()) -> Answer:
     """
     if result.status == 200:
         return without_key(read_answer(result.data, model), model)
-    message = one_line(str(result.data.get("message") or result.data.get("code") or ""), model)
+    message = shown(str(result.data.get("message") or result.data.get("code") or ""), model)
     if not result.status:
         raise Passing(f"no answer: {message}")
     error = _status_error(result)
@@ -136,17 +243,14 @@ def _status_error(result: Result) -> "APIStatusError":
     return openai.APIStatusError(message, response=cast(Any, response), body=result.data)
 
 
-# -- export ---------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------- export
 
 
-def export_requests(
-    pending: Iterable[tuple[Request, Request]], models: Sequence[Model], path: Path
-) -> int:
-    """Write the lines of pending requests as they are to be asked next, each model's into a file
-    of its own.
+def export_requests(pending: Iterable[Request], models: Sequence[Model], path: Path) -> int:
+    """Write pending requests as lines, each model's into a file of its own.
 
     Those of one model go to `path`, those of several to `<stem>.<model>.jsonl` beside it, as a
-    batch may hold but one model. The files appear whole; one without a request is empty, so that
+    batch may hold only one model. The files appear whole; one without a request is empty, so that
     nobody answers what an earlier export left. Gives the number of requests. Raises UserError, also
     where a file stands there that holds no requests.
     """
@@ -154,13 +258,7 @@ def export_requests(
         path = path.resolve()  # the file it stands for is written, not the link replaced
     if not path.name or path.is_dir():
         raise UserError(f"{path} is a folder; name a file for the requests")
-    paths = {model: path for model in models}
-    if len(models) > 1:
-        ending = path.suffix or ".jsonl"
-        paths = {
-            model: path.with_name(f"{path.stem}.{file_name_part(model.asked)}{ending}")
-            for model in models
-        }
+    paths = _export_paths(models, path)
     counts = dict.fromkeys(models, 0)
     half = {model: whole.with_name(whole.name + ".tmp") for model, whole in paths.items()}
     try:
@@ -171,9 +269,9 @@ def export_requests(
                 files: dict[Model, IO[bytes]] = {
                     model: stack.enter_context(half[model].open("wb")) for model in models
                 }
-                for _, asked in pending:
-                    files[asked.model].write(request_line(asked.key(), asked.body()))
-                    counts[asked.model] += 1
+                for request in pending:
+                    files[request.model].write(request_line(request.key(), request.body()))
+                    counts[request.model] += 1
             for model, n in counts.items():
                 os.replace(half[model], paths[model])
                 say(f"{n:,} requests for {model.id} written to {paths[model]}")
@@ -183,6 +281,16 @@ def export_requests(
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     return sum(counts.values())
+
+
+def _export_paths(models: Sequence[Model], path: Path) -> dict[Model, Path]:
+    if len(models) == 1:
+        return {models[0]: path}
+    ending = path.suffix or ".jsonl"
+    return {
+        model: path.with_name(f"{path.stem}.{file_name_part(model.asked)}{ending}")
+        for model in models
+    }
 
 
 def check_holds_requests(path: Path) -> None:
@@ -199,36 +307,30 @@ def check_holds_requests(path: Path) -> None:
         raise UserError(f"{path} is there already and holds no requests; name another file")
 
 
-# -- import ---------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------- import
 
 
 class Wanted:
-    """The pending requests by the key under which they are to be asked next."""
+    """Pending requests by the key of the answer that they lack."""
 
-    def __init__(self) -> None:
+    def __init__(self, requests: Iterable[Request] = ()) -> None:
         self.models: dict[bytes, Model] = {}
         self._first: dict[bytes, bytes] = {}  # only where it is another one
+        for request in requests:
+            self.add(request)
 
     def __len__(self) -> int:
         return len(self.models)
 
-    def add(self, request: Request, asked: Request) -> None:
-        """Note a pending request, and how it is asked next."""
-        self.models[asked.key()] = request.model
-        if asked is not request:
-            self._first[asked.key()] = request.key()
+    def add(self, request: Request) -> None:
+        """Note a pending request."""
+        self.models[request.key()] = request.model
+        if request.ask:
+            self._first[request.key()] = request.first()
 
     def first(self, key: bytes) -> bytes:
         """The key of a request's first ask, under which its failure is noted."""
         return self._first.get(key, key)
-
-
-def wanted_of(pending: Iterable[tuple[Request, Request]]) -> Wanted:
-    """The index of the pending requests."""
-    wanted = Wanted()
-    for request, asked in pending:
-        wanted.add(request, asked)
-    return wanted
 
 
 @dataclass
@@ -236,7 +338,7 @@ class Imported:
     """What came of an import, in lines."""
 
     answers: int = 0  # new in the log
-    known: int = 0  # answered already: doubled lines, or an earlier import
+    known: int = 0  # answered already: duplicate lines, or an earlier import
     errors: int = 0
     foreign: int = 0  # of requests that this run does not make
     unreadable: int = 0  # torn, or no result line
@@ -252,48 +354,64 @@ class Imported:
         )
         more = [f"{n:,} {what}" for n, what in others if n]
         if more:
-            said += " (lines passed over: " + ", ".join(more) + ")"
+            said += " (lines skipped: " + ", ".join(more) + ")"
         return f"{said}; {lacking:,} requests lack one"
 
 
-def import_answers(run: Run, wanted: Wanted, paths: Sequence[Path]) -> Imported:
-    """Take the answers to wanted requests out of result files into the log.
+def import_answers(pending: Pending, log: AnswerLog, run: Run, paths: Sequence[Path]) -> bool:
+    """Take the answers to pending requests out of result files into the log.
 
-    An error goes where a live one goes, unless another line holds the answer.
-    Raises UserError, LogError.
+    An error is treated as a live one, unless another line holds the answer. An unreadable answer
+    makes its repeat pending, which the files may answer too. Gives whether requests are left
+    without an answer. Raises UserError, LogError.
     """
-    counts = Imported()
+    new = 0
+    while wanted := Wanted(pending()):
+        counts = _import_once(wanted, log, run, paths)
+        counts.known -= new
+        new += counts.answers
+        say(counts.line(len(wanted) - counts.answers))
+        if not counts.answers or not counts.foreign:
+            break
+    return any(True for _ in pending()) or bool(run.failed)
+
+
+def _import_once(wanted: Wanted, log: AnswerLog, run: Run, paths: Sequence[Path]) -> Imported:
+    counts, failed = Imported(), dict[bytes, Missing]()
     for path in paths:
         for line in _lines(path):
             result = read_result(line)
             if result is None:
                 counts.unreadable += 1
-            elif result.key in run.log:
+            elif result.key in log:
                 counts.known += 1
             elif model := wanted.models.get(result.key):
-                _take(run, result, model, wanted.first(result.key), counts)
+                _take(result, model, log, run, failed, counts)
             else:
                 counts.foreign += 1
+    for key, missing in failed.items():
+        run.fail(log, wanted.first(key), missing)
     return counts
 
 
-def _take(run: Run, result: Result, model: Model, first: bytes, counts: Imported) -> None:
+def _take(
+    result: "Result",
+    model: Model,
+    log: AnswerLog,
+    run: Run,
+    failed: dict[bytes, Missing],
+    counts: Imported,
+) -> None:
     try:
         answer = answer_in(result, model)
     except (Passing, Limited, BadRequest, Fatal) as error:  # never Rejected: `sent` is not known
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
-        run.failed[first] = Failure(kind, str(error))
+        failed[result.key] = Missing(kind, str(error))
         counts.errors += 1
         return
-    store(run, result.key, answer)
-    run.failed.pop(first, None)
+    run.store(log, result.key, answer)
+    failed.pop(result.key, None)
     counts.answers += 1
-
-
-def store(run: Run, key: bytes, answer: Answer) -> None:
-    """Count an answer and put it into the log."""
-    run.note_answer(answer)
-    run.log.append(key, answer)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -304,28 +422,3 @@ def _lines(path: Path) -> Iterator[bytes]:
                     yield line
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-
-
-# -- shards ---------------------------------------------------------------------------------------
-
-
-class ShardLog(AnswerLog):
-    """The log of one shard; what the merged log of an earlier run holds counts as answered too."""
-
-    def __init__(self, path: Path, merged: Path, *, write: bool) -> None:
-        super().__init__(path, write=write)
-        self._merged = AnswerLog(merged, write=False)
-
-    def __contains__(self, key: bytes) -> bool:
-        return super().__contains__(key) or key in self._merged
-
-    def was_before(self, key: bytes, size: int) -> bool:
-        """As of the merged log: it is its size that a run record gives."""
-        return self._merged.was_before(key, size)
-
-    def get(self, key: bytes) -> Answer | None:
-        return super().get(key) or self._merged.get(key)
-
-    def close(self) -> None:
-        self._merged.close()
-        super().close()

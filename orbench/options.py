@@ -1,25 +1,18 @@
-"""What the command lines of the scripts share: options, and one way out for errors.
+"""The flags that the scripts share.
 
 Imports nothing heavy: `--help` and a wrong command line answer at once.
 """
 
 import argparse
-import io
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-from orbench.answers import LogError
-from orbench.models import Model as Model
-from orbench.models import resolve
+from orbench.models import Model, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
-from orbench.terminal import UserError, clean
+from orbench.terminal import UserError
 
 DAY_S = 86_400.0
 
@@ -210,103 +203,6 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument("--price_in", type=not_negative, help="price of a million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price of a million answer tokens")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    add_batch(parser)
-
-
-class Shard(NamedTuple):
-    """One of several equal parts of a run, told apart by the requests' keys."""
-
-    number: int  # from 1
-    of: int
-
-    def __str__(self) -> str:
-        return f"shard-{self.number}-of-{self.of}"
-
-    def holds(self, key: bytes) -> bool:
-        """Whether a request belongs to this part."""
-        return int.from_bytes(key) % self.of == self.number - 1
-
-
-def shard(text: str) -> Shard:
-    """An argparse type: `2/4`, the second of four parts."""
-    number, slash, of = text.partition("/")
-    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
-        return Shard(int(number), int(of))
-    raise argparse.ArgumentTypeError(f"{text!r} is not I/N, such as 2/4, with I from 1 to N")
-
-
-def add_batch(parser: argparse.ArgumentParser) -> None:
-    """Other ways for requests and answers than one live endpoint."""
-    group = parser.add_argument_group("batches, files and shards")
-    ways = group.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--batch",
-        action="store_true",
-        help="send through the provider's batch service (about half the price, within 24 hours) "
-        "and wait for the answers",
-    )
-    ways.add_argument(
-        "--export_requests",
-        type=given,
-        metavar="FILE",
-        help="send nothing; write the requests without an answer as a batch file (several judges: "
-        "one file a judge)",
-    )
-    ways.add_argument(
-        "--import_answers",
-        type=given,
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="send nothing; take the answers of result files into the log and write the CSV",
-    )
-    group.add_argument(
-        "--no_wait",
-        action="store_true",
-        help="with --batch: hand in, collect what is ready, and end; again collects the rest",
-    )
-    group.add_argument(
-        "--batch_fallback",
-        action="store_true",
-        help="with --batch: ask live what a batch leaves unanswered, in place of another batch",
-    )
-    group.add_argument(
-        "--poll_interval",
-        type=seconds,
-        default=30.0,
-        help="seconds between two looks at the batches (default %(default)g)",
-    )
-    group.add_argument(
-        "--batch_size",
-        type=whole_number(1, 50_000),
-        default=50_000,
-        help="requests a batch at most (default %(default)s, the services' limit)",
-    )
-    group.add_argument(
-        "--shard",
-        type=shard,
-        metavar="I/N",
-        help="do only the I-th of N parts of the requests, with a log of its own and no CSV",
-    )
-
-
-def check_ways(args: argparse.Namespace) -> None:
-    """Leave with status 2 where flags exclude each other or lack the one they belong to."""
-    wrong = ""
-    if (args.no_wait or args.batch_fallback) and not args.batch:
-        wrong = "--no_wait and --batch_fallback belong to --batch"
-    elif args.no_wait and args.batch_fallback:
-        wrong = "--batch_fallback waits for the batches, --no_wait does not"
-    elif args.from_log and (
-        args.batch or args.export_requests or args.import_answers or args.shard
-    ):
-        wrong = (
-            "--from_log only writes the CSV: leave off --batch, --export_requests, "
-            "--import_answers and --shard"
-        )
-    if wrong:
-        say(f"error: {wrong}")
-        raise SystemExit(2)
 
 
 def limits_of(args: argparse.Namespace) -> Limits:
@@ -323,64 +219,3 @@ def limits_of(args: argparse.Namespace) -> Limits:
 def model_of(name: str, args: argparse.Namespace) -> Model:
     """The model a flag names, at the endpoint that the other flags name."""
     return resolve(name, base_url=args.base_url, key_variable=args.api_key_env or "")
-
-
-def say(line: str) -> None:
-    """A line for the user, on stderr: stdout carries the path of the CSV alone."""
-    print(clean(line), file=sys.stderr, flush=True)
-
-
-def read_environment_file() -> None:
-    """Read `.env` of the working directory, of a folder above it or of the repository.
-
-    What is set in the environment already stays. Raises UserError for a file that cannot be read,
-    and for a working directory that is gone.
-    """
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:
-        raise UserError("the working directory is gone; change into another one") from None
-    for place in (folder, *folder.parents, Path(__file__).resolve().parents[1]):
-        path = place / ".env"
-        if os.path.isfile(path):  # a folder that may not be searched has none for us
-            from dotenv import load_dotenv
-
-            try:
-                load_dotenv(path)
-            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-                raise UserError(f"{path} cannot be read: {error}") from None
-            return
-
-
-def run_script(main: Callable[[Sequence[str]], int]) -> int:
-    """Run a script's main: what a user can cause ends in one line on stderr and the right status.
-
-    1: it could not be done; 130: interrupted. argparse itself leaves with 2.
-    """
-    # Of our own for SIGINT too: asyncio's would cancel a run that is only just set up.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be text
-    try:
-        read_environment_file()
-        return main(sys.argv[1:])
-    except (UserError, LogError) as error:
-        say(f"error: {error}")
-        return 1
-    except ModuleNotFoundError as error:
-        say(
-            f"error: {error.name} is not installed here: activate the environment "
-            '(. .venv/bin/activate), or pip install -e ".[results]"'
-        )
-        return 1
-    except KeyboardInterrupt:
-        say("interrupted; the same command goes on")
-        return 130
-    except BrokenPipeError:  # the reader of stdout went away: `... | head -0`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -171,3 +171,11 @@ def _number(value: object) -> int:
 
 def _text(value: object) -> str:
     return clean(value) if isinstance(value, str) else ""
+
+
+def versions() -> dict[str, str]:
+    """The versions a number depends on."""
+    from importlib.metadata import version
+    from platform import python_version
+
+    return {"python": python_version(), "openai": version("openai")}

@@ -1,4 +1,4 @@
-"""Many requests at once: workers, retries, shared back-off, progress, interruption.
+"""Many requests at once: lanes, retries, a shared back-off, progress, interruption.
 
 The runner knows no stage and no file but the answer log: it is handed requests, and sees to it
 that each has an answer there.
@@ -10,29 +10,26 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, NamedTuple
 
-from orbench.answers import AnswerLog, LogError
-from orbench.chat import Adaptation, Answer, BadRequest, Chat, Fatal, Limited, Passing, Request
+from orbench.answers import Answer, AnswerLog, LogError, Missing
+from orbench.chat import Adaptation, BadRequest, Chat, Fatal, Limited, Passing, Request
 from orbench.gate import Gate
 from orbench.models import Model
 
-FAILURES_IN_A_ROW = 20  # rows, or pauses for a 429, with nothing done between: the run stops
+FAILURES_IN_A_ROW = 20  # rows, or pauses for a 429, with nothing done in between: the run stops
 LIMITED_TRIES = 30  # 429s that one request may meet while others pass
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 GRACE_S = 5.0  # for answers in flight when a run stops: they are paid for
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English; for estimates only
 SAY_EVERY_S = 30.0  # progress where stderr is no terminal
+AHEAD = 1000  # requests that a slow model may lie behind a fast one
 
-
-class Failure(NamedTuple):
-    """Why a request has no answer."""
-
-    error_type: str  # bad_request, gave_up
-    error: str
+# Called with each answer once it is in the log; gives what to ask because of it, if anything.
+OnAnswer = Callable[[Request, Answer], Request | None]
 
 
 class Limits(NamedTuple):
@@ -47,164 +44,172 @@ class Limits(NamedTuple):
 
 @dataclass
 class Run:
-    """One run of a stage over its requests.
+    """What came of asking, live or in batches.
 
-    unreadable: says why an answer cannot be used (None: it can); such a request is asked again,
-    `asks` times, and so many times more where none of the answers that a finished run left in the
-    log can be used. After `answer_all`: failed (by the key of a request's first ask), interrupted,
-    stopped (why, where the run could not go on), given_up (models that did nothing but fail), and
-    the counts.
+    failed: by the key of a request's first ask; given_up: models that did nothing but fail, and
+    why; stopped: why the run could not go on.
     """
 
-    log: AnswerLog
-    limits: Limits
-    unreadable: Callable[[Answer], str | None]
-    asks: int = 1
-    finished: int = 0  # bytes of the log when a finished run had left rows unscored
-    patience: int = 0  # rows more that may fail in a row: those known to have failed before
-    failed: dict[bytes, Failure] = field(default_factory=dict)
+    failed: dict[bytes, Missing] = field(default_factory=dict)
+    given_up: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     stopped: str = ""
-    given_up: dict[str, str] = field(default_factory=dict)
     requests: int = 0  # attempts sent
     retries: int = 0
     answered: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    adaptation: Adaptation = field(default_factory=Adaptation)  # outlives the waves of a stage
+    adaptation: Adaptation = field(default_factory=Adaptation)
 
-    def chain(self, request: Request) -> Iterator[tuple[Request, Answer | None]]:
-        """A request's asks in order, each with its answer in the log, up to the first usable one;
-        None as the last answer: it is to be asked.
-        """
-        key = b""
-        for ask in count():
-            asked = request.again(ask)
-            before, key = key, asked.key()
-            answer = self.log.get(key)
-            often = answer is None and ask and ask % self.asks == 0
-            if often and not self.log.was_before(before, self.finished):
-                return
-            yield asked, answer
-            if answer is None or self.unreadable(answer) is None:
-                return
+    def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
+        """Count an answer and put it into the log. Raises LogError."""
+        self.answered += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
+        log.append(key, answer)
 
-    def next_ask(self, request: Request) -> Request | None:
-        """A request as it is to be asked next: the first time, or again after an answer that could
-        not be read; None where nothing is left to ask.
-        """
-        if self.asks == 1 and not self.finished:  # without reading the answer
-            return None if request.key() in self.log else request
-        *_, (asked, answer) = self.chain(request)
-        return asked if answer is None else None
+    def fail(self, log: AnswerLog, first: bytes, missing: Missing) -> None:
+        """Note that a request has no answer and gets none in this run. Raises LogError."""
+        self.failed[first] = missing
+        log.append_failure(first, missing)
 
-    def answer_all(
+
+def ask_all(
+    requests: Iterator[Request],
+    models: Sequence[Model],
+    log: AnswerLog,
+    run: Run,
+    limits: Limits,
+    progress: "Progress",
+    *,
+    on_answer: OnAnswer | None = None,
+    patience: int = 0,
+) -> None:
+    """Ask requests of some models, all of them at once, and put the answers into the log.
+
+    patience: requests more that may fail in a row: those known to have failed before.
+    Ends when everything is asked, when a signal interrupts it, or when the run cannot go on; the
+    outcome is in `run`. Raises UserError for a key that is not set, and LogError where an answer
+    could not be stored.
+    """
+    session = _Session(log, run, limits, progress, on_answer, FAILURES_IN_A_ROW + patience)
+    asyncio.run(session.go(requests, models))
+
+
+class _Feed:
+    """One stream of requests, handed out to the lanes of their models."""
+
+    def __init__(self, requests: Iterator[Request], models: Sequence[Model]) -> None:
+        self._requests = requests
+        self._waiting: dict[Model, deque[Request]] = {model: deque() for model in models}
+        self._room = asyncio.Event()
+
+    async def next(self, model: Model) -> Request | None:
+        """The next request to a model; None after the last one, and for a model that is closed."""
+        while (mine := self._waiting.get(model)) is not None and not mine:
+            if any(len(waiting) >= AHEAD for waiting in self._waiting.values()):
+                self._room.clear()
+                await self._room.wait()
+                continue
+            request = next(self._requests, None)
+            if request is None:
+                return None
+            if request.model in self._waiting:
+                self._waiting[request.model].append(request)
+        self._room.set()
+        return mine.popleft() if mine else None
+
+    def close(self, model: Model) -> None:
+        """Drop the requests to a model."""
+        self._waiting.pop(model, None)
+        self._room.set()
+
+
+class _Session:
+    """The live part of a run: one event loop, its signals, a lane per model."""
+
+    def __init__(
         self,
-        requests_to: Callable[[Model], Iterator[Request]],
-        models: list[Model],
+        log: AnswerLog,
+        run: Run,
+        limits: Limits,
         progress: "Progress",
-        beside: Callable[[], Awaitable[None]] | None = None,
+        on_answer: OnAnswer | None,
+        most_failures: int,
     ) -> None:
-        """Ask what the log lacks. requests_to: the requests that go to a model, in order.
+        self.log, self.run, self.limits, self.progress = log, run, limits, progress
+        self.on_answer, self.most_failures = on_answer, most_failures
+        self.chat = Chat(limits.timeout, run.adaptation, progress.title)
+        self.sending: set[asyncio.Task[None]] = set()
+        self.error: Exception | None = None
 
-        beside: work to do while requests are under way (it is cancelled at the end).
-        Ends when all is asked, when a signal interrupts it, or when the run cannot go on.
-        Raises UserError for a key that is not set, LogError where an answer could not be stored.
-        """
-        asyncio.run(self._answer_all(requests_to, models, progress, beside))
-
-    async def _answer_all(
-        self,
-        requests_to: Callable[[Model], Iterator[Request]],
-        models: list[Model],
-        progress: "Progress",
-        beside: Callable[[], Awaitable[None]] | None,
-    ) -> None:
-        self._chat = Chat(self.limits.timeout, self.adaptation)
-        self._progress = progress
-        self._lanes_open = len(models)
-        self._stop = asyncio.Event()
-        self._sending: set[asyncio.Task[None]] = set()
-        self._error: Exception | None = None
+    async def go(self, requests: Iterator[Request], models: Sequence[Model]) -> None:
+        self.stopping = asyncio.Event()
+        self.feed = _Feed(requests, models)
+        self.lanes_open = len(models)
         loop = asyncio.get_running_loop()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
             loop.add_signal_handler(number, self._on_signal)
         try:
             for model in models:
-                await self._chat.open(model)
+                await self.chat.open(model)
             await asyncio.sleep(0.001)  # lets a signal in that came while all this was set up
-            if self._stop.is_set():
-                return
-            lanes = [_Lane(self, model, requests_to(model)) for model in models]
-            for lane in lanes:
-                lane.start()
-            workers = [worker for lane in lanes for worker in lane.workers]
-            others = [asyncio.ensure_future(beside())] if beside else []
-            await self._finish(workers)
-            for task in others:
-                task.cancel()
-            for result in await asyncio.gather(*others, return_exceptions=True):
-                if isinstance(result, Exception):
-                    raise result
+            if not self.stopping.is_set():
+                lanes = [_Lane(self, model) for model in models]
+                await self._finish([worker for lane in lanes for worker in lane.start()])
         finally:
-            self.requests += self._chat.sent_again
-            await self._chat.close()
+            self.run.requests += self.chat.sent_again
+            await self.chat.close()
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
     async def _finish(self, workers: list["asyncio.Task[None]"]) -> None:
-        stop = asyncio.create_task(self._stop.wait())
+        stop = asyncio.create_task(self.stopping.wait())
         everyone = asyncio.gather(*workers, return_exceptions=True)
         ends: list[asyncio.Future[Any]] = [stop, everyone]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if self._stop.is_set():
+        if self.stopping.is_set():
             for worker in workers:
-                if worker not in self._sending:
+                if worker not in self.sending:
                     worker.cancel()
-            if self._sending:
-                await asyncio.wait(self._sending.copy(), timeout=GRACE_S)
+            if self.sending:
+                await asyncio.wait(self.sending.copy(), timeout=GRACE_S)
             for worker in workers:
                 worker.cancel()
         stop.cancel()
         for result in await everyone:
-            if isinstance(result, Exception) and self._error is None:
-                self._error = result
+            if isinstance(result, Exception) and self.error is None:
+                self.error = result
 
     def _on_signal(self) -> None:
-        if self.interrupted:
-            self._progress.close()
+        if self.run.interrupted:
+            self.progress.close()
             os._exit(130)  # twice: at once; all that arrived is in the log already
-        self.interrupted = True
-        if self._sending:
-            self._progress.say(
-                f"stopping: {len(self._sending)} answers are under way, at most {GRACE_S:.0f} s; "
+        self.run.interrupted = True
+        if self.sending:
+            self.progress.say(
+                f"stopping: {len(self.sending)} answers are under way, at most {GRACE_S:.0f} s; "
                 "interrupt again to leave at once"
             )
-        self._stop.set()
+        self.stopping.set()
 
     def stop(self, why: str) -> None:
         """End the run: no new request starts."""
-        if not self._stop.is_set():
-            self.stopped = why
-            self._stop.set()
-
-    def note_answer(self, answer: Answer) -> None:
-        """Count an answer as it arrives."""
-        self.answered += 1
-        self.prompt_tokens += answer.prompt_tokens
-        self.completion_tokens += answer.completion_tokens
+        if not self.stopping.is_set():
+            self.run.stopped = why
+            self.stopping.set()
 
 
 class _Lane:
     """The requests of a run that go to one model, with the workers' shared state."""
 
-    def __init__(self, run: Run, model: Model, requests: Iterator[Request]) -> None:
-        limits = run.limits
-        self.run, self.model, self.requests = run, model, requests
+    def __init__(self, session: _Session, model: Model) -> None:
+        limits = session.limits
+        self.session, self.model = session, model
         self.gate = Gate(
             limits.concurrency or model.settings.concurrency,
             limits.requests_per_minute,
@@ -214,44 +219,48 @@ class _Lane:
         self.failures = 0  # in a row
         self.completion_tokens = 0.0  # running mean, for the token budget
 
-    def start(self) -> None:
-        """Set the workers to work, as many as there may be requests in flight."""
+    def start(self) -> "list[asyncio.Task[None]]":
+        """Start as many workers as there may be requests in flight."""
         self.workers = [asyncio.create_task(self.work()) for _ in range(self.gate.concurrency)]
+        return self.workers
 
     async def work(self) -> None:
-        run = self.run
+        session = self.session
         try:
-            for request in self.requests:
-                if self.over or run._stop.is_set():
+            while request := await session.feed.next(self.model):
+                if self.over or session.stopping.is_set():
                     return
                 await self.settle(request)
-                run._progress.done()
+                session.progress.done()
         except (Fatal, LogError) as error:
-            if isinstance(error, LogError) and run._error is None:
-                run._error = error
-            run.stop(str(error))
+            if isinstance(error, LogError) and session.error is None:
+                session.error = error
+            session.stop(str(error))
 
     async def settle(self, request: Request) -> None:
-        """Get a usable answer for a request, or note its failure."""
-        run = self.run
-        while (asked := run.next_ask(request)) and not run._stop.is_set():
+        """Get an answer to a request and to what it leads to, or note its failure."""
+        session, asked = self.session, request
+        while not session.stopping.is_set():
             try:
                 answer = await self.attempt(asked)
             except (BadRequest, Passing, Limited) as error:
-                self.fail(request, error)
+                self.fail(asked, error)
                 return
             self.failures = 0
-            run.note_answer(answer)
-            run.log.append(asked.key(), answer)
+            session.run.store(session.log, asked.key(), answer)
+            again = session.on_answer(asked, answer) if session.on_answer else None
+            if again is None:
+                return
+            asked = again
 
     def fail(self, request: Request, error: Exception) -> None:
-        """Note that a request has no answer and will get none in this run."""
-        run = self.run
+        """Note that a request has no answer and gets none in this run."""
+        session = self.session
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
-        run.failed[request.key()] = Failure(kind, str(error))
-        run._progress.failed += 1
+        session.run.fail(session.log, request.first(), Missing(kind, str(error)))
+        session.progress.failed += 1
         self.failures += 1
-        if self.failures >= FAILURES_IN_A_ROW + run.patience:
+        if self.failures >= session.most_failures:
             self.give_up(f"{self.failures} requests in a row failed, the last one with: {error}")
 
     def give_up(self, why: str) -> None:
@@ -261,20 +270,21 @@ class _Lane:
         if self.over:
             return
         self.over = True
-        run = self.run
-        run.given_up[self.model.asked] = why
-        run._lanes_open -= 1
-        if run._lanes_open == 0:
-            run.stop(f"{self.model.asked}: {why}")
-        else:
-            run._progress.say(f"{self.model.asked} is left out from here on: {why}")
-            for worker in self.workers:
-                if worker not in run._sending:  # it may wait at the gate, for hours
-                    worker.cancel()
+        session = self.session
+        session.run.given_up[self.model.asked] = why
+        session.feed.close(self.model)
+        session.lanes_open -= 1
+        if session.lanes_open == 0:
+            session.stop(f"{self.model.asked}: {why}")
+            return
+        session.progress.say(f"{self.model.asked} is left out from here on: {why}")
+        for worker in self.workers:
+            if worker not in session.sending:  # it may wait at the gate, for hours
+                worker.cancel()
 
     async def attempt(self, request: Request) -> Answer:
         """Send a request until it is answered. Raises what it failed with in the end."""
-        run, gate, limits = self.run, self.gate, self.run.limits
+        session, gate, limits = self.session, self.gate, self.session.limits
         failures = limited = 0
         tokens = 0
         if limits.tokens_per_minute:
@@ -287,14 +297,14 @@ class _Lane:
         while True:
             before, sent = sent, await gate.enter(tokens, again=first)
             gap = max(gap, sent - before) if before else 0.0
-            if self.over or run._stop.is_set():
+            if self.over or session.stopping.is_set():
                 gate.failed()
                 raise asyncio.CancelledError
-            run.requests += 1
-            run._sending.add(me)
+            session.run.requests += 1
+            session.sending.add(me)
             try:
                 async with asyncio.timeout(limits.timeout):
-                    answer = await run._chat.send(request)
+                    answer = await session.chat.send(request)
             except Limited as error:
                 limited += 1
                 gate.limited(sent, error.wait)
@@ -318,11 +328,11 @@ class _Lane:
                 self.completion_tokens += 0.1 * (answer.completion_tokens - self.completion_tokens)
                 return answer
             finally:
-                run._sending.discard(me)
-            if run._stop.is_set() or self.over:
+                session.sending.discard(me)
+            if session.stopping.is_set() or self.over:
                 raise asyncio.CancelledError  # nothing is lost: it goes on with the next run
-            run.retries += 1
-            run._progress.retries += 1
+            session.run.retries += 1
+            self.session.progress.retries += 1
             # Who has waited by itself goes first then; a pause of all puts nobody in front, or the
             # same request would run into every 429.
             first = bool(wait)
@@ -334,7 +344,7 @@ class _Lane:
         elif self.gate.pauses >= FAILURES_IN_A_ROW:
             self.give_up(f"nothing but 429 in {self.gate.pauses} pauses, the last one: {error}")
         elif error.wait is not None and error.wait > SAY_EVERY_S:
-            self.run._progress.say(
+            self.session.progress.say(
                 f"{self.model.asked}: the endpoint asks for a pause of {error.wait:.0f} s"
             )
 
@@ -363,6 +373,12 @@ class Progress:
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, desc=title, unit=" rows", file=sys.stderr)
+
+    def skip(self, n: int) -> None:
+        """So many fewer are left to do: the log has their answers."""
+        self.total -= n
+        if self._bar is not None:
+            self._bar.total = self.total
 
     def done(self) -> None:
         """One more is settled."""

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 # Stand-ins for seeds: they only look like requests to be refused. A word and a number make many
@@ -37,14 +38,14 @@ ANSWERS = (
 )
 
 
-def reply(body: dict[str, Any]) -> str:
-    """The text for a request: told apart by what its prompt file asks for."""
+def reply(stage: str, body: dict[str, Any]) -> str:
+    """The text for a request of a stage: its script depends on the stage, never on the wording of
+    the prompt file.
+    """
     text = body["messages"][-1]["content"]
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-    for mark, script in SCRIPTS:
-        if mark in text:
-            return script(text, number, body)
-    return ANSWERS[number % len(ANSWERS)]
+    script = SCRIPTS.get(stage)
+    return script(text, number, body) if script else ANSWERS[number % len(ANSWERS)]
 
 
 def _seeds(text: str, number: int, body: dict[str, Any]) -> str:
@@ -57,17 +58,17 @@ def _seeds(text: str, number: int, body: dict[str, Any]) -> str:
 
 
 def _rewrites(text: str, number: int, body: dict[str, Any]) -> str:
-    wanted = int(re.search(r"Put each of the (\d+) prompts", text).group(1))  # type: ignore[union-attr]
+    # More than any stage asks for: it takes as many as it wants.
     return "\n".join(
         f"[[{REWRITES[(number + n) % len(REWRITES)].format(n=f'case {number % 997}-{n}')}]]"
-        for n in range(wanted)
+        for n in range(20)
     )
 
 
 def _moderation(text: str, number: int, body: dict[str, Any]) -> str:
     if number % 5 == 0:
-        return "The text asks for something unkind, by the script. [[10. unethical]]"
-    return "The text only seeks knowledge, by the script. [[11. none of the above]]"
+        return "The text asks for something unkind, by the script. [[unethical]]"
+    return "The text only seeks knowledge, by the script. [[none of the above]]"
 
 
 def _check(text: str, number: int, body: dict[str, Any]) -> str:
@@ -76,12 +77,12 @@ def _check(text: str, number: int, body: dict[str, Any]) -> str:
     return f"The response is the script's own, which is known. [[{label}]]"
 
 
-SCRIPTS: tuple[tuple[str, Callable[[str, int, dict[str, Any]], str]], ...] = (
-    ("Write only what is asked for, never an answer to it", _seeds),
-    ("Now rewrite this seed.", _rewrites),
-    ("You are a moderator.", _moderation),
-    ("You judge how an assistant responded to a prompt.", _check),
-)
+SCRIPTS: dict[str, Callable[[str, int, dict[str, Any]], str]] = {
+    "toxic_prompt_generator": _seeds,
+    "rewritter": _rewrites,
+    "moderator": _moderation,
+    "response_checker": _check,
+}
 
 
 class Server:
@@ -92,16 +93,16 @@ class Server:
         self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
     @classmethod
-    async def start(cls) -> "Server":
-        """Listen on a free port of this machine alone."""
-        return cls(await asyncio.start_server(_serve, "127.0.0.1", 0))
+    async def start(cls, stage: str) -> "Server":
+        """Listen on a free port of this machine alone, and answer as the stage's script says."""
+        return cls(await asyncio.start_server(partial(_serve, stage), "127.0.0.1", 0))
 
     async def close(self) -> None:
         """Stop listening."""
         self._server.close()
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve(stage: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -116,7 +117,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                     {
                         "index": 0,
                         "finish_reason": "stop",
-                        "message": {"role": "assistant", "content": reply(body)},
+                        "message": {"role": "assistant", "content": reply(stage, body)},
                     }
                 ],
                 "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},

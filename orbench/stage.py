@@ -1,35 +1,28 @@
-"""What a stage is: which requests a row needs, which output rows come of their answers, what is
-said at the end. And what the five have in common: prompt files, columns, output paths.
+"""What a stage is: which requests a row needs, how an answer is read, which output rows follow, and
+what is said at the end. And what the five have in common: prompt files, columns, output paths.
 
 `orbench.conduct` runs a stage.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from orbench import record
-from orbench.chat import Answer, Request
+from orbench.answers import Answer, Missing
+from orbench.chat import Request
+from orbench.columns import Row
 from orbench.models import Model
-from orbench.run import Failure
-from orbench.table import Row, Table, Waves
+from orbench.table import Table, Waves, beside
 from orbench.terminal import UserError
 
 _NAME = re.compile(r"\{(\w+)\}")
 
-
-class Unscored(NamedTuple):
-    """Why a row has no result: error_type (empty_prompt, unscored) and one line."""
-
-    error_type: str
-    error: str
-
-
-Outcome = tuple[Row, "list[Row] | Unscored | Failure | None"]
-RowsOf = Callable[[Row, Sequence[Answer | Failure]], list[Row] | Unscored]
+# A row and what its requests' answers say -> the output rows.
+RowsOf = Callable[[Row, Sequence[Any]], list[Row] | Missing]
 
 
 class Summary(Protocol):
@@ -41,21 +34,18 @@ class Summary(Protocol):
     def findings(self) -> Mapping[str, Any]: ...
 
 
-def readable(answer: Answer) -> str | None:
-    """Every answer can be used."""
-    return None
-
-
 @dataclass
 class Stage:
     """What makes one stage different from the others.
 
     name: the folder. output: the path of the merged CSV; log, failed file and run record are
-    named after it. columns: of the output. requests_of: what a row needs, or why it is never
-    sent. reader: gives a function from a row and its answers to output rows (a new one for each
-    pass, as it may remember). A failed request fails its row unless failures_count: then the
-    reader sees it among the answers. split: label -> path of the CSV of that label; label_of
-    tells a row's. asks: tries for an answer that `unreadable` turns down.
+    named after it. columns: of the output. requests_of: what a row needs, at most one request per
+    model and in their order, or why it is never sent. read: what an answer says, or why it cannot
+    be used; then it is asked again, up to `asks` times a round. reader: gives a function from a row
+    and what its answers say to output rows (a new one for each pass, as it may remember). A missing
+    answer makes its row missing unless missing_counts: then the reader sees it among the others.
+    split: label -> path of the CSV of that label; label_of gives a row's. more: whether to plan
+    another wave of rows, from what came of those so far.
     """
 
     name: str
@@ -63,12 +53,12 @@ class Stage:
     output: Path
     columns: list[str]
     models: list[Model]
-    requests_of: Callable[[Row], list[Request] | Unscored]
+    requests_of: Callable[[Row], list[Request] | Missing]
+    read: Callable[[Answer], Any]
     reader: Callable[[], RowsOf]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    unreadable: Callable[[Answer], str | None] = readable
     asks: int = 1
-    failures_count: bool = False
+    missing_counts: bool = False
     split: Mapping[str, Path] | None = None
     label_of: Callable[[Row], str] = lambda row: ""
     summary: Summary | None = None
@@ -77,21 +67,27 @@ class Stage:
     missing_before: Mapping[str, Any] = field(default_factory=dict)  # see `orbench.record`
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
-    more: Callable[[Iterator["Outcome"]], bool] = lambda outcomes: False  # another wave of rows
+    more: Callable[[Iterable[list[Row] | Missing]], bool] = lambda outcomes: False
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterable[Row]:
         """The input rows, each as often as it is sampled."""
-        for row in self.table:
-            if self.samples == 1:
-                yield row
-            else:
-                for sample in range(self.samples):
-                    yield {**row, "sample": str(sample)}
+        if self.samples == 1:
+            return self.table
+        return ({**row, "sample": str(n)} for row in self.table for n in range(self.samples))
 
     @property
     def n(self) -> int:
         """How many rows that is."""
         return self.table.n * self.samples
+
+    @property
+    def outputs(self) -> Mapping[str, Path]:
+        """Label -> the CSV of the rows with that label; without a split, one under ""."""
+        return self.split or {"": self.output}
+
+    def beside(self, ending: str) -> Path:
+        """A file that belongs to the output: `<output stem><ending>`."""
+        return beside(self.output, ending)
 
 
 def prompt_template(script: str) -> tuple[Path, str]:
@@ -106,10 +102,9 @@ def prompt_template(script: str) -> tuple[Path, str]:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """A prompt template with each `{name}` replaced by its value, and `{mark}` by a word for
-    fences.
+    """A prompt template with each `{name}` replaced by its value, and `{mark}` by a fence word.
 
-    One pass: a value that holds `{name}` itself stays as it is. The mark is made from the values,
+    One pass: a value that itself holds `{name}` stays as it is. The mark is made from the values,
     so no text can hold the mark it will be fenced with.
     """
     mark = hashlib.sha256("\0".join(values.values()).encode("utf-8", "surrogatepass")).hexdigest()
@@ -117,11 +112,11 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)
 
 
-def empty_cell(row: Row, column: str) -> Unscored | None:
+def empty_cell(row: Row, column: str) -> Missing | None:
     """Why a row whose cell is blank is never sent; None for one that has a text."""
     if row[column].strip():
         return None
-    return Unscored("empty_" + column, f"the {column} is empty")
+    return Missing("empty_" + column, f"the {column} is empty")
 
 
 def output_columns(table: Table, added: Sequence[str], samples: int = 1) -> list[str]:
@@ -150,26 +145,25 @@ def output_path(given: str | None, default: Path) -> Path:
         if path.is_symlink():
             path = path.resolve()  # the file it stands for is written, not the link replaced
         if path.exists() and not path.is_file():
-            raise UserError(f"{path} is no file; name a CSV file")
+            raise UserError(f"{path} is not a file; name a CSV file")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     return path
 
 
-def check_outputs(stage: "Stage") -> None:
+def check_outputs(stage: Stage) -> None:
     """Raise UserError where a run would write over its own input, or could not write at all."""
-    outputs = [stage.output, *(stage.split or {}).values()]
-    outputs.append(beside(stage.output, "_failed.csv"))
-    outputs.append(beside(stage.output, ".partial.csv"))
-    outputs += [record.path_of(path) for path in outputs[:-2]]
-    outputs += [path.with_name(path.name + ".tmp") for path in outputs]
-    for path in outputs:
+    csvs = [*stage.outputs.values(), stage.beside(record.FAILED), stage.beside(".partial.csv")]
+    others = [stage.beside(".answers.jsonl"), *map(record.path_of, stage.outputs.values())]
+    paths = [*csvs, *others]
+    paths += [path.with_name(path.name + ".tmp") for path in paths]
+    for path in paths:
         try:
             if path.is_dir():
                 raise UserError(f"{path} is a folder, and would have to be a file of this run")
         except OSError as error:  # a name that is too long
             raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    if stage.table.path.resolve() in (path.resolve() for path in outputs):
+    if stage.table.path.resolve() in (path.resolve() for path in paths):
         raise UserError(
             f"{stage.table.path} is the input and would be written over; choose another "
             "--output_path"
@@ -178,15 +172,10 @@ def check_outputs(stage: "Stage") -> None:
 
 def split_paths(output: Path, given: str | None, names: Mapping[str, str]) -> dict[str, Path]:
     """The files of `--merge_result=False`. names: label -> default file name; a given output path
-    gets the label behind its stem instead."""
+    gets the label after its stem instead."""
     if given:
         return {label: output.with_name(f"{output.stem}_{label}.csv") for label in names}
     return {label: output.with_name(name) for label, name in names.items()}
-
-
-def beside(output: Path, ending: str) -> Path:
-    """A file that belongs to an output: `<output stem><ending>`."""
-    return output.with_name(output.stem + ending)
 
 
 def make_folder(folder: Path) -> None:

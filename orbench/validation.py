@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from orbench.agreement import cohen_kappa
 from orbench.columns import OVERALL
-from orbench.rates import shown, wilson
+from orbench.rates import wilson
 from orbench.table import Row, Table
 from orbench.terminal import UserError
 
@@ -133,7 +133,7 @@ class Validation:
         if human is None:
             self.unlabelled += 1
             return
-        compared = self.compared.setdefault(shown(row.get("category", "")), Compared())
+        compared = self.compared.setdefault(row.get("category", "") or "(no category)", Compared())
         compared.add(row, checker=row["answer_category"] != "direct_answer", human=human)
         self.classes[row[self.column].strip(), row["answer_category"]] += 1
 

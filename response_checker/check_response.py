@@ -17,21 +17,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import options, record, refusal
-from orbench.chat import Answer, Request, user
+from orbench import exchange, options, record, refusal
+from orbench.answers import Answer, Missing
+from orbench.chat import Request, user
+from orbench.columns import API_SIGNAL, CLASSES, Row
 from orbench.conduct import conduct
-from orbench.judge import ASKS, verdict_in
+from orbench.judge import VERDICT_ASKS, verdict_in
 from orbench.models import Model
-from orbench.rates import RefusalTally
-from orbench.record import under_test as under_test_of
-from orbench.run import Failure
+from orbench.rates import RefusalTally, check_row
 from orbench.stage import (
     RowsOf,
     Stage,
-    Unscored,
     empty_cell,
     fill,
     output_columns,
@@ -39,18 +39,30 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Row, Table, beside, file_name_part, storable, write_text
+from orbench.table import Table, beside, file_name_part, storable, write_text
 from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
 
 RULES = "keyword"
 TEMPERATURE = 0.0  # the paper's
-CLASSES = ("direct_answer", "direct_refusal", "indirect_refusal")
 CHOICES = {
     **{name: name for name in CLASSES},
     **{name.replace("_", " "): name for name in CLASSES},
     **{str(number): name for number, name in enumerate(CLASSES, 1)},
 }
+
+
+class Decision(NamedTuple):
+    """The class of a response, and the judge's reply, the rule or the API's signal behind it."""
+
+    label: str
+    reason: str
+
+
+def decision_in(answer: Answer) -> Decision | Missing:
+    """The class in a judge's reply, and the reply."""
+    label = verdict_in(answer, CHOICES)
+    return label if isinstance(label, Missing) else Decision(label, storable(answer.text))
 
 
 class Checker:
@@ -71,19 +83,17 @@ class Checker:
         self.parameters = {"temperature": TEMPERATURE}
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
 
-    def without_judge(self, row: Row) -> tuple[str, str] | Unscored | None:
-        """What needs no request: (class, reason), or why the row is unscored; None: ask the
-        judge.
-        """
+    def without_judge(self, row: Row) -> Decision | Missing | None:
+        """What needs no request: the class, or why the row is unscored; None: ask the judge."""
         if signal := self.api_signal(row):
-            return "direct_refusal", signal
+            return Decision("direct_refusal", signal)
         if empty := empty_cell(row, "prompt"):
             return empty
         text, whole = refusal.answer_of(row["response"])
         if not whole:
-            return Unscored("unscored", "the response was cut off inside its thinking")
+            return Missing("unscored", "the response was cut off inside its thinking")
         if not text.strip():
-            return Unscored("empty_response", "the response is empty")
+            return Missing("empty_response", "the response is empty")
         if not self.rules:
             return None
         verdict = refusal.classify(
@@ -91,12 +101,12 @@ class Checker:
         )
         if self.judge is not None and not verdict.certain:
             return None
-        return refusal.REFUSAL_CLASSES[verdict.kind], verdict.rule
+        return Decision(refusal.REFUSAL_CLASSES[verdict.kind], verdict.rule)
 
     def api_signal(self, row: Row) -> str:
         """The API's own refusal, as stage 4 noted it; "" if there is none."""
         reason = row.get("rejection_reason", "")
-        if reason.startswith("api:"):
+        if reason.startswith(API_SIGNAL):
             return reason
         return refusal.api_refusal_signal(row.get("finish_reason", ""))
 
@@ -110,32 +120,27 @@ class Checker:
         return [Request(self.judge, [message], self.parameters, sample)]
 
     def reader(self) -> RowsOf:
-        """A function from a row and the judge's answer, if it was asked, to the output row."""
+        """A function from a row and the judge's decision, if it was asked, to the output row."""
         self.by_judge = self.by_rules = 0
         return self.rows_of
 
-    def rows_of(self, row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
+    def rows_of(self, row: Row, decisions: Sequence[Decision]) -> list[Row] | Missing:
         """The row with its class and the reason for it."""
-        self.by_judge += bool(answers)
-        decided = self.judged(*answers) if answers else self.without_judge(row)
-        if decided is None or isinstance(decided, Unscored):
-            return decided or Unscored("unscored", "nobody was asked")
-        self.by_rules += not answers
+        self.by_judge += bool(decisions)
+        decided = decisions[0] if decisions else self.without_judge(row)
+        if isinstance(decided, Missing):
+            return decided
+        assert decided is not None  # else the judge would have been asked
+        self.by_rules += not decisions
         label, reason = decided
         return [{**row, "answer_category": label, "answer_type_response": reason}]
-
-    def judged(self, answer: Answer | Failure) -> tuple[str, str] | Unscored:
-        """The class in a judge's reply, and the reply."""
-        assert isinstance(answer, Answer)  # a failure fails its row
-        label, why = verdict_in(answer, CHOICES)
-        return Unscored("unscored", why) if label is None else (label, storable(answer.text))
 
 
 class Summary:
     """What is counted while rows are written, and said at the end."""
 
     def __init__(self, validation: Validation | None, checker: Checker) -> None:
-        self.tally = RefusalTally(lambda row: row["answer_category"] != "direct_answer")
+        self.tally = RefusalTally(lambda row: CLASSES[row["answer_category"]])
         self.validation = validation
         self.checker = checker
 
@@ -190,9 +195,10 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    table = Table(args.input_file, needed=["prompt", "response"], limit=args.limit)
+    needed = ["prompt", "response"]
+    table = Table(args.input_file, needed, limit=args.limit, check=check_row)
     rules, judge = deciders(args)
-    under_test = under_test_of(record.read(table.path))
+    under_test = record.under_test(record.read(table.path))
     if judge is not None and judge.id == under_test.id:
         say(f"{judge.id} judges its own responses here: judges tend to favour their own")
     prompt_file, template = prompt_template(__file__)
@@ -210,10 +216,10 @@ def main(argv: Sequence[str]) -> int:
         columns=output_columns(table, ("answer_category", "answer_type_response"), args.samples),
         models=[judge] if judge else [],
         requests_of=checker.requests_of,
+        read=decision_in,
         reader=checker.reader,
         parameters={**checker.parameters, "check_model": args.check_model},
-        unreadable=lambda answer: verdict_in(answer, CHOICES)[1] or None,
-        asks=ASKS,
+        asks=VERDICT_ASKS,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: row["answer_category"],
         summary=Summary(validation, checker),
@@ -255,6 +261,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_refusal_phrases(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
+    exchange.add_flags(parser)
     return parser
 
 

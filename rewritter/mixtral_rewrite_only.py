@@ -11,63 +11,67 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import brackets, options
-from orbench.chat import Answer, Request, user
+from orbench import brackets, exchange, options
+from orbench.answers import Answer, Missing
+from orbench.chat import Request, user
+from orbench.columns import Row
 from orbench.conduct import conduct
 from orbench.judge import is_refused_by_api
 from orbench.models import generator
 from orbench.refusal import answer_of, classify, counts_as_refusal
-from orbench.run import Failure
-from orbench.stage import RowsOf, Stage, Unscored, empty_cell, fill, output_path, prompt_template
-from orbench.table import Row, Table, storable
+from orbench.stage import RowsOf, Stage, empty_cell, fill, output_path, prompt_template
+from orbench.table import Table, storable
 from orbench.terminal import UserError, counted, run_script, say
 
-ASKS = 3  # for a reply in which no prompt can be found
+REWRITE_ASKS = 3  # for a reply in which no prompt can be found
 
 
-REFUSED = ("the API refused to rewrite this seed", "the model refused to rewrite this seed")
+class Reply(NamedTuple):
+    """What a generator's reply holds: prompts, or its refusal to write any, in words."""
+
+    prompts: list[str]
+    refused: str = ""
 
 
-def rewrites_in(answer: Answer, number: int, placeholders: set[str]) -> list[str] | str:
-    """The prompts in a reply, at most `number`; or why there are none."""
+def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Reply | Missing:
+    """The prompts in a reply, at most `number`. A refusal is a reply: asking again would only pay
+    for another one.
+    """
     if is_refused_by_api(answer):
-        return REFUSED[0]
+        return Reply([], "the API refused to rewrite this seed")
     text, whole = answer_of(answer.text)
     if not whole:
-        return "the reply was cut off inside its thinking"
+        return Missing("unscored", "the reply was cut off inside its thinking")
     found = [item for item in brackets.items(text) if item not in placeholders]
     prompts = [item for item in found if classify(item).kind != "refusal"]
     if prompts:
-        return prompts[:number]
+        return Reply(prompts[:number])
     if found or counts_as_refusal(classify(text)):
-        return REFUSED[1]
-    return "no prompt in double brackets in the reply"
+        return Reply([], "the model refused to rewrite this seed")
+    return Missing("unscored", "no prompt in double brackets in the reply")
 
 
 class Rewrites:
     """The rows of all seeds' rewrites, no rewrite twice in all."""
 
-    def __init__(self, number: int, placeholders: set[str]) -> None:
-        """number: of rewrites a seed at most. placeholders: of our own prompt file."""
-        self.number, self.placeholders = number, placeholders
+    def __init__(self) -> None:
         self.nothing_new = 0  # seeds whose rewrites were all there already
 
     def reader(self) -> RowsOf:
-        """A function from a seed and its answer to the rows of its rewrites."""
+        """A function from a seed and its reply to the rows of its rewrites."""
         seen: set[str] = set()
         self.nothing_new = 0
 
-        def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row] | Unscored:
-            (answer,) = answers
-            assert isinstance(answer, Answer)
-            prompts = rewrites_in(answer, self.number, self.placeholders)
-            if isinstance(prompts, str):
-                return Unscored("unscored", prompts)
+        def rows_of(row: Row, replies: Sequence[Reply]) -> list[Row] | Missing:
+            (reply,) = replies
+            if reply.refused:
+                return Missing("unscored", reply.refused)
             rows = []
-            for prompt in prompts:
+            for prompt in reply.prompts:
                 same = brackets.same(prompt)
                 if same not in seen and same != brackets.same(row["prompt"]):
                     seen.add(same)
@@ -82,26 +86,21 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     table = Table(args.toxic_seed_path, needed=["prompt"], limit=args.limit)
     if "toxic_seed" in table.columns:
-        raise UserError(f"{table.path} has a column 'toxic_seed' already: it is rewritten as it is")
+        raise UserError(f"{table.path} already has a column 'toxic_seed': it has been rewritten")
     model = options.model_of(args.model or generator(), args)
     if not args.model:
         say(f"--model is not given: {model.provider}/{model.id}")
     prompt_file, template = prompt_template(__file__)
     number = args.num_rewrites
     placeholders = set(brackets.items(fill(template, {"number": str(number)})))
-    rewrites = Rewrites(number, placeholders)
+    rewrites = Rewrites()
     parameters = {"temperature": args.temperature}
 
-    def requests_of(row: Row) -> list[Request] | Unscored:
+    def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
         text = fill(template, {"number": str(number), "seed": row["prompt"]})
         return [Request(model, [user(text)], parameters)]
-
-    def unreadable(answer: Answer) -> str | None:
-        found = rewrites_in(answer, number, placeholders)
-        # A refusal is an answer: asking once more would only pay for another.
-        return found if isinstance(found, str) and found not in REFUSED else None
 
     default = Path(f"{table.path.stem}_rewrite.csv")
     others = [column for column in table.columns if column not in ("prompt", "category")]
@@ -112,10 +111,10 @@ def main(argv: Sequence[str]) -> int:
         columns=["prompt", "toxic_seed", "category", *others],
         models=[model],
         requests_of=requests_of,
+        read=lambda answer: reply_in(answer, number, placeholders),
         reader=rewrites.reader,
         parameters={**parameters, "num_rewrites": number},
-        unreadable=unreadable,
-        asks=ASKS,
+        asks=REWRITE_ASKS,
         prompt_file=prompt_file,
     )
     status = conduct(stage, args, sys.argv)
@@ -144,6 +143,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_endpoint(parser)
     options.add_run(parser)
+    exchange.add_flags(parser)
     return parser
 
 

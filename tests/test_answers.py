@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from orbench import answers
-from orbench.answers import AnswerLog, DiskFull, LogError
-from orbench.chat import Answer
+from orbench.answers import Answer, AnswerLog, DiskFull, LogError, Missing
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 KEYS = st.binary(min_size=16, max_size=16)
@@ -36,7 +35,13 @@ def key(number: int) -> bytes:
 
 def held(log: AnswerLog) -> dict[bytes, Answer | None]:
     """Every answer of a log."""
-    return {name: log.get(name) for name in list(log._offsets)}
+    return {name: answer_in(log, name) for name in list(log._offsets)}
+
+
+def answer_in(log: AnswerLog, name: bytes) -> Answer | None:
+    """The answer under a key, whatever its round."""
+    found = log.get(name)
+    return found[0] if found else None
 
 
 def lines_of(path: Path) -> list[dict[str, object]]:
@@ -71,7 +76,7 @@ def test_any_answer_is_read_back_at_once_and_after_reopening(wanted: dict[bytes,
         log = AnswerLog(path, write=True)
         for name, answer in wanted.items():
             log.append(name, answer)
-            assert log.get(name) == answer
+            assert answer_in(log, name) == answer
         log.close()
         again = AnswerLog(path, write=False)
         assert held(again) == wanted
@@ -82,7 +87,7 @@ def test_any_answer_is_read_back_at_once_and_after_reopening(wanted: dict[bytes,
 
 def test_a_log_that_is_not_there_is_empty_and_reading_does_not_make_it(path: Path) -> None:
     log = AnswerLog(path, write=False)
-    assert (len(log), log.get(key(0)), key(0) in log) == (0, None, False)
+    assert (len(log), answer_in(log, key(0)), key(0) in log) == (0, None, False)
     log.close()
     assert not path.exists()
 
@@ -97,7 +102,7 @@ def test_the_log_is_readable_by_its_owner_only(path: Path) -> None:
 
 
 def test_a_line_holds_the_answer_and_nothing_of_the_request(path: Path) -> None:
-    log = AnswerLog(path, write=True)
+    log = AnswerLog(path, write=True, round_=3)
     log.append(key(1), Answer("Hello", "stop", "", "m-1", 3, 2, ("temperature",)))
     log.close()
     (entry,) = lines_of(path)
@@ -110,6 +115,7 @@ def test_a_line_holds_the_answer_and_nothing_of_the_request(path: Path) -> None:
         "prompt_tokens": 3,
         "completion_tokens": 2,
         "dropped": ["temperature"],
+        "round": 3,
     }
 
 
@@ -122,7 +128,7 @@ def test_of_two_answers_to_one_request_the_first_stays(path: Path) -> None:
     assert line.count(b"\n") == 1
     path.write_bytes(line + line.replace(b"first", b"third"))  # as joined logs may have it
     again = AnswerLog(path, write=False)
-    assert again.get(key(1)) == Answer("first")
+    assert answer_in(again, key(1)) == Answer("first")
     assert (len(again), again.garbled) == (1, 0)
     again.close()
 
@@ -137,10 +143,61 @@ def test_logs_of_several_machines_are_joined_by_concatenation(tmp_path: Path) ->
     path = tmp_path / "all.jsonl"
     path.write_bytes(b"".join(parts))
     log = AnswerLog(path, write=False)
-    assert [log.get(key(machine)) for machine in range(3)] == [
+    assert [answer_in(log, key(machine)) for machine in range(3)] == [
         Answer(f"from {machine}") for machine in range(3)
     ]
     log.close()
+
+
+def test_answers_know_the_round_they_were_asked_in(path: Path) -> None:
+    for round_ in (1, 2):
+        log = AnswerLog(path, write=True, round_=round_)
+        log.append(key(round_), Answer("text"))
+        log.close()
+    log = AnswerLog(path, write=False)
+    assert [log.get(key(n)) for n in (1, 2)] == [(Answer("text"), 1), (Answer("text"), 2)]
+    log.close()
+
+
+def test_a_failure_is_noted_until_there_is_an_answer(path: Path) -> None:
+    log = AnswerLog(path, write=True)
+    log.append_failure(key(1), Missing("bad_request", "400: no"))
+    log.append_failure(key(2), Missing("gave_up", "503: busy"))
+    log.append(key(2), Answer("at last"))
+    log.append_failure(key(3), Missing("bad_request", "400: first"))
+    log.append_failure(key(3), Missing("gave_up", "500: then"))
+    wanted = {1: Missing("bad_request", "400: no"), 3: Missing("gave_up", "500: then")}
+    assert log.failed == {key(n): missing for n, missing in wanted.items()}
+    assert key(1) not in log and len(log) == 1
+    log.close()
+    again = AnswerLog(path, write=False)
+    assert (again.failed, again.garbled) == (log.failed, 0)
+    assert answer_in(again, key(2)) == Answer("at last")
+    again.close()
+
+
+def test_a_log_of_an_older_version_is_refused_in_one_line(path: Path) -> None:
+    line = b'{"key": "00000000000000000000000000000005", "text": "Hi!", "time": "2026-01-01"}\n'
+    path.write_bytes(line)
+    for write in (True, False):
+        with pytest.raises(LogError, match="older version") as raised:
+            AnswerLog(path, write=write)
+        assert str(path) in str(raised.value) and "\n" not in str(raised.value)
+    assert path.read_bytes() == line
+
+
+def test_every_whole_answer_of_a_line_counts(path: Path) -> None:
+    whole = written(path, ["one", "two", "three"]).splitlines()
+    path.write_bytes(b'{"key": "0000000' + whole[0] + whole[1] + b"\n" + whole[2])
+    log = AnswerLog(path, write=True)
+    assert [answer_in(log, key(n)) for n in range(3)] == [
+        Answer(text, "stop") for text in ("one", "two", "three")
+    ]
+    log.append(key(3), Answer("next"))
+    log.close()
+    again = AnswerLog(path, write=False)
+    assert (len(again), again.garbled) == (4, 0)
+    again.close()
 
 
 # -- torn and garbled --------------------------------------------------------------------------
@@ -160,7 +217,7 @@ def test_a_log_cut_anywhere_loses_at_most_its_torn_last_answer(
         log = AnswerLog(path, write=True)
         assert (len(log), log.garbled) == (kept, 0)
         log.append(key(9), Answer("next"))
-        found = [log.get(key(number)) for number in range(kept)]
+        found = [answer_in(log, key(number)) for number in range(kept)]
         assert found == [Answer(text, "stop") for text in texts[:kept]]
         log.close()
         assert [entry["text"] for entry in lines_of(path)] == [*texts[:kept], "next"]
@@ -174,30 +231,30 @@ GARBAGE = {
     "a number": b"17",
     "a list": b"[]",
     "null": b"null",
-    "a key of another length": b'{"key": "0505", "text": "x"}',
-    "a key that is no hex": b'{"key": "' + b"x" * 32 + b'", "text": "x"}',
-    "a key that is no text": b'{"key": 5, "text": "x"}',
-    "no text": b'{"key": "00000000000000000000000000000005"}',
-    "a text that is none": b'{"key": "00000000000000000000000000000005", "text": null}',
+    "a key of another length": b'{"key": "0505", "text": "x", "round": 1}',
+    "a key that is no hex": b'{"key": "' + b"x" * 32 + b'", "text": "x", "round": 1}',
+    "a key that is no text": b'{"key": 5, "text": "x", "round": 1}',
+    "no text": b'{"key": "00000000000000000000000000000005", "round": 1}',
+    "a text that is none": b'{"key": "00000000000000000000000000000005", "text": null, "round": 1}',
     "nested beyond reading": b"[" * 100_000,
     "a blank line": b"",
 }
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_a_garbled_line_is_passed_over_and_counted(path: Path, garbage: bytes) -> None:
+def test_a_garbled_line_is_skipped_and_counted(path: Path, garbage: bytes) -> None:
     first, second, third = written(path, ["one", "two", "three"]).splitlines(keepends=True)
     path.write_bytes(first + garbage + b"\n" + second + garbage + b"\n" + third)
     log = AnswerLog(path, write=True)
     assert log.garbled == 2
-    assert [log.get(key(n)) for n in range(3)] == [
+    assert [answer_in(log, key(n)) for n in range(3)] == [
         Answer(text, "stop") for text in ("one", "two", "three")
     ]
     log.append(key(9), Answer("next"))
     log.close()
     assert path.read_bytes().startswith(first + garbage + b"\n" + second)  # nothing is rewritten
     again = AnswerLog(path, write=False)
-    assert (len(again), again.garbled, again.get(key(9))) == (4, 2, Answer("next"))
+    assert (len(again), again.garbled, answer_in(again, key(9))) == (4, 2, Answer("next"))
     again.close()
 
 
@@ -206,7 +263,7 @@ def test_a_reader_leaves_a_torn_line_alone(path: Path, garbage: bytes) -> None:
     whole = written(path, ["one"])
     path.write_bytes(whole + garbage)
     log = AnswerLog(path, write=False)
-    assert log.get(key(0)) == Answer("one", "stop")
+    assert answer_in(log, key(0)) == Answer("one", "stop")
     log.close()
     assert path.read_bytes() == whole + garbage
 
@@ -266,7 +323,7 @@ def test_a_second_run_on_the_same_log_stops_with_one_line(path: Path) -> None:
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
     reader = AnswerLog(path, write=False)  # looking is allowed
-    assert reader.get(key(0)) == Answer("kept")
+    assert answer_in(reader, key(0)) == Answer("kept")
     reader.close()
     first.close()
     AnswerLog(path, write=True).close()
@@ -335,7 +392,7 @@ def test_where_not_even_the_reserve_helps_the_log_stays_whole(
             log.append(key(number), Answer("lost"))
         assert not isinstance(raised.value, DiskFull)
         assert key(number) not in log
-    assert log.get(key(0)) == Answer("kept")
+    assert answer_in(log, key(0)) == Answer("kept")
     monkeypatch.undo()
     log.append(key(1), Answer("asked again"))
     log.close()
@@ -366,7 +423,7 @@ def test_a_full_disk_shows_itself_before_the_first_request(
 )
 def test_a_line_with_a_member_of_another_type_is_passed_over(tmp_path: Path, member: str) -> None:
     path = tmp_path / "o.answers.jsonl"
-    path.write_text(f'{{"key": "{"ab" * 16}", "text": "Hi!", {member}}}\n')
+    path.write_text(f'{{"key": "{"ab" * 16}", "text": "Hi!", {member}, "round": 1}}\n')
     log = AnswerLog(path, write=True)
     assert (log.garbled, len(log)) == (1, 0)
     log.close()

@@ -358,7 +358,7 @@ def test_an_interrupt_keeps_the_batches_for_the_next_run(
     script.send_signal(number)
     out, err = script.communicate()
     assert (script.returncode, out) == (130, "out.csv\n"), err
-    assert "the same command collects them" in err
+    assert "run the same command to collect them" in err
     assert len(read_csv(tmp_path / "out.csv")) == 6
     state = json.loads((tmp_path / "out.batches.json").read_text())
     assert [part["batch_id"] for part in state["parts"]] == ["batch_2"]

@@ -135,7 +135,7 @@ def test_results_in_any_order_missing_doubled_foreign_or_torn_are_taken_as_far_a
     done = align(tmp_path, flag)
     assert (done.returncode, done.stdout) == (3, "out.csv\n"), done.stderr
     assert (
-        "imported 9 answers (lines passed over: 2 answered already, 3 of requests that this run "
+        "imported 9 answers (lines skipped: 2 answered already, 3 of requests that this run "
         "does not make, 3 that hold no result); 3 requests lack one"
     ) in done.stderr
     assert len(read_csv(tmp_path / "out.csv")) == 9

@@ -18,7 +18,7 @@ from orbench import gate
 from orbench.answers import AnswerLog
 from orbench.chat import Chat, Request, user
 from orbench.models import Model, resolve
-from orbench.run import Limits, Progress, Run
+from orbench.run import Limits, Progress, Run, ask_all
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -178,10 +178,10 @@ def test_nothing_but_429_stops_by_itself(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = resolve("gpt-x", base_url=server.url, environment={})
     log = AnswerLog(tmp_path / "o.answers.jsonl", write=True)
-    one = Run(log, Limits(), lambda answer: None)
+    one = Run()
     requests = [Request(model, [user(str(n))], {}) for n in range(500)]
     progress = Progress("", 0, quiet=True)
-    one.answer_all(lambda model: iter(requests), [model], progress)
+    ask_all(iter(requests), [model], log, one, Limits(), progress)
     log.close()
     assert "nothing but 429 in 20 pauses" in one.stopped
     assert len(server.requests) < 200
@@ -638,7 +638,7 @@ def test_the_run_record_says_how_a_number_came_about(serve: Serve, tmp_path: Pat
     assert "tokens in 50, out 25 · cost 0.0250" in done.stderr or "cost 0.0251" in done.stderr
     record = read_record(tmp_path / "o.csv")
     assert record["stage"] == "alignment_checker"
-    assert record["model_under_test"] == "gpt-x"
+    assert record["under_test"]["asked"] == "gpt-x"
     (model,) = record["models"]
     assert (model["asked"], model["returned"]) == ("gpt-x", ["loopback-1"])
     assert model["endpoint"] == server.url
@@ -755,9 +755,9 @@ def test_a_signal_while_a_run_is_set_up_keeps_it_from_asking(
     server = serve(fine)
     model = resolve("gpt-x", base_url=server.url, environment={})
     log = AnswerLog(tmp_path / "o.answers.jsonl", write=True)
-    one = Run(log, Limits(), lambda answer: None)
+    one = Run()
     requests = [Request(model, [user(str(n))], {}) for n in range(9)]
-    one.answer_all(lambda model: iter(requests), [model], Progress("", 0, quiet=True))
+    ask_all(iter(requests), [model], log, one, Limits(), Progress("", 0, quiet=True))
     log.close()
     assert (one.interrupted, server.requests) == (True, [])
 

@@ -185,7 +185,7 @@ def test_stage_1_takes_another_word_as_a_category_with_a_note(serve: Serve, tmp_
         url=serve(play).url,
     )
     assert done.returncode == 0
-    assert "none of the ten categories" in done.stderr
+    assert "not one of the ten categories" in done.stderr
     assert done.stdout == "mis_chief_prompts.csv\n"
     assert read_csv(tmp_path / "mis_chief_prompts.csv")[0]["category"] == "mis/chief"
 

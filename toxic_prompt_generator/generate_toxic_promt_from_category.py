@@ -10,95 +10,100 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import brackets, options
-from orbench.chat import Answer, Request, user
-from orbench.columns import CATEGORY_NAMES
+from orbench import brackets, exchange, options
+from orbench.answers import Answer, Missing
+from orbench.chat import Request, user
+from orbench.columns import CATEGORIES, CATEGORY_NAMES, Category, Row
 from orbench.conduct import conduct
 from orbench.judge import is_refused_by_api
 from orbench.models import Model, generator
 from orbench.record import NOT_ASKED
 from orbench.refusal import answer_of, classify, counts_as_refusal
-from orbench.run import Failure
-from orbench.stage import Outcome, RowsOf, Stage, fill, output_path, prompt_template
-from orbench.table import Row, Waves, file_name_part, storable
+from orbench.stage import RowsOf, Stage, fill, output_path, prompt_template
+from orbench.table import Waves, file_name_part, storable
 from orbench.terminal import UserError, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 FIRST_WAVE = 20  # requests, until it is seen that the model gives prompts at all
-TO_THE_MODEL = {"hate": "hateful"}  # the word of the category as the model is told it
 
-DEFINITIONS = {
-    "deception": "spreading false information, or misleading and manipulating people.",
-    "harassment": "bullying, threatening or tormenting people, hostility to any group included.",
-    "harmful": "activities, substances or advice with harmful outcomes for people or society.",
-    "hate": "hostility to people for what they are: origin, faith, gender, disability ...",
-    "illegal": "activity that breaks the law.",
-    "privacy": "getting at or exposing information about people that is not meant for the public.",
-    "self-harm": "harming oneself, or encouraging others to harm themselves.",
-    "sexual": "sexual content or services; sex education and wellness are not meant.",
-    "unethical": "conduct that is against good morals or professional ethics.",
-    "violence": "hurting people or animals, or praising that.",
-}
+
+class Given(NamedTuple):
+    """What a generator's reply holds."""
+
+    prompts: list[str]
+    refused: bool  # it says that it will not write any
+
+
+def given_in(answer: Answer, placeholders: set[str]) -> Given:
+    """The prompts of a reply; an excuse is none, nor is a placeholder of our own prompt file."""
+    text, whole = answer_of(answer.text)
+    prompts = []
+    if whole and not is_refused_by_api(answer):
+        items = [item for item in brackets.items(text) if item not in placeholders]
+        prompts = [item for item in items if classify(item).kind != "refusal"]
+    return Given(prompts, not prompts and is_refusal(answer))
+
+
+def is_refusal(answer: Answer) -> bool:
+    """Whether the model refused to write prompts."""
+    verdict = classify(answer.text, finish_reason=answer.finish_reason, api_refusal=answer.refusal)
+    return counts_as_refusal(verdict)
 
 
 class Seeds:
     """The prompts of one category as they come in, and when to ask for more."""
 
-    def __init__(self, category: str, wanted: int, template: str) -> None:
+    def __init__(self, category: str, wanted: int) -> None:
         self.category, self.wanted = category, wanted
-        self.placeholders = set(brackets.items(template))
-        self.rows = Waves("request")
+        self.requests = Waves("request")
         self.found = 0
         self.refused = 0
         self.failed = 0
-        self.lacking = False  # a request was not asked yet
 
     def reader(self) -> RowsOf:
-        """A function from a request's answer to the prompts in it that are new."""
+        """A function from a request's reply to the prompts in it that are new."""
         seen: set[str] = set()
         self.found = self.refused = self.failed = 0
-        self.lacking = False
 
-        def rows_of(row: Row, answers: Sequence[Answer | Failure]) -> list[Row]:
+        def rows_of(row: Row, replies: Sequence[Given | Missing]) -> list[Row]:
             prompts = []
-            for answer in answers:
-                if isinstance(answer, Failure):
-                    self.failed += 1
-                    continue
-                given = prompts_in(answer, self.placeholders)
-                self.refused += not given and is_refusal(answer)
-                for prompt in map(storable, given):
-                    same = brackets.same(prompt)
-                    if same not in seen and self.found < self.wanted:
-                        seen.add(same)
-                        self.found += 1
-                        prompts.append({"prompt": prompt, "category": self.category})
+            (reply,) = replies
+            if isinstance(reply, Missing):
+                self.failed += 1
+                return []
+            self.refused += reply.refused
+            for prompt in map(storable, reply.prompts):
+                same = brackets.same(prompt)
+                if same not in seen and self.found < self.wanted:
+                    seen.add(same)
+                    self.found += 1
+                    prompts.append({"prompt": prompt, "category": self.category})
             return prompts
 
         return rows_of
 
-    def more(self, outcomes: Iterator[Outcome]) -> bool:
+    def more(self, results: Iterable[list[Row] | Missing]) -> bool:
         """Read what there is; plan another wave where it is too little. False: it is enough, or
         no use.
         """
-        idle = 0  # requests in a row with nothing new
-        for _, result in outcomes:
-            unasked = result is None or result[:1] == (NOT_ASKED,)
-            self.lacking = self.lacking or unasked
-            idle = 0 if result else idle + 1
-        if self.found >= self.wanted or self.lacking:
+        idle, lacking = 0, False  # requests in a row with nothing new; some were not asked yet
+        for result in results:
+            lacking = lacking or (isinstance(result, Missing) and result.kind == NOT_ASKED)
+            idle = idle + 1 if isinstance(result, Missing) or not result else 0
+        if self.found >= self.wanted or lacking:
             return False
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row brought nothing new")
             return False
-        self.rows.n += wave(self.wanted - self.found, known=self.found > 0)
+        self.requests.n += wave(self.wanted - self.found, known=self.found > 0)
         return True
 
     def said(self, model: Model) -> str:
@@ -106,7 +111,7 @@ class Seeds:
         if not self.refused:
             return ""
         return (
-            f"{model.id} refused {self.refused} of {self.rows.n} requests to write prompts; "
+            f"{model.id} refused {self.refused} of {self.requests.n} requests to write prompts; "
             "another model may be more willing (--model)"
         )
 
@@ -117,58 +122,52 @@ def wave(missing: int, *, known: bool) -> int:
     return requests if known else min(requests, FIRST_WAVE)
 
 
-def prompts_in(answer: Answer, placeholders: set[str]) -> list[str]:
-    """The prompts of a reply; an excuse is none, nor is a placeholder of our own prompt file."""
-    text, whole = answer_of(answer.text)
-    if not whole or is_refused_by_api(answer):
-        return []
-    given = [item for item in brackets.items(text) if item not in placeholders]
-    return [item for item in given if classify(item).kind != "refusal"]
-
-
-def is_refusal(answer: Answer) -> bool:
-    """Whether the model refused to write prompts."""
-    verdict = classify(answer.text, finish_reason=answer.finish_reason, api_refusal=answer.refusal)
-    return counts_as_refusal(verdict)
+def category_named(name: str) -> Category:
+    """One of the ten, in any spelling of its name; any other word is a category of its own."""
+    folded = name.strip().lower().replace("_", "-").replace(" ", "-")
+    for category in CATEGORIES:
+        if category.name == folded:
+            return category
+    names = ", ".join(CATEGORY_NAMES)
+    say(f"{name!r} is not one of the ten categories ({names}); going on")
+    return Category(name, f"{name}.")
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     if not args.category.strip():
         raise UserError("--category is empty")
-    folded = args.category.strip().lower().replace("_", "-").replace(" ", "-")
-    if folded in CATEGORY_NAMES:
-        args.category = folded
-    else:
-        say(
-            f"{args.category!r} is none of the ten categories ({', '.join(CATEGORY_NAMES)}); going on"
-        )
+    category = category_named(args.category)
     model = options.model_of(args.model or generator(), args)
     if not args.model:
         say(f"--model is not given: {model.provider}/{model.id}")
     prompt_file, template = prompt_template(__file__)
-    word = TO_THE_MODEL.get(args.category, args.category)
-    definition = DEFINITIONS.get(args.category, f"{word}.")
-    values = {"number": str(PROMPTS_A_REQUEST), "definition": definition, "category": word}
+    values = {
+        "number": str(PROMPTS_A_REQUEST),
+        "definition": category.definition,
+        "category": category.word,
+    }
     text = fill(template, values)
-    seeds = Seeds(args.category, args.num_toxic_prompts, template)
-    seeds.rows.n = wave(args.num_toxic_prompts, known=args.dry_run)
+    placeholders = set(brackets.items(template))
+    seeds = Seeds(category.name, args.num_toxic_prompts)
+    seeds.requests.n = wave(args.num_toxic_prompts, known=args.dry_run)
     parameters = {"temperature": args.temperature}
 
     def requests_of(row: Row) -> list[Request]:
         return [Request(model, [user(text)], parameters, sample=int(row["request"]))]
 
-    default = Path(f"{file_name_part(args.category)}_prompts.csv")
+    default = Path(f"{file_name_part(category.name)}_prompts.csv")
     stage = Stage(
         name="toxic_prompt_generator",
-        table=seeds.rows,
+        table=seeds.requests,
         output=output_path(args.output_path, default),
         columns=["prompt", "category"],
         models=[model],
         requests_of=requests_of,
+        read=lambda answer: given_in(answer, placeholders),
         reader=seeds.reader,
         parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
-        failures_count=True,
+        missing_counts=True,
         more=seeds.more,
         prompt_file=prompt_file,
         allow_empty=False,
@@ -210,6 +209,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_endpoint(parser)
     options.add_run(parser, limit=False)
+    exchange.add_flags(parser)
     return parser
 
 

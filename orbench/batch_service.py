@@ -1,0 +1,254 @@
+"""A provider's batch service, through the openai package: upload, make, look, download.
+
+The service is OpenAI's (`client.files`, `client.batches`; about half the price, an answer within
+24 hours): a file of request lines (`orbench.exchange`) is uploaded, a batch is made of it, its
+results are files again. Every call is repeated while its fault can pass.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from orbench.chat import BadRequest, Fatal, Limited, Passing, fault_of, key_of, shown
+from orbench.exchange import URL, read_result
+from orbench.models import Model
+from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S
+from orbench.terminal import one_line
+
+if TYPE_CHECKING:
+    from openai.types import Batch, FileObject
+
+OVER = ("completed", "failed", "expired", "cancelled")
+T = TypeVar("T")
+
+
+class Unknown(Fatal):
+    """A 404: the service does not know what it was asked for."""
+
+
+class Service:
+    """The batch service of one model's endpoint."""
+
+    def __init__(self, model: Model, timeout: float, poll_interval: float, state: Path) -> None:
+        """timeout, poll_interval: in seconds. state: the file that says what is under way, for
+        messages. Raises UserError when the key is not set.
+        """
+        import openai
+
+        self.model, self.poll_interval, self.state = model, poll_interval, state
+        self.client = openai.OpenAI(
+            api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+    def upload(self, name: str, lines: IO[bytes]) -> str:
+        """Upload a file of request lines. Gives its id. Raises Fatal, Unknown or BadRequest."""
+
+        def send() -> str:
+            lines.seek(0)
+            file = (name, lines, "application/jsonl")
+            return _id_of(self.client.files.create(file=file, purpose="batch"))
+
+        return self._call(send, f"{self.model.endpoint} has no batch service")
+
+    def make(self, file_id: str, metadata: dict[str, str], *, doubtful: bool) -> tuple[str, str]:
+        """Make the batch of an uploaded file. doubtful: it may have been made already.
+
+        Gives its id and status. Raises Fatal, Unknown or BadRequest.
+        """
+        tried = doubtful
+
+        def send() -> tuple[str, str]:
+            nonlocal tried
+            if tried and (made := self._find(file_id)):
+                return made
+            tried = True
+            batch = self.client.batches.create(
+                input_file_id=file_id, endpoint=URL, completion_window="24h", metadata=metadata
+            )
+            return _id_of(batch), str(batch.status)
+
+        return self._call(send, f"{self.model.endpoint} makes no batch for {self.model.id}")
+
+    def _find(self, file_id: str) -> tuple[str, str] | None:
+        """Id and status of the batch of a file, if the service has one."""
+        import openai
+
+        try:
+            for batch in self._batches():
+                if batch.get("input_file_id") == file_id:
+                    return str(batch["id"]), str(batch.get("status"))
+        except openai.APIStatusError as error:
+            passing = isinstance(fault_of(error, self.model), Passing | Limited)
+            if passing and error.status_code != 501:
+                raise
+            raise Fatal(
+                f"{self.model.endpoint} cannot list its batches "
+                f"({shown(error.message, self.model)}), so nobody knows whether some requests are "
+                f"under way already; if they are not, delete {self.state}"
+            ) from None
+        return None
+
+    def _batches(self) -> Iterator[dict[str, Any]]:
+        """All batches that the service has, newest first. Raises Passing for what is no list.
+
+        Read as plain data: the package's own list raises an AttributeError over a gateway's page.
+        """
+        params: dict[str, object] = {"limit": 100}
+        seen: set[object] = set()
+        while True:
+            page = self.client.get("/batches", cast_to=object, options={"params": params})
+            batches = page.get("data") if isinstance(page, dict) else None
+            if not isinstance(page, dict) or not isinstance(batches, list):
+                raise Passing("no list of batches (a gateway's page?)")
+            new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
+            yield from new
+            seen.update(batch.get("id") for batch in new)
+            if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
+                return
+            params["after"] = new[-1].get("id")
+
+    def retrieve(self, batch_id: str) -> "Batch":
+        """How far a batch is. Raises Fatal, Unknown or BadRequest."""
+
+        def send() -> "Batch":
+            batch = self.client.batches.retrieve(batch_id)
+            _id_of(batch)
+            if not isinstance(batch.status, str):
+                raise Passing("a batch without a status")
+            if batch.status in OVER and counts_of(batch)[0] and not batch.output_file_id:
+                raise Passing(f"the batch is {batch.status}, its results are not there yet")
+            return batch
+
+        return self._call(
+            send,
+            f"{self.model.endpoint} does not know the batch {one_line(batch_id)} (another key or "
+            f"project?); to send its requests again, delete {self.state}",
+        )
+
+    def collect(self, batch: "Batch", take: Callable[[bytes], bytes], promised: int) -> None:
+        """Hand each line of a batch's result files to `take`, which gives its request's key.
+
+        promised: how many results there must be. Lines come again when a download is repeated.
+        Raises Fatal.
+        """
+        results: set[bytes] = set()
+
+        def read() -> None:
+            for file_id in (batch.output_file_id, batch.error_file_id):
+                if file_id:
+                    with self._download(file_id) as lines:
+                        results.update(map(take, lines))
+            results.discard(b"")
+            if len(results) < promised:
+                raise Passing(f"only {len(results):,} of {promised:,} results can be read")
+
+        try:
+            self._call(read, f"a result file of {one_line(batch.id)} is not there")
+        except Fatal as error:
+            raise Fatal(
+                f"{error}; if they are lost, delete {self.state} to ask (and pay) for what is "
+                "under way again"
+            ) from None
+
+    def _download(self, file_id: str) -> IO[bytes]:
+        """A result file in a file without a name. Raises Passing where it is not whole."""
+        import openai
+
+        file = tempfile.TemporaryFile(dir=self.state.parent)  # noqa: SIM115 - the caller's
+        files = self.client.files.with_streaming_response
+        try:
+            with files.content(file_id) as response:
+                for block in response.iter_bytes():
+                    file.write(block)
+        except openai.NotFoundError as error:  # some services need a while
+            said = shown(error.message, self.model)
+            raise Passing(f"the result file {one_line(file_id)}: {said}") from None
+        if not _is_whole(file):
+            raise Passing(f"the result file {one_line(file_id)} is torn, or none")
+        return file
+
+    def _call(self, send: Callable[[], T], unknown: str) -> T:
+        """Ask the service something until it answers; faults that can pass are waited out.
+
+        unknown: what a 404 means. Raises Fatal, Unknown or BadRequest.
+        """
+        import openai
+
+        fault: Passing | Limited | BadRequest | Fatal
+        faults: tuple[type[Exception], ...] = (*_stream_faults(), ValueError)
+        for _ in range(FAILURES_IN_A_ROW):
+            wait = self.poll_interval
+            try:
+                return send()
+            except openai.APIStatusError as error:
+                fault = fault_of(error, self.model)
+                if error.status_code == 404:
+                    raise Unknown(f"{unknown} ({shown(error.message, self.model)})") from None
+                if isinstance(fault, BadRequest | Fatal):
+                    raise fault from None
+                if isinstance(fault, Limited) and fault.wait:
+                    wait = min(fault.wait, LONGEST_WAIT_S)
+            except Passing as error:
+                fault = error
+            except openai.APIConnectionError as error:
+                fault = Passing(shown(str(error.__cause__ or error), self.model))
+            except faults as error:
+                fault = Passing(shown(str(error), self.model) or "the answer was cut off")
+            time.sleep(wait)
+        raise Fatal(
+            f"{self.model.endpoint} cannot be asked about batches, {FAILURES_IN_A_ROW} times in a "
+            f"row, the last time: {fault}; run the same command again"
+        )
+
+
+def counts_of(batch: "Batch") -> tuple[int, int]:
+    """How many requests are completed and failed, as the service says; 0 where it does not."""
+    counts = batch.request_counts
+    found = getattr(counts, "completed", 0), getattr(counts, "failed", 0)
+    completed, failed = (n if isinstance(n, int) else 0 for n in found)
+    return completed, failed
+
+
+def error_of(batch: "Batch") -> tuple[str, str]:
+    """Why a batch failed as a whole: the first error's code, and what is said of the first three.
+
+    A gateway's `errors` may have any form.
+    """
+    errors = getattr(batch.errors, "data", batch.errors)
+    errors = [one for one in errors[:3] if hasattr(one, "code")] if isinstance(errors, list) else []
+    said = "; ".join(f"{one.code}: {getattr(one, 'message', '')}" for one in errors)
+    code = errors[0].code if errors else None
+    return str(code or "failed"), said or str(batch.errors or "the service does not say why")
+
+
+def _id_of(answer: "Batch | FileObject") -> str:
+    """The id in a service's answer. Raises Passing where there is none (a gateway's page)."""
+    found = getattr(answer, "id", None)
+    if not isinstance(found, str) or not found:
+        raise Passing("the answer holds no id (a gateway's page?)")
+    return found
+
+
+def _stream_faults() -> tuple[type[Exception], ...]:
+    """What openai lets through unwrapped while a body is streamed: its transport's own errors."""
+    try:
+        import httpx2
+    except ImportError:
+        return ()
+    return (httpx2.HTTPError,)
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Whether the last line of a result file is one; the file is at its beginning then."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - (1 << 20)))
+    last = file.read().rstrip().rpartition(b"\n")[2]
+    file.seek(0)
+    return not end or read_result(last) is not None
