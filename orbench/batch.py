@@ -418,7 +418,7 @@ class Batches:
                 part.status = batch.status
                 self.state.save()
             if batch.status in OVER:
-                self.collect(part, batch)
+                collect(self, part, batch)
             else:
                 completed, failed = counts_of(batch)
                 self.done += completed
@@ -432,60 +432,66 @@ class Batches:
         line = f"batches: {len(parts)} under way ({one_line(statuses)}), {self.done:,} of {total:,}"
         return line + " requests done" + (f", {self.errors:,} failed" if self.errors else "")
 
-    def collect(self, part: Part, batch: "Batch") -> None:
-        """Take the results of a batch that is over; then it is done with."""
-        missing = dict.fromkeys(part.holds(), f"the batch is {batch.status}")
-        promised = min(counts_of(batch)[0], part.n)
-        self.service(part).collect(batch, lambda line: self.take(part, line, missing), promised)
-        self.run.requests += part.n
-        self.state.unsettled |= {
-            key.hex(): said for key, said in missing.items() if key not in self.log
-        }
-        if batch.status == "failed":
-            code, said = error_of(batch)
-            self.failed[code] = one_line(said)
-            say(f"batch {one_line(batch.id)} failed: {self.failed[code]}")
-        elif missing:
-            say(f"batch {one_line(batch.id)} is {batch.status}: {len(missing):,} without a result")
-        self.log.sync()  # the answers must be on disk before the batch is forgotten
-        self.state.parts.remove(part)
-        self.state.save()
 
-    def take(self, part: Part, line: bytes, missing: dict[bytes, str]) -> bytes:
-        """Put one result line where it belongs; `missing` loses what is settled. Gives the
-        request's key, empty for a line that is no result.
-        """
-        result = read_result(line)
-        if result is None:
-            return b""
-        key, model = result.key, self.service(part).model
-        if key not in missing:
-            return key
-        if key in self.log:
-            del missing[key]
-            return key
-        try:
-            answer = answer_in(result, model, part.sent)
-        except (Passing, Limited) as error:
-            missing[key] = str(error)
-        except Rejected as error:
-            self.reject(model, error.parameter)
-            self.progress = True
-            missing[key] = str(error)
-        except Fatal as error:
-            self.fatal = missing[key] = str(error)
-        except BadRequest as error:
-            del missing[key]
-            self.progress = True
-            self.fail(key, Missing("bad_request", str(error)))
-        else:
-            del missing[key]
-            self.progress = True
-            self.run.store(self.log, key, answer._replace(dropped=tuple(part.dropped)))
+# ---------------------------------------------------------------------------------- results
+
+
+def collect(work: Batches, part: Part, batch: "Batch") -> None:
+    """Take the results of a batch that is over; then it is done with."""
+    missing = dict.fromkeys(part.holds(), f"the batch is {batch.status}")
+    promised = min(counts_of(batch)[0], part.n)
+    work.service(part).collect(batch, lambda line: take(work, part, line, missing), promised)
+    work.run.requests += part.n
+    work.state.unsettled |= {
+        key.hex(): said for key, said in missing.items() if key not in work.log
+    }
+    if batch.status == "failed":
+        code, said = error_of(batch)
+        work.failed[code] = one_line(said)
+        say(f"batch {one_line(batch.id)} failed: {work.failed[code]}")
+    elif missing:
+        say(f"batch {one_line(batch.id)} is {batch.status}: {len(missing):,} without a result")
+    work.log.sync()  # the answers must be on disk before the batch is forgotten
+    work.state.parts.remove(part)
+    work.state.save()
+
+
+def take(work: Batches, part: Part, line: bytes, missing: dict[bytes, str]) -> bytes:
+    """Put one result line where it belongs; `missing` loses what is settled. Gives the
+    request's key, empty for a line that is no result.
+    """
+    result = read_result(line)
+    if result is None:
+        return b""
+    key, model = result.key, work.service(part).model
+    if key not in missing:
         return key
+    if key in work.log:
+        del missing[key]
+        return key
+    try:
+        answer = answer_in(result, model, part.sent)
+    except (Passing, Limited) as error:
+        missing[key] = str(error)
+    except Rejected as error:
+        reject(work, model, error.parameter)
+        work.progress = True
+        missing[key] = str(error)
+    except Fatal as error:
+        work.fatal = missing[key] = str(error)
+    except BadRequest as error:
+        del missing[key]
+        work.progress = True
+        work.fail(key, Missing("bad_request", str(error)))
+    else:
+        del missing[key]
+        work.progress = True
+        work.run.store(work.log, key, answer._replace(dropped=tuple(part.dropped)))
+    return key
 
-    def reject(self, model: Model, parameter: str) -> None:
-        """Leave a parameter out (or rename it) from here on, in later runs of this state too."""
-        self.run.adaptation.adapt(model, parameter)
-        if [model.endpoint, model.id, parameter] not in self.state.rejected:
-            self.state.rejected.append([model.endpoint, model.id, parameter])
+
+def reject(work: Batches, model: Model, parameter: str) -> None:
+    """Leave a parameter out (or rename it) from here on, in later runs of this state too."""
+    work.run.adaptation.adapt(model, parameter)
+    if [model.endpoint, model.id, parameter] not in work.state.rejected:
+        work.state.rejected.append([model.endpoint, model.id, parameter])

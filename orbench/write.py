@@ -1,0 +1,259 @@
+"""What a run leaves: the CSVs, the failed file, the run record, and the closing lines."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orbench import record
+from orbench.answers import AnswerLog
+from orbench.job import Job, Outcome, outcomes
+from orbench.record import FAILED, NOT_ASKED, Record
+from orbench.stage import Stage
+from orbench.table import PromptSet, Writer, sha256_of
+from orbench.terminal import UserError, counted, say
+
+MEASURES_NOTHING = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
+
+
+@dataclass
+class Counts:
+    """What came of a run's rows."""
+
+    done: int = 0
+    failed: int = 0
+    unscored: int = 0
+    remaining: int = 0  # not asked yet
+    written: int = 0  # output rows
+    reused: int = 0  # answers that were in the log before this run
+    prompt_tokens: int = 0  # of the answers used
+    completion_tokens: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    # Model as asked -> the ids that answered, and the parameters that it rejects.
+    returned: dict[str, set[str]] = field(default_factory=dict)
+    dropped: dict[str, set[str]] = field(default_factory=dict)
+    prompts: PromptSet = field(default_factory=PromptSet)
+    outputs: Mapping[str, Path] = field(default_factory=dict)  # label -> what was written
+    _used: set[bytes] = field(default_factory=set)
+
+    def add(self, one: Outcome, log: AnswerLog) -> None:
+        """Count one row."""
+        if "prompt" in one.row:
+            self.prompts.add(one.row["prompt"])
+        if isinstance(one.result, list):
+            self.done += 1
+            self.written += len(one.result)
+        elif one.result.kind == NOT_ASKED:
+            self.remaining += 1
+        elif one.result.kind in ("bad_request", "gave_up"):
+            self.failed += 1
+            self.errors[one.result.why] += 1
+        else:
+            self.unscored += 1
+        for model, key, answer in one.answers:
+            self.reused += log.was_there(key)
+            self.returned.setdefault(model, set()).add(answer.model)
+            if answer.dropped:
+                self.dropped.setdefault(model, set()).update(answer.dropped)
+            if key not in self._used:
+                self._used.add(key)
+                self.prompt_tokens += answer.prompt_tokens
+                self.completion_tokens += answer.completion_tokens
+
+
+def write(job: Job) -> Counts:
+    """Write the CSVs, the failed file and the run record. Raises UserError."""
+    stage, counts = job.stage, Counts()
+    columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
+    columns += ["sample"] if stage.samples > 1 else []
+    try:
+        writer = Writer(stage.outputs, stage.columns)
+        failed = Writer({"": stage.beside(FAILED)}, [*columns, "error_type", "error"])
+        try:
+            for number, one in enumerate(outcomes(job)):
+                counts.add(one, job.log)
+                write_outcome(job, number, one, writer, failed)
+            if counts.failed or counts.unscored or (counts.remaining and job.only_reads):
+                failed.commit()
+            else:
+                stage.beside(FAILED).unlink(missing_ok=True)
+            if not counts.written and (counts.remaining or not stage.allow_empty):
+                return counts  # nothing to show: what stood there before stays
+            if stage.table.changed():
+                raise UserError(
+                    f"{stage.table.path} changed while the run went on; the answers are in the "
+                    "log, run the same command again for the new rows"
+                )
+            writer.commit()
+            counts.outputs = stage.outputs
+        finally:
+            writer.discard()
+            failed.discard()
+        write_record(job, counts)
+    except OSError as error:
+        raise UserError(
+            f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
+            "run the same command again"
+        ) from None
+    return counts
+
+
+def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: Writer) -> None:
+    """Write what came of one row, and tell the stage's summary."""
+    stage, summary = job.stage, job.stage.summary
+    if isinstance(one.result, list):
+        for out in one.result:
+            writer.write(out, stage.label_of(out) if stage.split else "")
+            if summary:
+                summary.scored(out)
+        return
+    kind, why, _ = one.result
+    if kind != NOT_ASKED or job.only_reads:
+        failed.write({**one.row, "error_type": kind, "error": why})
+    if kind != NOT_ASKED and summary:
+        summary.unscored(one.row)
+    if kind.startswith("empty_") and number % stage.samples == 0:
+        say(f"row {number // stage.samples + 1}: {why}")
+
+
+def write_record(job: Job, counts: Counts) -> None:
+    """The run record, beside each CSV. Raises OSError."""
+    stage, asked = job.stage, job.run
+    table = stage.table
+    entry: Record = {
+        "stage": stage.name,
+        "command": list(job.command),
+        "models": [
+            {
+                "asked": model.asked,
+                "id": model.id,
+                "provider": model.provider,
+                "endpoint": model.endpoint,
+                "family": model.family,
+                "returned": sorted(counts.returned.get(model.asked, ())),
+            }
+            for model in stage.models
+        ],
+        "under_test": dict(stage.under_test) or record.under_test(job.input_record)._asdict(),
+        "missing_before": dict(stage.missing_before),
+        "scripted": job.scripted,
+        "parameters": dict(stage.parameters),
+        "dropped_parameters": {name: sorted(gone) for name, gone in counts.dropped.items()},
+        "left_out": dict(asked.given_up),
+        "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
+        "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
+        "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
+        "prompt_set": counts.prompts.hexdigest(),
+        "counts": {
+            "done": counts.done,
+            "failed": counts.failed,
+            "unscored": counts.unscored,
+            "remaining": counts.remaining,
+            "reused": counts.reused,
+            "requests": asked.requests,
+            "retries": asked.retries,
+        },
+        "tokens": {"prompt": counts.prompt_tokens, "completion": counts.completion_tokens},
+        "findings": dict(stage.summary.findings()) if stage.summary else {},
+        "complete": not counts.remaining,
+        "finished_round": finished_round(job, counts),
+        "versions": record.versions(),
+        "start": job.start.isoformat(timespec="seconds"),
+        "end": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    for part, path in stage.outputs.items():
+        record.write(path, entry | {"part": part})
+
+
+def finished_round(job: Job, counts: Counts) -> int:
+    """The last round of asking that came to its end: the next run may ask again what it could not
+    read. Reading the log anew ends no round.
+    """
+    if counts.remaining or job.args.from_log:
+        before = job.previous.get("finished_round")
+        return before if isinstance(before, int) else 0
+    return job.log.round
+
+
+def path_of_input(stage: Stage) -> str:
+    """The input as seen from the folder of the CSV; "" for stage 1, which has none."""
+    if not stage.table.sha256:
+        return ""
+    return os.path.relpath(stage.table.path.resolve(), stage.output.parent.resolve())
+
+
+# ---------------------------------------------------------------------------------- close
+
+
+def close_without_csv(job: Job) -> int:
+    """Say where the answers are, and give the exit status. Nothing goes to stdout."""
+    asked, args = job.run, job.args
+    if args.export_requests and not job.handed_over and not asked.stopped:
+        say("every request has an answer in the log: there is nothing to export")
+    if args.shard is not None and not job.handed_over:
+        say(
+            f"{args.shard}: {asked.answered:,} answers, {len(asked.failed):,} failed; they are in "
+            f"{job.log.path}. When all {args.shard.of} are done, append their logs to "
+            f"{job.stage.beside('.answers.jsonl')} and run without --shard"
+        )
+    if asked.interrupted:
+        say("interrupted; run the same command to resume")
+        return 130
+    if asked.stopped:
+        say(f"error: {asked.stopped}")
+        return 1
+    return 3 if asked.failed or asked.given_up or job.lacking else 0
+
+
+def close(job: Job, counts: Counts) -> int:
+    """Say how it went, print the path of the CSV, and give the exit status."""
+    stage, asked = job.stage, job.run
+    if stage.summary and counts.done + counts.unscored + counts.failed:
+        for line in stage.summary.lines():
+            say(line)
+    if job.scripted:
+        say(MEASURES_NOTHING)
+    for name, why in asked.given_up.items():
+        say(f"{name} gave no answer to the rows it was left out of: {why}")
+    say(closing_line(job, counts))
+    aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
+    if aside:
+        say(f"{counted(aside, 'row')} in {stage.beside(FAILED)}")
+    for why, times in counts.errors.most_common(1):
+        say(f"the most frequent error ({times:,}): {why}")
+    if job.only_reads and counts.remaining:
+        say(f"{counted(counts.remaining, 'row')} not asked yet")
+    if asked.interrupted:
+        say(f"interrupted: {counts.remaining:,} rows remain; run the same command to resume")
+    elif asked.stopped:
+        if counts.outputs:
+            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
+        say(f"error: {asked.stopped}")
+    paths = list(counts.outputs.values())
+    for path in paths[1:]:
+        say(f"also written: {path}")
+    if paths:
+        print(paths[0])
+    if asked.interrupted:
+        return 130
+    if asked.stopped:
+        return 1
+    return 3 if counts.failed + counts.unscored + counts.remaining else 0
+
+
+def closing_line(job: Job, counts: Counts) -> str:
+    """done / failed / unscored / reused, requests, retries, tokens, cost."""
+    asked, args = job.run, job.args
+    line = (
+        f"done {counts.done:,} · failed {counts.failed:,} · unscored {counts.unscored:,} · reused "
+        f"from the log {counts.reused:,} · requests {asked.requests:,}, retries {asked.retries:,} "
+        f"· tokens in {asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
+    )
+    if counts.written != counts.done:
+        line = f"{counts.written:,} rows written · " + line
+    if args.price_in is not None and args.price_out is not None:
+        cost = asked.prompt_tokens * args.price_in + asked.completion_tokens * args.price_out
+        line += f" · cost {cost / 1e6:.4f}"
+    return line
