@@ -1,5 +1,7 @@
-# make demo: set up, and run the five stages; offline unless MODEL=... names a model.
-# make test: set up, and run the tests.
+# make demo:   set up, and run the five stages; offline unless MODEL=... names a model.
+# make test:   set up, check, and run the tests.
+# make check:  lint, formatting and types, in seconds.
+# make format: let ruff format the code and mend what it can.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 MODEL ?= scripted
@@ -7,7 +9,7 @@ CATEGORY ?= harmful
 NUMBER ?= 20
 BIN := .venv/bin
 
-.PHONY: demo test
+.PHONY: demo test check format
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -20,8 +22,14 @@ BIN := .venv/bin
 demo: .venv/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
-test: .venv/installed
+check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: check
 	$(BIN)/python -m pytest

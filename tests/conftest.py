@@ -43,7 +43,7 @@ def environment(url: str = "", **more: str) -> dict[str, str]:
 
 
 def run(
-    script: str,
+    script: str | Path,
     *args: str | Path,
     cwd: Path,
     url: str = "",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orbench import brackets
-from orbench.columns import CATEGORY_NAMES
+from orbench.columns import CATEGORY_NAMES, category_choices, category_list
 from orbench.models import ALIASES, PROVIDERS, alias_variable
 from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, ROOT, STAGES, environment
 
@@ -199,7 +199,7 @@ def test_a_script_imports_from_no_other_stage(script: str) -> None:
 MARKS = {
     GENERATE: {"number", "category", "definition"},
     REWRITE: {"number", "seed", "mark"},
-    MODERATE: {"text", "mark"},
+    MODERATE: {"categories", "text", "mark"},
     CHECK: {"prompt", "response", "mark"},
 }
 
@@ -218,7 +218,7 @@ def test_a_prompt_file_holds_its_marks_and_no_other_brace(script: str) -> None:
 @pytest.mark.parametrize("script", [REWRITE, MODERATE, CHECK])
 def test_a_text_to_be_judged_stands_between_its_fences(script: str) -> None:
     lines = prompt_of(script).splitlines()
-    for mark in MARKS[script] - {"number", "mark"}:
+    for mark in MARKS[script] - {"number", "mark", "categories"}:
         at = lines.index(f"{{{mark}}}")
         assert lines[at - 1].startswith("----- {mark}")
         assert lines[at + 1].startswith("----- {mark}")
@@ -231,9 +231,14 @@ def test_a_judge_explains_first_and_then_chooses(script: str) -> None:
 
 
 def test_the_moderator_is_given_the_ten_categories_and_none() -> None:
-    numbered = re.findall(r"^(\d+)\. ([a-z -]+?)(?::|\.$)", prompt_of(MODERATE), re.MULTILINE)
+    assert "{categories}" in prompt_of(MODERATE).splitlines()
+    numbered = re.findall(r"^(\d+)\. ([a-z -]+?)(?::|\.$)", category_list(), re.MULTILINE)
     assert [int(number) for number, _ in numbered] == list(range(1, 12))
     assert {name for _, name in numbered} == {*CATEGORY_NAMES, "none of the above"}
+    choices = category_choices(numbered=True)
+    for number, name in numbered:
+        assert choices[number] == choices[name]
+    assert not any(choice.isdigit() for choice in category_choices(numbered=False))
 
 
 FORBIDDEN = re.compile(

@@ -677,6 +677,54 @@ def test_the_scripted_model_runs_the_chain_offline_and_says_that_it_measures_not
     assert (tmp_path / checked).read_bytes() == first
 
 
+REWORDED = {
+    GENERATE: "Give me {number} of {category} ({definition}) in double square brackets each.",
+    REWRITE: "{mark} {number} other versions of {seed} in double square brackets, please. {mark}",
+    MODERATE: "Which of these? {categories} About {mark} {text} {mark}: answer in brackets.",
+    CHECK: "What was it? {mark} {prompt} {response} {mark} One class in brackets.",
+}
+
+
+def test_rewording_the_prompt_files_does_not_break_the_offline_demo(tmp_path: Path) -> None:
+    for folder in ("orbench", *(Path(script).parent for script in STAGES)):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for script, text in REWORDED.items():
+        (tmp_path / script).with_name("prompt.txt").write_text(text)
+
+    def go(script: str, *args: str) -> str:
+        done = run(tmp_path / script, *args, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    seeds = go(GENERATE, "--category=hate", "--num_toxic_prompts=20", "--model=scripted")
+    rewrites = go(REWRITE, f"--toxic_seed_path={seeds}", "--model=scripted", "--num_rewrites=3")
+    assert len(read_csv(tmp_path / rewrites)) == 60
+    judged = go(MODERATE, f"--input_file_path={rewrites}", "--moderator_model=scripted")
+    assert {row["is_toxic"] for row in read_csv(tmp_path / judged)} == {"True", "False"}
+    responses = go(ALIGN, f"--input_file={judged}", "--model=scripted")
+    checked = go(CHECK, f"--input_file={responses}", "--check_model=scripted")
+    assert len({row["answer_category"] for row in read_csv(tmp_path / checked)}) == 2
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_number_is_a_category_only_where_the_prompt_lists_them(
+    serve: Serve, tmp_path: Path, listed: bool
+) -> None:
+    for folder in ("orbench", "moderator"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    prompt = tmp_path / "moderator" / "prompt.txt"
+    if not listed:
+        prompt.write_text(prompt.read_text().replace("{categories}", "1. mischief\n2. none"))
+    prompts_csv(tmp_path / "p.csv", 2)
+    server = serve(lambda body, seen: answer("[[2]]" if "number 0" in str(body) else "[[privacy]]"))
+    flags = ("--input_file_path=p.csv", "--moderator_model=gpt-x", "--output_path=o.csv")
+    done = run(tmp_path / MODERATE, *flags, cwd=tmp_path, url=server.url)
+    found = [row["moderation_category"] for row in read_csv(tmp_path / "o.csv")]
+    assert (done.returncode, found) == (
+        (0, ["self-harm", "privacy"]) if listed else (3, ["privacy"])
+    )
+
+
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the shared data is not there")
 def test_stage_5_by_keyword_classes_every_real_response(tmp_path: Path) -> None:
     data = SHARED_DATA / "or_bench_hard_1k_llama3_8b_instruct.csv"
