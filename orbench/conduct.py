@@ -52,8 +52,9 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
         counts = write(job)
     finally:
         job.log.close()
-        with suppress(OSError):  # a leftover harms nobody
-            stage.beside(".partial.csv").unlink(missing_ok=True)
+        for ending in (".partial.csv", ".partial.csv.tmp"):  # a killed run may have left one
+            with suppress(OSError):
+                stage.beside(ending).unlink(missing_ok=True)
     return close(job, counts)
 
 
