@@ -141,14 +141,14 @@ def _table(choices: tuple[Choice, ...]) -> _Table:
 
 # -- what takes a choice back ------------------------------------------------------------------
 
-_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»')
+_QUOTED = re.compile(r'"[^"\n]{0,600}"|“[^“”\n]{0,600}”|„[^„“”\n]{0,600}[“”]|«[^«»\n]{0,600}»')
 _CANNOT = (
     r"(?:i (?:cannot|can't|can not|won't|will not|do not feel|don't feel|must decline|have to "
     r"decline|decline|refuse)|(?:i'm|i am) (?:unable|not able|not comfortable|not going))\b"
 )
 # Where a line begins so, the judge speaks for itself; a response that it quotes is in quotes.
 _DECLINES = re.compile(
-    r"^[\s*_#-]*(?:(?:(?:i'm|i am) (?:really |very |so )?sorry|sorry|i apologi[sz]e|my apologies|"
+    r"^[ *_#-]*(?:(?:(?:i'm|i am) (?:really |very |so )?sorry|sorry|i apologi[sz]e|my apologies|"
     rf"unfortunately|as an ai\b[^.\n]{{0,60}}?)[\s,.;:-]*(?:but )?)?{_CANNOT}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -200,7 +200,8 @@ _EXPLAINS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+")
-_AFTER = re.compile(r"[\s*_`\"'“”.)]*")
+_AFTER = re.compile(r"[\s*_`\"'“”.)\]]*")
+_LEAD_IN = 2000  # characters before a choice in its line that are looked at
 
 
 def _declines(text: str) -> bool:
@@ -212,7 +213,7 @@ def _taken_back(before: str, name: str, table: _Table) -> str:
     """Why the words before a choice, in its line, keep it from counting; "" if they do not."""
     if _FORMAT.search(before):
         return EXAMPLE
-    sentence = _SENTENCE_END.split(before)[-1]
+    sentence = _SENTENCE_END.split(_QUOTED.sub('""', before))[-1]
     conclusion = _CONCLUDES.split(sentence)[-1]
     clause = re.split(r"[:;]| - |—", conclusion)[-1]
     last_word = " ".join(re.findall(r"[\w']+", conclusion)[-1:])
@@ -261,11 +262,12 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"[\s*_#>•-]*")
+_FENCE = re.compile(r"```(?:json)?\s*$")
 _SOME_KEYS = re.compile(
     r"verdict|choice|class|categor|label|answer|decision|judge?ment|result|conclusion|type"
 )
 _OTHER_KEYS = re.compile(
-    r"reason|expla|analys|ration|confiden|score|not|ruled|reject|other|second|alternat|prompt"
+    r"reason|expla|analys|rational|confiden|score|not|ruled|reject|other|second|alternat|prompt"
 )
 _PROSE = 60  # characters; a value longer than this is no choice but a text
 _MOST_OBJECTS = 20  # tried from either end
@@ -286,9 +288,9 @@ def _bracketed(text: str, table: _Table, cut_off: bool) -> Reading | None:
     if name is None:
         return None, why
     previous = _last_line(text[:line])
-    lead_in = f"{previous} {before}" if previous.endswith(":") else before
+    lead_in = (f"{previous} {before}" if previous.endswith(":") else before)[-_LEAD_IN:]
     others = (table.choice(text[a:b])[0] for a, b in spans if a >= line or b == len(previous))
-    if any(other != name for other in others) or _line_choice(previous, table) not in (None, name):
+    if any(other != name for other in others) or _ends_otherwise(text[:line], name, table):
         return None, SEVERAL
     if cut_off and (behind[2].strip() or re.search(r"\w", _LABEL.sub("", _own_sentence(before)))):
         return None, CUT_OFF
@@ -305,6 +307,13 @@ def _last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2].strip()
 
 
+def _ends_otherwise(text: str, name: str, table: _Table) -> bool:
+    """Whether a text ends with a line, or a JSON object, that is another choice."""
+    found = _object_at_end(text.rstrip())
+    ends = {table.choice(value)[0] for value in _verdict_values(found[1])} if found else set()
+    return bool({_line_choice(_last_line(text), table), *ends} - {None, name})
+
+
 def _line_choice(line: str, table: _Table) -> str | None:
     """The choice that a line is, or ends with in double brackets; in front of it may be a label."""
     if len(line) > 10 * _LONGEST:
@@ -314,7 +323,11 @@ def _line_choice(line: str, table: _Table) -> str | None:
         return table.choice(line[slice(*last)])[0]
     bare = line.strip(_MARKS)
     label = _LABEL.match(bare)
-    for candidate in (bare, _LIST_MARK.sub("", bare, count=1), bare[label.end() :] if label else ""):
+    for candidate in (
+        bare,
+        _LIST_MARK.sub("", bare, count=1),
+        bare[label.end() :] if label else "",
+    ):
         if candidate and (name := table.choice(candidate)[0]):
             return name
     return None
@@ -334,29 +347,35 @@ def _loose(text: str, table: _Table) -> Reading:
     if not label and rest.strip("[]() .").isdecimal():  # a list, a footnote, a score
         return None, NO_CHOICE
     previous = _last_line(head)
-    if previous.endswith(":") and (why := _taken_back(previous, name, table)):
+    if previous.endswith(":") and (why := _taken_back(previous[-_LEAD_IN:], name, table)):
         return None, why
     begun = _line_choice(re.split(r"[:,]| - ", _LIST_MARK.sub("", previous, count=1))[0], table)
-    if begun not in (None, name) or _line_choice(previous, table) not in (None, name):
+    if begun not in (None, name) or _ends_otherwise(head, name, table):
         return None, SEVERAL
     return name, ""
 
 
 def _json(text: str, table: _Table) -> Reading | None:
     """The choice in the JSON object at the end of a reply; None where there is none."""
-    pairs = _object_at_end(text)
-    if pairs is None:
+    found = _object_at_end(text)
+    if found is None:
         return None
-    said = [table.choice(value) for value in _verdict_values(pairs[1])]
-    if not said:
+    said = [table.choice(value) for value in _verdict_values(found[1])]
+    if len({name for name, _ in said}) != 1:
+        return None, SEVERAL if said else NO_CHOICE
+    name, why = said[0]
+    if name is None:
+        return None, why
+    head = _FENCE.sub("", text[: found[0]])
+    line = _last_line(head)
+    if head.rstrip(" ").rpartition("\n")[2] and not _LABEL.fullmatch(line):
         return None, NO_CHOICE
-    names = {name for name, _ in said}
-    if len(names) > 1:
+    if line.endswith(":") and (why := _taken_back(line[-_LEAD_IN:], name, table)):
+        return None, why
+    others = {table.choice(head[start:end])[0] for start, end in brackets.spans(head)}
+    if others - {None, name} or _ends_otherwise(head, name, table):
         return None, SEVERAL
-    head = text[: pairs[0]]
-    beside = {_line_choice(_last_line(head), table)}
-    beside |= {table.choice(head[start:end])[0] for start, end in brackets.spans(head)}
-    return said[0] if beside <= {None, *names} else (None, SEVERAL)
+    return name, ""
 
 
 def _object_at_end(text: str) -> tuple[int, list[Any]] | None:
