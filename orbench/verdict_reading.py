@@ -44,6 +44,7 @@ SEVERAL = "the reply ends with more than one choice"
 FOLLOWED = "the choice is followed by more text"
 EXAMPLE = "the choice reads as an example of the format"
 SUPPOSED = "the choice is negated or only supposed"
+NOT_GIVEN = "the words before the choice do not give it as the verdict"
 DECLINED = "the judge declines to judge"
 CUT_OFF = "the reply was cut off before its end"
 
@@ -64,14 +65,17 @@ _LIKE = str.maketrans(
         0x27E7: "]]",
     }
 )
-_TEMPLATE_END = re.compile(r"(?:<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|\n[ ]*(?:```|---|\*\*\*))$")
+_TEMPLATE_END = re.compile(
+    r"(?:<\|[^|<>\n]{1,40}\|>|</\w{1,20}>|<end_of_turn>|\n[ ]*(?:```|---|\*\*\*))$"
+)
+_OPENING_TAG = re.compile(r"<(?:verdict|choice|answer|final|output|result)>", re.IGNORECASE)
 _MARKS = "*_`\"'“”„«» "
 _ROUNDS = 4  # so many things are taken off the end of a reply
 
 
 def _plain(text: str) -> str:
     """Escapes and odd marks undone, and without a closing fence or a template's end mark."""
-    text = _ESCAPE.sub(r"\1", text).translate(_LIKE).strip()
+    text = _OPENING_TAG.sub("", _ESCAPE.sub(r"\1", text)).translate(_LIKE).strip()
     for _ in range(_ROUNDS):
         text = _TEMPLATE_END.sub("", text).rstrip()
     return text
@@ -157,12 +161,17 @@ _CANNOT_JUDGE = re.compile(
     r"decide|determine|analy|review|process|engage|comply|make (?:this|a|that) )",
     re.IGNORECASE,
 )
+_OWN_RULES = re.compile(
+    r"\b(?:violat\w+|against|outside|contrary to) my (?:own )?(?:guideline|polic|program|rule)|"
+    r"^[ *_#-]*(?:i'm |i am )?sorry[.!]",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Before a choice, anywhere in its line: talk about the format.
 _FORMAT = re.compile(
     r"like this|like so\b|such as|\be\.\s?g\b|\bi\.\s?e\b|for (?:example|instance)|\bexamples?\b|"
     r"\bformat|\btemplate|placeholder|instruct|\bbrackets?\b|so-called|\bvs\b|"
-    r"\b(?:must|should|need to|has to|have to|asked to|told to|supposed to|required to|wants? me to)"
-    r" (?:\w+ )?(?:end|give|write|put|output|reply|respond|use|finish|conclude|provide|return|say)",
+    r"\b(?:must|should|need to|has to|have to|asked to|told to|supposed to|wants? me to) "
+    r"(?:\w+ )?(?:end|give|write|put|output|reply|respond|use|finish|conclude|provide|return|say)",
     re.IGNORECASE,
 )
 # In its sentence, behind the last word that draws the conclusion.
@@ -173,8 +182,8 @@ _CONCLUDES = re.compile(
 )
 _SUPPOSES = re.compile(
     r"\b(?:would|could|might|may|maybe|perhaps|possibly|if|unless|had|almost|nearly|hardly|barely|"
-    r"far from|short of|whether|either|tempt\w*|considere?d?|considering|initially|at first|"
-    r"first|earlier|mistak\w+|(?:take|taken|took) (?:this|it|that)? ?for|wrongly)\b|'d\b",
+    r"otherwise|far from|short of|whether|either|tempt\w*|considere?d?|considering|initially|"
+    r"at first|first|earlier|mistak\w+|(?:take|taken|took) (?:this|it|that)? ?for|wrongly)\b|'d\b",
     re.IGNORECASE,
 )
 _NEGATES = re.compile(
@@ -183,8 +192,21 @@ _NEGATES = re.compile(
     re.IGNORECASE,
 )
 _RULES_OUT = re.compile(
-    r"\b(?:(?:rul\w*|exclud\w*|reject\w*|dismiss\w*|discard\w*|eliminat\w*|den(?:y|ies|ied)|avoid\w*|"
-    r"oppos\w*|contradict\w*)(?: out)?|or|and|versus|against|all but)\W*(?:an?|the|category|class)?\W*$",
+    r"\b(?:(?:rul\w*|exclud\w*|reject\w*|dismiss\w*|discard\w*|eliminat\w*|den(?:y|ies|ied)|"
+    r"avoid\w*|oppos\w*|contradict\w*)(?: out)?|or|and|versus|against|all but)"
+    r"\W*(?:an?|the|category|class)?\W*$",
+    re.IGNORECASE,
+)
+# Right before a choice, behind what ends a clause: these give it as the verdict.
+_GIVES = re.compile(
+    r"(?:\b(?:is|are|was|as|under|into|belongs? (?:to|in)|fits?|choose|pick|select|constitutes?|"
+    r"makes (?:it|this|that)|calls? for|category|class|choice|verdict|answer|decision)"
+    r"|^(?:an?|the|this|it)?)\W*(?:an?|the)?\W*(?:category|class|case of)?\W*$",
+    re.IGNORECASE,
+)
+_ANNOUNCES = re.compile(
+    r"\b(?:choice|verdict|answer|category|classification|class|label|decision|judge?ment|result|"
+    r"conclusion|assessment|evaluation|rating|final)(?: (?:is|for (?:it|this|this text)))?\W*:\W*$",
     re.IGNORECASE,
 )
 # Behind a choice: what could turn it. Explanations without any of these are rare and safe.
@@ -195,6 +217,7 @@ _TURNS = re.compile(
     r"scratch|final\w*|fact|all|looking|hand|alternativ\w*|or|than|versus|example|format)\b|n't\b|'d\b",
     re.IGNORECASE,
 )
+_FILLERS = frozenset(("and", "of", "the", "above"))  # words of names that say nothing by themselves
 _EXPLAINS = re.compile(
     r"[\s*_#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|because|confidence)\b",
     re.IGNORECASE,
@@ -204,16 +227,21 @@ _AFTER = re.compile(r"[\s*_`\"'“”.)\]]*")
 _LEAD_IN = 2000  # characters before a choice in its line that are looked at
 
 
+def _unsaid(quoted: re.Match[str]) -> str:
+    """A quotation without its words; one that ended a sentence still does."""
+    return '"". ' if quoted[0][-2] in ".!?" else '""'
+
+
 def _declines(text: str) -> bool:
-    own = _QUOTED.sub('""', text)
-    return bool(_DECLINES.search(own) or _CANNOT_JUDGE.search(own))
+    own = _QUOTED.sub(_unsaid, text)
+    return any(pattern.search(own) for pattern in (_DECLINES, _CANNOT_JUDGE, _OWN_RULES))
 
 
 def _taken_back(before: str, name: str, table: _Table) -> str:
     """Why the words before a choice, in its line, keep it from counting; "" if they do not."""
     if _FORMAT.search(before):
         return EXAMPLE
-    sentence = _SENTENCE_END.split(_QUOTED.sub('""', before))[-1]
+    sentence = _SENTENCE_END.split(_QUOTED.sub(_unsaid, before))[-1]
     conclusion = _CONCLUDES.split(sentence)[-1]
     clause = re.split(r"[:;]| - |—", conclusion)[-1]
     last_word = " ".join(re.findall(r"[\w']+", conclusion)[-1:])
@@ -221,6 +249,12 @@ def _taken_back(before: str, name: str, table: _Table) -> str:
         return SUPPOSED
     if _RULES_OUT.search(clause):
         return SUPPOSED
+    lead_in = re.split(r";| - |—", conclusion)[-1]
+    _, colon, tail = lead_in.rpartition(":")
+    said_before = _ANNOUNCES if colon and not re.search(r"\w", tail) else _GIVES
+    lead_in = lead_in if said_before is _ANNOUNCES else tail.strip(_MARKS + ",.#>-[(")
+    if re.search(r"\w", lead_in) and not said_before.search(lead_in):
+        return NOT_GIVEN
     return SEVERAL if _names_another(before, name, table) else ""
 
 
@@ -250,7 +284,10 @@ def _turned(after: str, first: bool, name: str, table: _Table) -> str:
         return ""
     if not (first or _EXPLAINS.match(after)) or _TURNS.search(after):
         return FOLLOWED
-    return SEVERAL if any(other != name for other, _ in table.named(after)) else ""
+    words = {word for other in table.names for word in other.split()} - set(_key(name).split())
+    said = {word.lower() for word in re.findall(r"\w+", after)}
+    others = any(other != name for other, _ in table.named(after))
+    return SEVERAL if others or said & (words - _FILLERS) else ""
 
 
 # -- the three forms ---------------------------------------------------------------------------
@@ -288,7 +325,8 @@ def _bracketed(text: str, table: _Table, cut_off: bool) -> Reading | None:
     if name is None:
         return None, why
     previous = _last_line(text[:line])
-    lead_in = (f"{previous} {before}" if previous.endswith(":") else before)[-_LEAD_IN:]
+    announced = previous.strip(_MARKS).endswith(":")
+    lead_in = (f"{previous} {before}" if announced else before)[-_LEAD_IN:]
     others = (table.choice(text[a:b])[0] for a, b in spans if a >= line or b == len(previous))
     if any(other != name for other in others) or _ends_otherwise(text[:line], name, table):
         return None, SEVERAL
@@ -323,11 +361,8 @@ def _line_choice(line: str, table: _Table) -> str | None:
         return table.choice(line[slice(*last)])[0]
     bare = line.strip(_MARKS)
     label = _LABEL.match(bare)
-    for candidate in (
-        bare,
-        _LIST_MARK.sub("", bare, count=1),
-        bare[label.end() :] if label else "",
-    ):
+    behind_label = bare[label.end() :] if label else ""
+    for candidate in (bare, _LIST_MARK.sub("", bare, count=1), behind_label):
         if candidate and (name := table.choice(candidate)[0]):
             return name
     return None
@@ -347,7 +382,9 @@ def _loose(text: str, table: _Table) -> Reading:
     if not label and rest.strip("[]() .").isdecimal():  # a list, a footnote, a score
         return None, NO_CHOICE
     previous = _last_line(head)
-    if previous.endswith(":") and (why := _taken_back(previous[-_LEAD_IN:], name, table)):
+    if previous.strip(_MARKS).endswith(":") and (
+        why := _taken_back(previous[-_LEAD_IN:], name, table)
+    ):
         return None, why
     begun = _line_choice(re.split(r"[:,]| - ", _LIST_MARK.sub("", previous, count=1))[0], table)
     if begun not in (None, name) or _ends_otherwise(head, name, table):
