@@ -85,6 +85,26 @@ def fleiss_kappa(rows: Mapping[tuple[int, int], int]) -> float | None:
     return None if yes_share in (0.0, 1.0) else (observed - chance) / (1 - chance)
 
 
+def krippendorff_alpha(patterns: Mapping[tuple[Vote, ...], int]) -> tuple[float | None, int]:
+    """Krippendorff's alpha of yes/no votes, of which some may be missing, and the number of rows it
+    rests on: those with two votes or more. None where it is undefined.
+
+    (K. Krippendorff, Content Analysis, 4th ed., 2019, chapter 12.) patterns: votes -> rows.
+    """
+    counts: Counter[tuple[int, int]] = Counter()
+    for votes, times in patterns.items():
+        counts[votes.count(True), votes.count(False)] += times
+    pairable = {count: times for count, times in counts.items() if sum(count) > 1}
+    rows = sum(pairable.values())
+    if len([i for i in (0, 1) if any(count[i] for count in pairable)]) < 2:
+        return None, rows  # nothing to compare, or all say the same, which chance does too
+    import krippendorff  # with numpy: only a run that prints it waits for that
+    import numpy as np
+
+    by_row = np.repeat(np.array(list(pairable)), list(pairable.values()), axis=0)
+    return float(krippendorff.alpha(value_counts=by_row, level_of_measurement="nominal")), rows
+
+
 class Agreement:
     """Counts the votes of some raters while rows go by."""
 
