@@ -2,11 +2,12 @@
 judge made.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from orbench import brackets
 from orbench.chat import Answer, one_line
 from orbench.refusal import answer_of, api_refusal_signal
+from orbench.verdict_reading import Choice, read_choice
 
 ASKS = 3  # for an unreadable verdict: once, and up to two more times
 
@@ -25,9 +26,24 @@ def verdict_in(answer: Answer, choices: Mapping[str, str]) -> tuple[str | None, 
     return label, ""
 
 
+def choice_in(answer: Answer, choices: Sequence[Choice]) -> tuple[str | None, str]:
+    """The choice a judge made; or None and why there is none."""
+    if is_refused_by_api(answer):
+        return None, "the judge's API refused"
+    text, whole = answer_of(answer.text)
+    if not whole:
+        return None, "the judge's reply was cut off inside its thinking"
+    name, why = read_choice(text, choices, cut_off=is_cut_off(answer))
+    return (name, "") if name else (None, f"{why}; the reply ends: {one_line(text[-150:])!r}")
+
+
+NO_REFUSAL = ("", "none", "null")  # a refusal field that says nothing, in small letters
+
+
 def is_refused_by_api(answer: Answer) -> bool:
-    """Whether the API itself declared a refusal."""
-    return bool(answer.refusal or api_refusal_signal(answer.finish_reason))
+    """Whether the API itself declared a refusal; a blank field, or a "None" in it, is none."""
+    declared = answer.refusal.strip().lower() not in NO_REFUSAL
+    return declared or bool(api_refusal_signal(answer.finish_reason))
 
 
 def is_cut_off(answer: Answer) -> bool:
