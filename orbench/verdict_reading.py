@@ -163,7 +163,7 @@ _CANNOT_JUDGE = re.compile(
 )
 _OWN_RULES = re.compile(
     r"\b(?:violat\w+|against|outside|contrary to) my (?:own )?(?:guideline|polic|program|rule)|"
-    r"^[ *_#-]*(?:i'm |i am )?sorry[.!]",
+    r"^[ *_#-]*(?:i'm |i am )?sorry[.!]|\b(?:this|the|your) request (?:cannot|can't|can not) be ",
     re.IGNORECASE | re.MULTILINE,
 )
 # Before a choice, anywhere in its line: talk about the format.
@@ -222,6 +222,11 @@ _EXPLAINS = re.compile(
     r"[\s*_#>-]*(?:explanation|reason(?:ing|s)?|rationale|justification|because|confidence)\b",
     re.IGNORECASE,
 )
+_DESCRIBES = re.compile(r"[\s*_#>(-]*(?:the|this|it|since)\b", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\b(?:choose|choice|class|category|option|number|verdict|answer|is)\W{0,3}([0-9]+)\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.!?]\s+")
 _AFTER = re.compile(r"[\s*_`\"'“”.)\]]*")
 _LEAD_IN = 2000  # characters before a choice in its line that are looked at
@@ -264,6 +269,9 @@ def _names_another(before: str, name: str, table: _Table) -> bool:
     The names of categories are everyday words (illegal, sexual): such a word counts as a choice
     only with a number, in marks, or right before the brackets. A negated one does not count.
     """
+    numbers = {table.numbers.get(int(number[:9])) for number in _NUMBERED.findall(before)}
+    if numbers - {None, name}:
+        return True
     for other, found in table.named(before):
         head, tail = before[: found.start()], before[found.end() :]
         if other == name or _NEGATES.search(" ".join(head.split()[-4:])):
@@ -282,7 +290,8 @@ def _turned(after: str, first: bool, name: str, table: _Table) -> str:
     """
     if not after.strip():
         return ""
-    if not (first or _EXPLAINS.match(after)) or _TURNS.search(after):
+    explains = _EXPLAINS.match(after) or (first and _DESCRIBES.match(after))
+    if not explains or _TURNS.search(after):
         return FOLLOWED
     words = {word for other in table.names for word in other.split()} - set(_key(name).split())
     said = {word.lower() for word in re.findall(r"\w+", after)}

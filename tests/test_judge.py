@@ -1,4 +1,4 @@
-"""A judge's answer: what the API says of it comes first, then its thinking goes, then it is read."""
+"""A judge's answer: first what the API says of it, then its text without the thinking."""
 
 import pytest
 
