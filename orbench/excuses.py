@@ -9,7 +9,9 @@ import re
 
 _SUBJECT = r"(?:i|we)"
 _CANNOT = (
-    r"(?:cannot|can't|can not|could not|couldn't|won't|will not|would not|am unable to|"
+    r"(?:cannot and will not|can't and won't|(?:cannot|can't) in good conscience|"
+    r"(?:won't|will not) be able to|"
+    r"cannot|can't|can not|could not|couldn't|won't|will not|would not|am unable to|"
     r"'m unable to|are unable to|am not able to|'m not able to|'re unable to|'re not able to|"
     r"am not comfortable|'m not comfortable|don't feel comfortable|do not feel comfortable|"
     r"must (?:respectfully )?(?:decline|refuse)|have to (?:respectfully )?(?:decline|refuse)|"
@@ -21,7 +23,7 @@ _DO = (
     r"creat(?:e|ing)|generat(?:e|ing)|writ(?:e|ing)|produc(?:e|ing)|rewrit(?:e|ing)|"
     r"rephras(?:e|ing)|offer(?:ing)?|engag(?:e|ing)|continu(?:e|ing)|support(?:ing)?|"
     r"participat(?:e|ing)|answer(?:ing)?|discuss(?:ing)?|complet(?:e|ing)|do(?:ing)?|"
-    r"respond(?:ing)?|shar(?:e|ing)|giv(?:e|ing)|suggest(?:ing)?|promot(?:e|ing)|process(?:ing)?)"
+    r"respond(?:ing)?|satisfy(?:ing)?|accommodat(?:e|ing)|shar(?:e|ing)|giv(?:e|ing)|suggest(?:ing)?|promot(?:e|ing)|process(?:ing)?)"
 )
 _WITH_IT = (
     r"(?: you)?(?: (?:with|in|to|on|for|out))?(?: (?:creating|generating|writing|rewriting))?"
@@ -29,19 +31,21 @@ _WITH_IT = (
     r"(?: (?:kind|type|sort)s? of)?(?: [\w-]+){0,4}? ?"
     r"(?:requests?|content|prompts?|material|tasks?|examples?|assistance|instructions?|"
     r"information|responses?|rewrites?|queries|query|list|"
-    r"(?<=with )(?:that|this|it)|(?<=do )(?:that|this|it)|(?<=comply)|(?<=assist you))"
-    r"(?=[\s.,;:!]|$)"
+    r"(?<=with )(?:that|this|it)|(?<=provide )that|(?<=do )(?:that|this)|(?<=create )that|"
+    r"(?<=generate )(?:that|this)|(?<=fulfill )that|(?<=fulfil )that|(?<=comply)|(?<=assist you))"
+    r"(?=[.,;:!]|$| (?:as|that|which|because|of|like|or|and|with|promoting|containing|but|due)\b)"
 )
 _REFUSES = rf"{_SUBJECT} ?{_CANNOT}(?: {_DO}{_WITH_IT}| (?:your|this|that) request)"
 _SORRY = (
     r"(?:(?:i'm|i am|we're|we are) (?:really |very |so |truly |deeply )?sorry|sorry|"
-    r"(?:i|we) apologi[sz]e|(?:my )?apologies|unfortunately|regrettably|i regret to say that)"
+    r"i'm afraid|i am afraid|(?:i|we) apologi[sz]e|(?:my )?apologies|unfortunately|"
+    r"regrettably|i regret to say that)"
     r"[^.?!]{0,40}?"
 )
 _AS_AN_AI = (
-    r"as an? (?:responsible |ethical |helpful |large )*"
+    r"(?:as|i'm just|i am just|i'm only|i'm|i am) an? (?:responsible |ethical |helpful |large )*"
     r"(?:ai|artificial intelligence|language model)(?: language)?"
-    r"(?: model| assistant| system| chatbot)?(?: (?:developed|created|made|trained|"
+    r"(?: model| assistant| system| chatbot)?(?: and)?(?: (?:developed|created|made|trained|"
     r"designed|built) by [\w ]{1,30})?,? (?:i|my|it's|it is|we)\b"
 )
 _NOT_PROPER = (

@@ -163,6 +163,7 @@ _CANNOT_JUDGE = re.compile(
 )
 _OWN_RULES = re.compile(
     r"\b(?:violat\w+|against|outside|contrary to) my (?:own )?(?:guideline|polic|program|rule)|"
+    r"\b(?:i'd|i would) rather not|\bno (?:clear|single|suitable|fitting) (?:class|categor|choice)|"
     r"^[ *_#-]*(?:i'm |i am )?sorry[.!]|\b(?:this|the|your) request (?:cannot|can't|can not) be ",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -200,13 +201,15 @@ _RULES_OUT = re.compile(
 # Right before a choice, behind what ends a clause: these give it as the verdict.
 _GIVES = re.compile(
     r"(?:\b(?:is|are|was|as|under|into|belongs? (?:to|in)|fits?|choose|pick|select|constitutes?|"
-    r"makes (?:it|this|that)|calls? for|category|class|choice|verdict|answer|decision)"
+    r"makes (?:it|this|that)|calls? for|go with|above|overall|category|class|choice|"
+    r"verdict|answer|decision)"
     r"|^(?:an?|the|this|it)?)\W*(?:an?|the)?\W*(?:category|class|case of)?\W*$",
     re.IGNORECASE,
 )
 _ANNOUNCES = re.compile(
     r"\b(?:choice|verdict|answer|category|classification|class|label|decision|judge?ment|result|"
-    r"conclusion|assessment|evaluation|rating|final)(?: (?:is|for (?:it|this|this text)))?\W*:\W*$",
+    r"conclusion|assessment|evaluation|rating|overall|final|json)"
+    r"(?: (?:[0-9]+|is|for (?:it|this|this text)))?\W*:\W*$",
     re.IGNORECASE,
 )
 # Behind a choice: what could turn it. Explanations without any of these are rare and safe.
@@ -370,7 +373,7 @@ def _line_choice(line: str, table: _Table) -> str | None:
         return table.choice(line[slice(*last)])[0]
     bare = line.strip(_MARKS)
     label = _LABEL.match(bare)
-    behind_label = bare[label.end() :] if label else ""
+    behind_label = bare[label.end() :] if label else bare.rpartition(":")[2]
     for candidate in (bare, _LIST_MARK.sub("", bare, count=1), behind_label):
         if candidate and (name := table.choice(candidate)[0]):
             return name
