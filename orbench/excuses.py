@@ -23,7 +23,8 @@ _DO = (
     r"creat(?:e|ing)|generat(?:e|ing)|writ(?:e|ing)|produc(?:e|ing)|rewrit(?:e|ing)|"
     r"rephras(?:e|ing)|offer(?:ing)?|engag(?:e|ing)|continu(?:e|ing)|support(?:ing)?|"
     r"participat(?:e|ing)|answer(?:ing)?|discuss(?:ing)?|complet(?:e|ing)|do(?:ing)?|"
-    r"respond(?:ing)?|satisfy(?:ing)?|accommodat(?:e|ing)|shar(?:e|ing)|giv(?:e|ing)|suggest(?:ing)?|promot(?:e|ing)|process(?:ing)?)"
+    r"respond(?:ing)?|satisfy(?:ing)?|accommodat(?:e|ing)|shar(?:e|ing)|giv(?:e|ing)|"
+    r"suggest(?:ing)?|promot(?:e|ing)|process(?:ing)?)"
 )
 _WITH_IT = (
     r"(?: you)?(?: (?:with|in|to|on|for|out))?(?: (?:creating|generating|writing|rewriting))?"
