@@ -106,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
         columns=output_columns(table, COLUMNS, args.samples),
         models=[model],
         requests_of=requests_of,
-        read=lambda answer: response_in(answer, model.family.lower(), phrases),
+        read=lambda answer, _: response_in(answer, model.family.lower(), phrases),
         reader=lambda: rows_of,
         parameters={**parameters, "system_prompt": args.system_prompt},
         split=None if args.merge_result else split_paths(output, args.output_path, names),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from orbench.chat import BadRequest, Fatal, Limited, Passing, fault_of, key_of, shown
-from orbench.exchange import URL, read_result
+from orbench.exchange import read_result
 from orbench.models import Model
 from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S
 from orbench.terminal import one_line
@@ -57,8 +57,11 @@ class Service:
 
         return self._call(send, f"{self.model.endpoint} has no batch service")
 
-    def make(self, file_id: str, metadata: dict[str, str], *, doubtful: bool) -> tuple[str, str]:
-        """Make the batch of an uploaded file. doubtful: it may have been made already.
+    def make(
+        self, file_id: str, url: Any, metadata: dict[str, str], *, doubtful: bool
+    ) -> tuple[str, str]:
+        """Make the batch of an uploaded file. url: of its lines. doubtful: it may have been made
+        already.
 
         Gives its id and status. Raises Fatal, Unknown or BadRequest.
         """
@@ -70,7 +73,7 @@ class Service:
                 return made
             tried = True
             batch = self.client.batches.create(
-                input_file_id=file_id, endpoint=URL, completion_window="24h", metadata=metadata
+                input_file_id=file_id, endpoint=url, completion_window="24h", metadata=metadata
             )
             return _id_of(batch), str(batch.status)
 

@@ -11,13 +11,15 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from orbench.answers import Answer
 from orbench.models import ALIASES, Model, alias_variable
+from orbench.protocols import CHAT, PROTOCOLS
 from orbench.table import storable
 from orbench.terminal import UserError, one_line
 
@@ -46,19 +48,23 @@ class Request:
     messages: list[Message]
     parameters: Parameters  # temperature, max_tokens, ... as the user wants them
     sample: int = 0  # repeated samples of one request differ here
+    protocol: str = CHAT  # a key of PROTOCOLS
     ask: int = 0  # how many unreadable answers to it came before
+    more: Sequence[Message] = ()  # that say what was wrong with the last of them
     _first: bytes = b""
 
     def body(self) -> dict[str, Any]:
         """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes)."""
-        return {"model": self.model.id, "messages": self.messages, **self.parameters}
+        return PROTOCOLS[self.protocol].body(
+            self.model.id, [*self.messages, *self.more], self.parameters
+        )
 
     def first(self) -> bytes:
         """The key of its first ask: 16 bytes that stand for exactly this request to exactly this
         endpoint.
         """
         if not self._first:
-            exact = [self.model.endpoint, self.body(), self.sample]
+            exact = [self.model.endpoint, self.protocol, self.body(), self.sample]
             self._first = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
         return self._first
 
@@ -66,11 +72,9 @@ class Request:
         """The key of its answer in the log."""
         return ask_key(self.first(), self.ask)
 
-    def again(self, ask: int) -> "Request":
-        """The same request after so many unreadable answers."""
-        if ask == self.ask:
-            return self
-        return Request(self.model, self.messages, self.parameters, self.sample, ask, self.first())
+    def again(self, ask: int, more: Sequence[Message] = ()) -> "Request":
+        """The request after so many unreadable answers; more: what is said of the last one."""
+        return replace(self, ask=ask, more=more, _first=self.first())
 
 
 def ask_key(first: bytes, ask: int) -> bytes:
@@ -115,6 +119,7 @@ POLICY_MESSAGE = re.compile(
     r"content management policy|content violates usage guidelines",
     re.IGNORECASE,
 )
+NO_REFUSAL = ("", "none", "null")  # a refusal field that says nothing, in small letters
 BLOCKED_BY_POLICY = Answer("", "content_filter")
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
@@ -195,14 +200,14 @@ class Chat:
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
-        client = await self.open(request.model)
+        client, protocol = await self.open(request.model), PROTOCOLS[request.protocol]
         body, dropped = self._adaptation.fit(request), self._adaptation.dropped(request.model)
         if request.model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
         import openai
 
         try:
-            data = await client.post("/chat/completions", body=body, cast_to=object)
+            data = await client.post(protocol.path, body=body, cast_to=object)
         except openai.APIStatusError as error:
             return await self._after_error(request, body, error)
         except openai.APIConnectionError as error:  # its timeouts are among these
@@ -212,7 +217,7 @@ class Chat:
             raise Passing(f"no HTTP answer: {shown(str(error), request.model)}") from error
         except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
             raise Passing("the body is not JSON, or was cut off") from error
-        answer = without_key(read_answer(data, request.model), request.model)
+        answer = without_key(read_answer(protocol.read(data), request.model), request.model)
         # From here on this model takes the parameters as they are: what an odd prompt is refused
         # with can no longer change how the others are asked.
         self._answered.add((request.model.endpoint, request.model.id))
@@ -344,7 +349,8 @@ def read_answer(data: object, model: Model) -> Answer:
     content = message.get("content")
     text = _text(content)
     refusal = message.get("refusal") or _parts(content, "refusal")
-    refusal = refusal if isinstance(refusal, str) and refusal.strip() not in ("", "None") else ""
+    if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
+        refusal = ""
     if model.settings.empty_is_refusal and content is None and not told:
         finish_reason = "no_candidate"
     return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)

@@ -149,6 +149,16 @@ def phrases_of(args: argparse.Namespace) -> list[str]:
         raise UserError(f"{args.refusal_phrases} is not UTF-8") from None
 
 
+def add_structured(parser: argparse.ArgumentParser) -> None:
+    """Whether judges answer in JSON."""
+    parser.add_argument(
+        "--structured",
+        action="store_true",
+        help="ask judges for JSON (response_format, a schema with the reason first), where the "
+        "provider has it; the default is free text",
+    )
+
+
 def add_endpoint(parser: argparse.ArgumentParser) -> None:
     """Any endpoint beside the table's."""
     group = parser.add_argument_group("endpoint")

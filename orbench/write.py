@@ -138,6 +138,8 @@ def write_record(job: Job, counts: Counts) -> None:
         ],
         "under_test": dict(stage.under_test) or record.under_test(job.input_record)._asdict(),
         "missing_before": dict(stage.missing_before),
+        "written_by": record.written_by(stage.name, stage.models, job.input_record),
+        "notes": list(stage.notes),
         "scripted": job.scripted,
         "parameters": dict(stage.parameters),
         "dropped_parameters": {name: sorted(gone) for name, gone in counts.dropped.items()},
