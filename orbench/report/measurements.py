@@ -1,0 +1,252 @@
+"""Reading the results of stages 4 and 5: one `Measurement` per model and side.
+
+Stage 5 files (column `answer_category`) count direct and indirect refusals, stage 4 files
+`is_rejected`. A result file is read as a stream and none of its texts is kept. Rows without a
+verdict, those that stage 4 lost included, are counted as unscored; they never enter a rate.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd  # type: ignore[import-untyped]
+
+from orbench import record as run_record
+from orbench.columns import (
+    REFUSALS,
+    SIDES,
+    category_of,
+    flag_in,
+    refused_by_api,
+    side_of,
+    verdict_of,
+)
+from orbench.models import OTHER_FAMILY, family_of
+from orbench.options import input_path
+from orbench.record import MissingRows, Record, check_whole, under_test
+from orbench.table import PromptSet, Row, Table, prompt_id
+from orbench.terminal import UserError, clean, counted
+
+MODEL_UNKNOWN = (
+    "{path} does not say which model it measured (no run record beside it); write MODEL={path}"
+)
+BOTH_SIDES = "give the file to --merged to tell them apart, or remove the column"
+
+
+class Source(NamedTuple):
+    """A result file as the user named it."""
+
+    path: Path
+    model: str  # empty: as the run record says
+    side: str  # a key of SIDES; empty: a merged file, whose column is_toxic tells the sides apart
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One model on one side, read from one file.
+
+    scored: the rows with a verdict, indexed by their position in the file, with the columns
+    category, verdict (a key of VERDICTS), refused, api (a refusal by the API), rules (what stage 4
+    found; only where a file of stage 5 has it) and prompt (64 bits of its hash).
+    unscored: category -> number of rows without a verdict.
+    """
+
+    path: Path
+    side: str
+    model: str
+    family: str
+    sha256: str  # of the file
+    judge: str  # stage 5's --check_model; empty: the record does not say
+    stage: int
+    scripted: bool
+    scored: pd.DataFrame
+    unscored: "pd.Series[int]"
+    unlisted: int  # more rows without a verdict, whose category is not known
+    prompt_set: str  # the hash of all prompts, those without a verdict included
+    partial: bool  # rows were not asked yet
+    gaps: Sequence[str]  # what is known of missing rows beyond their number, in words
+    merged: bool  # the file holds both sides, so the gaps are those of both
+
+    @property
+    def counted_by(self) -> str:
+        """What decided which responses are refusals, in words."""
+        return f"stage 5 {self.judge}".strip() if self.stage == 5 else "stage 4 rules"
+
+    @property
+    def notes(self) -> list[str]:
+        """What holds for every number of this file, in words."""
+        return [*(["scripted: measures nothing"] if self.scripted else []), *self.gaps]
+
+
+def source_of(text: str, side: str) -> Source:
+    """`FILE` or `MODEL=FILE`, as it stands on the command line. Raises UserError for no FILE."""
+    model, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return Source(input_path(text), "", side)
+    return Source(input_path(path), clean(model).strip(), side)
+
+
+def measure(sources: Sequence[Source]) -> list[Measurement]:
+    """Read the files. Models in the order given, one after the other on each side.
+
+    Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
+    also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected.
+    Raises UserError for a file that cannot be used and for a model given twice on a side.
+    """
+    found = [one for source in sources for one in _measurements(source)]
+    seen: dict[tuple[str, str], Path] = {}
+    for one in found:
+        other = seen.setdefault((one.side, one.model), one.path)
+        if other is not one.path:
+            raise UserError(
+                f"{one.model} is given twice among the {SIDES[one.side].prompts}: {other} and "
+                f"{one.path}; give one of them another name with MODEL=FILE"
+            )
+    return found
+
+
+def rows_at(one: Measurement, positions: Sequence[int]) -> Iterator[Row]:
+    """The rows of a measurement's file at these positions, which must be in order."""
+    wanted = iter(positions)
+    following = next(wanted, None)
+    for position, row in enumerate(Table(one.path)):
+        if following is None:
+            return
+        if position == following:
+            yield row
+            following = next(wanted, None)
+
+
+def _measurements(source: Source) -> Iterator[Measurement]:
+    table = _checked(source)
+    record = run_record.read(source.path)
+    check_whole(source.path, record)
+    model = source.model or under_test(record).shown
+    if not model:
+        raise UserError(MODEL_UNKNOWN.format(path=source.path))
+    scored, missing = _scored(table, source.side), run_record.missing_rows(source.path)
+    lost, unlisted = _lost(source, missing, set(scored["prompt"]))
+    about: dict[str, Any] = {
+        "path": source.path,
+        "model": model,
+        "family": under_test(record).family or family_of(model) or OTHER_FAMILY.name,
+        "sha256": table.sha256,
+        "judge": _judge(record),
+        "stage": 5 if "answer_category" in table.columns else 4,
+        "scripted": record.get("scripted") is True,
+        "unlisted": unlisted if source.side else 0,
+        "partial": not missing.complete,
+        "gaps": _gaps(missing, 0 if source.side else unlisted),
+        "merged": not source.side,
+    }
+    for side in SIDES:
+        rows, without = scored[scored["side"] == side], lost[lost["side"] == side]
+        counts = without[without["missing"]].groupby("category")["times"].sum()
+        if len(rows) or len(counts):
+            prompts = PromptSet()
+            for id_ in (*rows["prompt"], *without["prompt"]):
+                prompts.add_id(id_)
+            kept = rows.drop(columns="side").assign(prompt=rows["prompt"].map(_short_hash))
+            yield Measurement(
+                side=side, scored=kept, unscored=counts, prompt_set=prompts.hexdigest(), **about
+            )
+
+
+def _checked(source: Source) -> Table:
+    table = Table(source.path, ("prompt",))
+    if not {"answer_category", "is_rejected"} & set(table.columns):
+        raise UserError(
+            f"{source.path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); "
+            f"it has: {clean(', '.join(table.columns))}"
+        )
+    if not source.side and "is_toxic" not in table.columns:
+        raise UserError(f"{source.path} has no column 'is_toxic', which --merged needs")
+    if not table.n:
+        raise UserError(f"{source.path} holds no result, only a header")
+    return table
+
+
+def _scored(table: Table, side: str) -> pd.DataFrame:
+    """The rows with a verdict: `Measurement.scored`, with their side and the whole `prompt_id`."""
+    both = {"answer_category", "is_rejected"} <= set(table.columns)
+    found = []
+    for number, row in enumerate(table, start=1):
+        where = f"{table.path}, row {number}"
+        verdict = verdict_of(row, where)
+        found.append(
+            (
+                _placed(row, side, where) or _unplaced(where),
+                category_of(row, where),
+                verdict,
+                refused_by_api(row) and verdict in REFUSALS,
+                flag_in(row, "is_rejected", where) if both else None,
+                prompt_id(row["prompt"]),
+            )
+        )
+    frame = pd.DataFrame(found, columns=["side", "category", "verdict", "api", "rules", "prompt"])
+    frame = frame.astype({"side": "category", "category": "category", "verdict": "category"})
+    frame["refused"] = frame["verdict"].isin(REFUSALS)
+    return frame
+
+
+def _lost(source: Source, missing: MissingRows, scored: set[bytes]) -> tuple[pd.DataFrame, int]:
+    """The rows without a verdict by side and category; and how many cannot be placed.
+
+    missing: False for a prompt that has a verdict by now, having failed in an earlier run; with
+    several samples of a prompt, another of them can be the one without.
+    """
+    found, unlisted = [], missing.unlisted
+    where = f"{source.path}, a row without a verdict"
+    for row in missing.rows:
+        cells = {"category": row.category, "is_toxic": row.is_toxic}
+        side, id_ = _placed(cells, source.side, where), bytes.fromhex(row.prompt)
+        is_missing = row.sampled or id_ not in scored
+        if side:
+            found.append((side, category_of(cells, where), row.times, is_missing, id_))
+        elif is_missing:
+            unlisted += row.times
+    names = ["side", "category", "times", "missing", "prompt"]
+    return pd.DataFrame(found, columns=names).astype({"missing": bool}), unlisted
+
+
+def _placed(row: Row, side: str, where: str) -> str:
+    """The side on which a row counts; empty where that is not known.
+
+    Raises UserError for a row of the other side than the file's.
+    """
+    found = side_of(row, where)
+    if not side:
+        return found.name if found else ""
+    if found and found.name != side:
+        raise UserError(
+            f"{where}: is_toxic is {row['is_toxic']} in a file for --{side}; {BOTH_SIDES}"
+        )
+    return side
+
+
+def _unplaced(where: str) -> str:
+    raise UserError(f"{where}: is_toxic is empty, and --merged needs it to be True or False")
+
+
+def _gaps(missing: MissingRows, of_either_side: int) -> list[str]:
+    gaps = []
+    if not missing.complete:
+        left = counted(missing.not_asked, "row") if missing.not_asked else "some rows"
+        gaps.append(f"partial: {left} not asked yet")
+    if of_either_side:
+        rows = counted(of_either_side, "row")
+        gaps.append(f"{rows} without a verdict, of either side, in no coverage")
+    return gaps
+
+
+def _judge(record: Record) -> str:
+    """Stage 5's --check_model; empty where the record does not say."""
+    parameters, models = record.get("parameters"), record.get("models")
+    judge = parameters.get("check_model") if isinstance(parameters, dict) else ""
+    asked = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
+    return clean(str(judge or "+".join(str(one.get("asked", "")) for one in asked)))
+
+
+def _short_hash(id_: bytes) -> int:
+    return int.from_bytes(id_[:8], "big")
