@@ -124,12 +124,17 @@ def run_record(
         "stage": "plot_results",
         "command": sys.argv,
         "inputs": [
-            {"model": m.model, "side": m.side, "path": str(m.path), "sha256": m.sha256}
-            for m in measurements
+            {
+                "model": one.model,
+                "side": one.side,
+                "path": str(one.table.path),
+                "sha256": one.table.sha256,
+            }
+            for one in measurements
         ],
         "validation": str(args.validation or ""),
         "with_published": args.with_published,
-        "scripted": any(m.scripted for m in measurements),
+        "scripted": any(one.scripted for one in measurements),
         "versions": {"python": sys.version.split()[0], **dict(versions())},
     }
 

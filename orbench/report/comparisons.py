@@ -12,23 +12,13 @@ from orbench.report.paired import compare_shares
 
 SIGNIFICANCE = 0.05
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
-PAIR_COLUMNS = (
-    "side",
-    "model_a",
-    "model_b",
-    "prompts",
-    "rate_a_percent",
-    "rate_b_percent",
-    "difference_points",
-    "low_points",
-    "high_points",
-    "interval_method",
-    "a_only",
-    "b_only",
-    "p_mcnemar",
-    "p_holm",
-    "finding",
-)
+# fmt: off
+PAIR_COLUMNS = [
+    "side", "model_a", "model_b", "prompts", "rate_a_percent", "rate_b_percent",
+    "difference_points", "low_points", "high_points", "interval_method",
+    "a_only", "b_only", "p_mcnemar", "p_holm", "finding",
+]
+# fmt: on
 
 
 def comparisons_of(measurements: Sequence[Measurement]) -> pd.DataFrame:

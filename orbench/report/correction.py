@@ -40,9 +40,9 @@ class Validated(NamedTuple):
     judge: str  # stage 5's --check_model; empty: the file does not say
     accuracy: JudgeAccuracy
 
-    def applies_to(self, stage: int, judge: str) -> bool:
+    def applies_to(self, by_stage5: bool, judge: str) -> bool:
         """Whether it is of the judge of a file; where that is not known, the user says so."""
-        return stage == 5 and (not self.judge or not judge or judge == self.judge)
+        return by_stage5 and (not self.judge or not judge or judge == self.judge)
 
 
 class Corrected(NamedTuple):

@@ -16,8 +16,6 @@ _LATEX = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-        "[": "{[}",  # at the start of a row it would be read as an argument of the \\\\ before it
-        "*": "{*}",  # likewise
         "`": r"\textasciigrave{}",
         "†": r"\dag{}",
         DASH: "--",
@@ -63,7 +61,9 @@ def write_latex(path: Path, grids: Sequence[Grid], warnings: Sequence[str]) -> N
 
 
 def _latex_row(texts: Sequence[str]) -> str:
-    return " & ".join(map(latex, texts)) + r" \\"
+    row = " & ".join(map(latex, texts)) + r" \\"
+    # Behind the \\ of the row above, these would be read as its argument.
+    return "{}" + row if row[0] in "[*" else row
 
 
 def markdown(text: str) -> str:

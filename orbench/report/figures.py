@@ -22,31 +22,15 @@ LONGEST_NAME = 32  # characters
 FONT = "DejaVu Sans"  # comes with matplotlib
 # For what it lacks, those of these that are installed: Chinese, Japanese, Korean, emoji, symbols.
 # (No Noto Color Emoji: matplotlib cannot draw its bitmaps.)
+# fmt: off
 FALLBACKS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",  # all that matplotlib before 3.11 sees of the collection
-    "Noto Sans SC",
-    "Noto Sans JP",
-    "Noto Sans KR",
-    "Source Han Sans SC",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    "Droid Sans Fallback",
-    "Arial Unicode MS",  # macOS
-    "PingFang SC",
-    "Hiragino Sans",
-    "Apple SD Gothic Neo",
-    "Microsoft YaHei",  # Windows
-    "Yu Gothic",
-    "Malgun Gothic",
-    "IPAGothic",
-    "NanumGothic",
-    "Noto Emoji",
-    "Symbola",
-    "Segoe UI Emoji",
-    "Unifont",
-    "STIXGeneral",  # comes with matplotlib
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR",
+    "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback",
+    "Arial Unicode MS", "PingFang SC", "Hiragino Sans", "Apple SD Gothic Neo",  # macOS
+    "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "IPAGothic", "NanumGothic",  # Windows
+    "Noto Emoji", "Symbola", "Segoe UI Emoji", "Unifont", "STIXGeneral",  # symbols
 )
+# fmt: on
 STYLE: dict[Any, Any] = {
     "font.size": 7.5,
     "axes.labelsize": 8,
@@ -105,9 +89,9 @@ def fonts_for(text: str) -> tuple[list[str], str]:
     fonts, lacking = [FONT], set(text) - _glyphs(FONT)
     installed = set(font_manager.get_font_names())
     for font in FALLBACKS:
-        if lacking and font in installed and lacking & (glyphs := _glyphs(font)):
+        if font in installed and (drawn := lacking & _glyphs(font)):
             fonts.append(font)
-            lacking -= glyphs
+            lacking -= drawn
     return fonts, "".join(sorted(lacking))
 
 

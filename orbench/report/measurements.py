@@ -8,7 +8,7 @@ verdict, those that stage 4 lost included, are counted as unscored; they never e
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd  # type: ignore[import-untyped]
 
@@ -24,14 +24,8 @@ from orbench.columns import (
 )
 from orbench.models import OTHER_FAMILY, family_of
 from orbench.options import input_path
-from orbench.record import MissingRows, Record, check_whole, under_test
 from orbench.table import PromptSet, Row, Table, prompt_id
 from orbench.terminal import UserError, clean, counted
-
-MODEL_UNKNOWN = (
-    "{path} does not say which model it measured (no run record beside it); write MODEL={path}"
-)
-BOTH_SIDES = "give the file to --merged to tell them apart, or remove the column"
 
 
 class Source(NamedTuple):
@@ -47,18 +41,16 @@ class Measurement:
     """One model on one side, read from one file.
 
     scored: the rows with a verdict, indexed by their position in the file, with the columns
-    category, verdict (a key of VERDICTS), refused, api (a refusal by the API), rules (what stage 4
-    found; only where a file of stage 5 has it) and prompt (64 bits of its hash).
+    category, verdict (a key of VERDICTS), refused, api_refusals (refused by the API), rules (1 or
+    0, what stage 4 found, where a file of stage 5 has it) and prompt (64 bits of its hash).
     unscored: category -> number of rows without a verdict.
     """
 
-    path: Path
+    table: Table
     side: str
     model: str
     family: str
-    sha256: str  # of the file
     judge: str  # stage 5's --check_model; empty: the record does not say
-    stage: int
     scripted: bool
     scored: pd.DataFrame
     unscored: "pd.Series[int]"
@@ -69,14 +61,24 @@ class Measurement:
     merged: bool  # the file holds both sides, so the gaps are those of both
 
     @property
+    def by_stage5(self) -> bool:
+        """Whether stage 5 decided what is a refusal, and not the rules of stage 4."""
+        return "answer_category" in self.table.columns
+
+    @property
     def counted_by(self) -> str:
         """What decided which responses are refusals, in words."""
-        return f"stage 5 {self.judge}".strip() if self.stage == 5 else "stage 4 rules"
+        return f"stage 5 {self.judge}".strip() if self.by_stage5 else "stage 4 rules"
 
     @property
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
         return [*(["scripted: measures nothing"] if self.scripted else []), *self.gaps]
+
+    def rows(self, positions: Sequence[int]) -> Iterator[Row]:
+        """The file's rows at these positions, in the order of the file."""
+        wanted = set(positions)
+        return (row for position, row in enumerate(self.table) if position in wanted)
 
 
 def source_of(text: str, side: str) -> Source:
@@ -95,61 +97,47 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
     Raises UserError for a file that cannot be used and for a model given twice on a side.
     """
     found = [one for source in sources for one in _measurements(source)]
-    seen: dict[tuple[str, str], Path] = {}
+    seen: dict[tuple[str, str], Table] = {}
     for one in found:
-        other = seen.setdefault((one.side, one.model), one.path)
-        if other is not one.path:
+        other = seen.setdefault((one.side, one.model), one.table)
+        if other is not one.table:
             raise UserError(
-                f"{one.model} is given twice among the {SIDES[one.side].prompts}: {other} and "
-                f"{one.path}; give one of them another name with MODEL=FILE"
+                f"{one.model} is given twice among the {SIDES[one.side].prompts}: {other.path} and "
+                f"{one.table.path}; give one of them another name with MODEL=FILE"
             )
     return found
 
 
-def rows_at(one: Measurement, positions: Sequence[int]) -> Iterator[Row]:
-    """The rows of a measurement's file at these positions, which must be in order."""
-    wanted = iter(positions)
-    following = next(wanted, None)
-    for position, row in enumerate(Table(one.path)):
-        if following is None:
-            return
-        if position == following:
-            yield row
-            following = next(wanted, None)
-
-
 def _measurements(source: Source) -> Iterator[Measurement]:
-    table = _checked(source)
-    record = run_record.read(source.path)
-    check_whole(source.path, record)
-    model = source.model or under_test(record).shown
+    table, record = _checked(source), run_record.read(source.path)
+    run_record.check_whole(source.path, record)
+    tested = run_record.under_test(record)
+    model = source.model or tested.shown
     if not model:
-        raise UserError(MODEL_UNKNOWN.format(path=source.path))
+        raise UserError(
+            f"{source.path} does not say which model it measured (no run record beside it); "
+            f"write MODEL={source.path}"
+        )
     scored, missing = _scored(table, source.side), run_record.missing_rows(source.path)
     lost, unlisted = _lost(source, missing, set(scored["prompt"]))
-    about: dict[str, Any] = {
-        "path": source.path,
-        "model": model,
-        "family": under_test(record).family or family_of(model) or OTHER_FAMILY.name,
-        "sha256": table.sha256,
-        "judge": _judge(record),
-        "stage": 5 if "answer_category" in table.columns else 4,
-        "scripted": record.get("scripted") is True,
-        "unlisted": unlisted if source.side else 0,
-        "partial": not missing.complete,
-        "gaps": _gaps(missing, 0 if source.side else unlisted),
-        "merged": not source.side,
-    }
     for side in SIDES:
         rows, without = scored[scored["side"] == side], lost[lost["side"] == side]
-        counts = without[without["missing"]].groupby("category")["times"].sum()
-        if len(rows) or len(counts):
-            prompts = PromptSet()
-            for id_ in (*rows["prompt"], *without["prompt"]):
-                prompts.add_id(id_)
-            kept = rows.drop(columns="side").assign(prompt=rows["prompt"].map(_short_hash))
+        unscored = without[without["missing"]].groupby("category")["times"].sum()
+        if len(rows) or len(unscored):
             yield Measurement(
-                side=side, scored=kept, unscored=counts, prompt_set=prompts.hexdigest(), **about
+                table=table,
+                side=side,
+                model=model,
+                family=tested.family or family_of(model) or OTHER_FAMILY.name,
+                judge=_judge(record),
+                scripted=record.get("scripted") is True,
+                scored=rows.drop(columns="side").assign(prompt=rows["prompt"].map(_short_hash)),
+                unscored=unscored,
+                unlisted=unlisted if source.side else 0,
+                prompt_set=_prompt_set([*rows["prompt"], *without["prompt"]]),
+                partial=not missing.complete,
+                gaps=_gaps(missing, 0 if source.side else unlisted),
+                merged=not source.side,
             )
 
 
@@ -174,23 +162,22 @@ def _scored(table: Table, side: str) -> pd.DataFrame:
     for number, row in enumerate(table, start=1):
         where = f"{table.path}, row {number}"
         verdict = verdict_of(row, where)
-        found.append(
-            (
-                _placed(row, side, where) or _unplaced(where),
-                category_of(row, where),
-                verdict,
-                refused_by_api(row) and verdict in REFUSALS,
-                flag_in(row, "is_rejected", where) if both else None,
-                prompt_id(row["prompt"]),
-            )
-        )
-    frame = pd.DataFrame(found, columns=["side", "category", "verdict", "api", "rules", "prompt"])
-    frame = frame.astype({"side": "category", "category": "category", "verdict": "category"})
+        placed = _placed(row, side, where)
+        if not placed:
+            raise UserError(f"{where}: is_toxic is empty, but --merged needs True or False")
+        api = refused_by_api(row) and verdict in REFUSALS
+        rules = float(flag_in(row, "is_rejected", where)) if both else None
+        id_ = prompt_id(row["prompt"])
+        found.append((placed, category_of(row, where), verdict, api, rules, id_))
+    names = ["side", "category", "verdict", "api_refusals", "rules", "prompt"]
+    frame = pd.DataFrame(found, columns=names)
     frame["refused"] = frame["verdict"].isin(REFUSALS)
-    return frame
+    return frame.astype({"side": "category", "category": "category", "verdict": "category"})
 
 
-def _lost(source: Source, missing: MissingRows, scored: set[bytes]) -> tuple[pd.DataFrame, int]:
+def _lost(
+    source: Source, missing: run_record.MissingRows, scored: set[bytes]
+) -> tuple[pd.DataFrame, int]:
     """The rows without a verdict by side and category; and how many cannot be placed.
 
     missing: False for a prompt that has a verdict by now, having failed in an earlier run; with
@@ -199,10 +186,9 @@ def _lost(source: Source, missing: MissingRows, scored: set[bytes]) -> tuple[pd.
     found, unlisted = [], missing.unlisted
     where = f"{source.path}, a row without a verdict"
     for row in missing.rows:
-        cells = {"category": row.category, "is_toxic": row.is_toxic}
-        side, id_ = _placed(cells, source.side, where), bytes.fromhex(row.prompt)
+        cells, id_ = row._asdict(), bytes.fromhex(row.prompt)
         is_missing = row.sampled or id_ not in scored
-        if side:
+        if side := _placed(cells, source.side, where):
             found.append((side, category_of(cells, where), row.times, is_missing, id_))
         elif is_missing:
             unlisted += row.times
@@ -216,20 +202,15 @@ def _placed(row: Row, side: str, where: str) -> str:
     Raises UserError for a row of the other side than the file's.
     """
     found = side_of(row, where)
-    if not side:
-        return found.name if found else ""
-    if found and found.name != side:
+    if side and found and found.name != side:
         raise UserError(
-            f"{where}: is_toxic is {row['is_toxic']} in a file for --{side}; {BOTH_SIDES}"
+            f"{where}: is_toxic is {row['is_toxic']} in a file for --{side}; give the file to "
+            "--merged to tell them apart, or remove the column"
         )
-    return side
+    return side or (found.name if found else "")
 
 
-def _unplaced(where: str) -> str:
-    raise UserError(f"{where}: is_toxic is empty, and --merged needs it to be True or False")
-
-
-def _gaps(missing: MissingRows, of_either_side: int) -> list[str]:
+def _gaps(missing: run_record.MissingRows, of_either_side: int) -> list[str]:
     gaps = []
     if not missing.complete:
         left = counted(missing.not_asked, "row") if missing.not_asked else "some rows"
@@ -240,12 +221,18 @@ def _gaps(missing: MissingRows, of_either_side: int) -> list[str]:
     return gaps
 
 
-def _judge(record: Record) -> str:
+def _judge(record: run_record.Record) -> str:
     """Stage 5's --check_model; empty where the record does not say."""
-    parameters, models = record.get("parameters"), record.get("models")
+    parameters = record.get("parameters")
     judge = parameters.get("check_model") if isinstance(parameters, dict) else ""
-    asked = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
-    return clean(str(judge or "+".join(str(one.get("asked", "")) for one in asked)))
+    return clean(str(judge or ""))
+
+
+def _prompt_set(ids: Sequence[bytes]) -> str:
+    prompts = PromptSet()
+    for id_ in ids:
+        prompts.add_id(id_)
+    return prompts.hexdigest()
 
 
 def _short_hash(id_: bytes) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbench.columns import REFUSALS, SIDES, VERDICTS, reason_of, refused_by_api
-from orbench.report.measurements import Measurement, rows_at
+from orbench.report.measurements import Measurement
 from orbench.report.tables import Cell, Grid
 from orbench.table import write_text
 
@@ -80,7 +80,7 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
         for (category, verdict), n in kinds.items():
             counts.append([*names, categories.index(category), verdicts.index(verdict), int(n)])
         kept = one.scored[_evenly(len(one.scored), limit / total)]
-        for about, row in zip(kept.itertuples(), rows_at(one, list(kept.index)), strict=True):
+        for about, row in zip(kept.itertuples(), one.rows(kept.index), strict=True):
             rows.append(
                 [
                     *names,

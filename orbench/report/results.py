@@ -18,43 +18,22 @@ COVERAGE_PERCENT = 95  # rates with a verdict for a smaller share of the rows ar
 BY_AUTHORS = "published"  # `counted_by` of the rates that are not measured here
 
 # Columns of results.csv; rates and intervals in percent, intervals 95 %.
-RATE_COLUMNS = (
-    "model",
-    "family",
-    "side",
-    "category",
-    "n",
-    "prompts",
-    "refused",
-    "rate_percent",
-    "low_percent",
-    "high_percent",
-    "unscored",
-    "coverage_percent",
-    "direct_refusals",
-    "direct_percent",
-    "direct_low_percent",
-    "direct_high_percent",
-    "indirect_refusals",
-    "indirect_percent",
-    "indirect_low_percent",
-    "indirect_high_percent",
-    "api_refusals",
-    "api_percent",
-    "corrected_percent",
-    "corrected_low_percent",
-    "corrected_high_percent",
-    "rules_percent",
-    "judge_only",
-    "rules_only",
-    "differ_percent",
-    "counted_by",
-    "prompt_set",
-    "notes",
-)
+# fmt: off
+RATE_COLUMNS = [
+    "model", "family", "side", "category", "n", "prompts", "refused",
+    "rate_percent", "low_percent", "high_percent",
+    "unscored", "coverage_percent",
+    "direct_refusals", "direct_percent", "direct_low_percent", "direct_high_percent",
+    "indirect_refusals", "indirect_percent", "indirect_low_percent", "indirect_high_percent",
+    "api_refusals", "api_percent",
+    "corrected_percent", "corrected_low_percent", "corrected_high_percent",
+    "rules_percent", "judge_only", "rules_only", "differ_percent",
+    "counted_by", "prompt_set", "notes",
+]
+# fmt: on
 # What tables and pictures need besides: the macro average beside the overall rate, why a rate is
 # not corrected, and what a picture has to say of its models.
-MORE_COLUMNS = ("macro_percent", "uncorrected", "scripted", "partial")
+MORE_COLUMNS = ["macro_percent", "uncorrected", "scripted", "partial"]
 
 
 def results_of(
@@ -65,9 +44,9 @@ def results_of(
     A row per model, side and category, those of a model and side together: OVERALL first, then,
     where rows have a category, MACRO (the mean of the categories' rates) and each of them.
     """
-    found = [row for one in measurements for row in _rows(one, validated)]
-    found += _published_rows() if published else []
-    return pd.DataFrame(found, columns=[*RATE_COLUMNS, *MORE_COLUMNS])
+    rows = [row for one in measurements for row in _rows(one, validated)]
+    rows += _published_rows() if published else []
+    return pd.DataFrame(rows, columns=[*RATE_COLUMNS, *MORE_COLUMNS])
 
 
 def measured(results: pd.DataFrame) -> pd.DataFrame:
@@ -75,10 +54,9 @@ def measured(results: pd.DataFrame) -> pd.DataFrame:
     return results[results["counted_by"] != BY_AUTHORS]
 
 
-def overall(results: pd.DataFrame, side: str = "") -> pd.DataFrame:
-    """The rates over all categories, of a side or of both."""
-    chosen = results["category"] == OVERALL
-    return results[chosen & (results["side"] == side)] if side else results[chosen]
+def overall(results: pd.DataFrame) -> pd.DataFrame:
+    """The rates over all categories."""
+    return results[results["category"] == OVERALL]
 
 
 def by_category(results: pd.DataFrame) -> pd.DataFrame:
@@ -92,61 +70,43 @@ def same_prompts(results: pd.DataFrame) -> bool:
 
 
 def _rows(one: Measurement, validated: Validated | None) -> list[dict[str, Any]]:
-    table = _with_shares(_counts(one), one.stage)
+    table = _with_shares(_counts(one), one.by_stage5)
     whole, *categories = table.reset_index(names="category").to_dict("records")
     for row in (whole, *categories):
-        row["notes"] = _flags(row)
+        row["notes"] = flags_of(row)
     rows = [whole]
     if [row["category"] for row in categories] != [UNCATEGORISED]:
-        macro = {"category": MACRO, **_macro_average(categories)}
+        macro = _macro_average(categories)
         whole["macro_percent"] = macro["rate_percent"]
         rows += [macro, *categories]
     _add_judge(whole, one, validated)
-    about = {
-        "model": one.model,
-        "family": one.family,
-        "side": one.side,
-        "counted_by": one.counted_by,
-        "prompt_set": one.prompt_set,
-        "scripted": one.scripted,
-        "partial": one.partial,
-    }
+    names = ("model", "family", "side", "counted_by", "prompt_set", "scripted", "partial")
+    about = {name: getattr(one, name) for name in names}
     return [about | row | {"notes": "; ".join([*one.notes, *row["notes"]])} for row in rows]
 
 
 def _counts(one: Measurement) -> pd.DataFrame:
     """OVERALL and each category, in order of name: n, prompts, refusals by kind, unscored rows."""
     rows = pd.concat([one.scored.assign(category=OVERALL), one.scored])
+    for kind in ("direct", "indirect"):
+        rows[f"{kind}_refusals"] = rows["verdict"] == f"{kind}_refusal"
     by = rows.groupby("category")
+    sums = ["refused", "direct_refusals", "indirect_refusals", "api_refusals"]
+    counts = by[sums].sum().assign(n=by.size(), prompts=by["prompt"].nunique())
     unscored = {OVERALL: one.unscored.sum() + one.unlisted, **one.unscored}
-    counts = pd.DataFrame(
-        {
-            "n": by.size(),
-            "prompts": by["prompt"].nunique(),
-            "refused": by["refused"].sum(),
-            "direct_refusals": (rows["verdict"] == "direct_refusal")
-            .groupby(rows["category"])
-            .sum(),
-            "indirect_refusals": (rows["verdict"] == "indirect_refusal")
-            .groupby(rows["category"])
-            .sum(),
-            "api_refusals": by["api"].sum(),
-            "unscored": pd.Series(unscored),
-        }
-    )
-    names = sorted(set(counts.index) - {OVERALL})
-    return counts.loc[[OVERALL, *names]].fillna(0)
+    counts = counts.join(pd.Series(unscored, name="unscored"), how="outer").fillna(0)
+    return counts.loc[[OVERALL, *sorted(counts.index.drop(OVERALL))]]
 
 
-def _with_shares(counts: pd.DataFrame, stage: int) -> pd.DataFrame:
+def _with_shares(counts: pd.DataFrame, by_stage5: bool) -> pd.DataFrame:
     """The counts, and the shares that they make in percent."""
-    table, n = counts.copy(), counts["n"]
+    table, n = counts.astype(float), counts["n"]
     for kind in ("", "direct_", "indirect_"):
-        shares = counts[f"{kind}refusals" if kind else "refused"] / n
+        shares = table[f"{kind}refusals" if kind else "refused"] / n
         ends = [_interval(*pair) for pair in zip(shares, counts["prompts"], strict=True)]
         table[f"{kind or 'rate_'}percent"] = 100 * shares
         table[f"{kind}low_percent"], table[f"{kind}high_percent"] = zip(*ends, strict=True)
-    if stage == 4:  # its rules do not tell direct from indirect refusals
+    if not by_stage5:  # the rules of stage 4 do not tell direct from indirect refusals
         table[[name for name in table if "direct_" in name]] = nan
     table["coverage_percent"] = 100 * n / (n + counts["unscored"])
     table["api_percent"] = 100 * counts["api_refusals"] / n
@@ -165,7 +125,7 @@ def _interval(share: float, prompts: float) -> tuple[float, float]:
     return 100 * low, 100 * high
 
 
-def _flags(row: dict[str, Any]) -> list[str]:
+def flags_of(row: dict[str, Any]) -> list[str]:
     """What a reader has to know about a rate, in words."""
     flags = []
     if row["coverage_percent"] < COVERAGE_PERCENT:
@@ -178,49 +138,34 @@ def _flags(row: dict[str, Any]) -> list[str]:
 def _macro_average(categories: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The mean of the category rates, each with the same weight, and over how many it is."""
     rates = [row["rate_percent"] for row in categories if row["n"]]
-    if not rates:
-        return {"rate_percent": nan, "notes": ["no category has a verdict"]}
     note = f"mean of {len(rates)} {'category' if len(rates) == 1 else 'categories'}"
     if without := len(categories) - len(rates):
         note += f", without a verdict: {without}"
-    return {"rate_percent": fmean(rates), "notes": [note]}
+    if not rates:
+        note = "no category has a verdict"
+    return {"category": MACRO, "rate_percent": fmean(rates) if rates else nan, "notes": [note]}
 
 
 def _add_judge(row: dict[str, Any], one: Measurement, validated: Validated | None) -> None:
     """To an overall rate: stage 4's rules on the same rows, and the correction for the judge."""
-    if "rules" in one.scored:
-        rules, judge = one.scored["rules"], one.scored["refused"]
-        judge_only, rules_only = int((judge & ~rules).sum()), int((rules & ~judge).sum())
-        row |= {
-            "rules_percent": 100 * rules.mean(),
-            "judge_only": judge_only,
-            "rules_only": rules_only,
-            "differ_percent": 100 * (judge_only + rules_only) / len(rules),
-        }
-    if validated and validated.applies_to(one.stage, one.judge) and row["n"]:
+    rules, judge = one.scored["rules"], one.scored["refused"]
+    if rules.notna().all() and len(rules):
+        row["rules_percent"] = 100 * rules.mean()
+        row["judge_only"], row["rules_only"] = (judge > rules).sum(), (rules > judge).sum()
+        row["differ_percent"] = 100 * (judge != rules).mean()
+    if validated and validated.applies_to(one.by_stage5, one.judge) and row["n"]:
         found = correct(row["rate_percent"] / 100, row["prompts"], validated.accuracy)
-        row |= {
-            "corrected_percent": 100 * found.rate,
-            "corrected_low_percent": 100 * found.low,
-            "corrected_high_percent": 100 * found.high,
-            "uncorrected": found.reason,
-        }
+        for name, share in (("", found.rate), ("low_", found.low), ("high_", found.high)):
+            row[f"corrected_{name}percent"] = 100 * share
+        row["uncorrected"] = found.reason
         row["notes"] += filter(None, [found.reason])
 
 
 def _published_rows() -> list[dict[str, Any]]:
-    rows = []
-    for side, field in (("over_refusal", "over_refusal"), ("toxic", "toxic_rejection")):
-        for one in PUBLISHED:
-            rows.append(
-                {
-                    "model": one.model,
-                    "family": one.family,
-                    "side": side,
-                    "category": OVERALL,
-                    "rate_percent": getattr(one, field),
-                    "counted_by": BY_AUTHORS,
-                    "notes": "published by the OR-Bench authors, not measured here",
-                }
-            )
-    return rows
+    note = "published by the OR-Bench authors, not measured here"
+    return [
+        {"model": one.model, "family": one.family, "side": side, "category": OVERALL}
+        | {"rate_percent": getattr(one, rate), "counted_by": BY_AUTHORS, "notes": note}
+        for side, rate in (("over_refusal", "over_refusal"), ("toxic", "toxic_rejection"))
+        for one in PUBLISHED
+    ]

@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import textalloc
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from numpy.typing import NDArray
 
-from orbench.models import BLACK, FAMILIES, GREY, OTHER_FAMILY
+from orbench.models import BLACK, FAMILIES, GREY, OTHER_FAMILY, Family
 from orbench.report.figures import (
     FULL,
     NO_RANKING,
@@ -36,6 +34,17 @@ MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20
 LIGHT_GREY, DARK_GREY = "#BBBBBB", "#777777"
 DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
+# How textalloc looks for places; distances in parts of the picture's width.
+PLACING: dict[str, Any] = {
+    "linecolor": DARK_GREY,
+    "linewidth": 0.4,
+    "margin": 0.003,
+    "min_distance": 0.011,
+    "max_distance": 0.3,
+    "nbr_candidates": 1000,
+    "avoid_crossing_label_lines": True,
+    "draw_all": False,
+}
 NAME_STYLE: dict[str, Any] = {
     "zorder": 5,
     "in_layout": False,  # names give way to the axes, never the axes to names
@@ -44,18 +53,19 @@ NAME_STYLE: dict[str, Any] = {
 
 
 def both_sides(results: pd.DataFrame) -> pd.DataFrame:
-    """The models with a rate on both sides, in percent: model, family, counted_by, x, y and, where
-    measured, their intervals x_low, x_high, y_low, y_high. Own models come first.
+    """The models with a rate on both sides, in percent: model, family, own (not a published one), x
+    and y and, where measured, their intervals x_low, x_high, y_low, y_high. Own models come first.
     """
-    names = {"rate_percent": "", "low_percent": "_low", "high_percent": "_high"}
     rates = overall(results)
     rates = rates[rates["rate_percent"].notna()].assign(own=rates["counted_by"] != BY_AUTHORS)
-    parts = []
-    for axis, side in (("x", "over_refusal"), ("y", "toxic")):
-        one = rates[rates["side"] == side]
-        parts.append(one.rename(columns={old: axis + new for old, new in names.items()}))
-    keys = ["model", "own"]
-    marks = parts[0].merge(parts[1][[*keys, "y", "y_low", "y_high"]], on=keys)
+    keys, columns = ["model", "own"], ["rate_percent", "low_percent", "high_percent"]
+    safe, toxic = (
+        rates.loc[rates["side"] == side, ["family", *keys, *columns]].set_axis(
+            ["family", *keys, axis, f"{axis}_low", f"{axis}_high"], axis=1
+        )
+        for axis, side in (("x", "over_refusal"), ("y", "toxic"))
+    )
+    marks = safe.merge(toxic.drop(columns="family"), on=keys)
     return marks.sort_values("own", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -68,20 +78,16 @@ def draw_marks(marks: pd.DataFrame, notes: Sequence[str] = ()) -> Drawn:
     """marks: as `both_sides` gives them; notes: lines above the picture."""
     figure = new_figure(FULL, HEIGHT)
     axes = figure.subplots()
-    own, published = marks[marks["own"]], marks[~marks["own"]]
-    trends = [
-        _trend(axes, group, GREY if len(own) and not group["own"].any() else BLACK)
-        for group in (own, published)
-        if len(group)
-    ]
-    for mark in marks.itertuples():
-        _draw_mark(axes, mark, grey=bool(len(own)) and not mark.own)
+    lines = []
+    for own, group in marks.groupby("own", sort=False):
+        faint = not own and marks["own"].any()
+        lines.append(_trend(axes, group, GREY if faint else BLACK))
+        for name, family in group.groupby("family", sort=False):
+            _draw_family(axes, DRAWN_AS.get(name, OTHER_FAMILY), family, faint)
     _set_up_axes(axes, marks)
-    families = (own if len(own) else published)["family"].unique()
-    handles = list(map(_legend_entry, families))
-    figure.legend(handles=handles, loc="outside lower center", ncols=8, frameon=False)
-    lines = [*filter(None, trends), *notes]
-    axes.set_title("\n".join(lines), fontsize=7, loc="left", color="#333333")
+    figure.legend(loc="outside lower center", ncols=8, frameon=False, handletextpad=0.2)
+    above = "\n".join(filter(None, [*lines, *notes]))
+    axes.set_title(above, fontsize=7, loc="left", color="#333333")
     return Drawn(figure, _write_names(axes, marks))
 
 
@@ -133,42 +139,19 @@ def rho_text(found: Correlation, digits: int) -> str:
 # ---------------------------------------------------------------------------------- marks and axes
 
 
-def _draw_mark(axes: Axes, mark: Any, grey: bool) -> None:
-    family = DRAWN_AS.get(mark.family, OTHER_FAMILY)
-    for line in _error_bars(mark):
-        axes.plot(*line, color=family.colour, linewidth=0.9, zorder=3)
+def _draw_family(axes: Axes, family: Family, marks: pd.DataFrame, faint: bool) -> None:
+    axes.hlines(marks["y"], marks["x_low"], marks["x_high"], family.colour, lw=0.9, zorder=3)
+    axes.vlines(marks["x"], marks["y_low"], marks["y_high"], family.colour, lw=0.9, zorder=3)
     axes.scatter(
-        mark.x,
-        mark.y,
-        s=16 if grey else MARK_SIZE**2,
+        marks["x"],
+        marks["y"],
+        s=16 if faint else MARK_SIZE**2,
         marker=family.marker,
-        color=LIGHT_GREY if grey else family.colour,
-        edgecolors="white" if grey else BLACK,
+        color=LIGHT_GREY if faint else family.colour,
+        edgecolors="white" if faint else BLACK,
         linewidths=0.4,
-        zorder=2 if grey else 4,
-    )
-
-
-def _error_bars(mark: Any) -> list[NDArray[np.float64]]:
-    """Their xs and ys: across and upright; none for published rates."""
-    if isnan(mark.x_low):
-        return []
-    across = np.array([[mark.x_low, mark.x_high], [mark.y, mark.y]])
-    return [across, np.array([[mark.x, mark.x], [mark.y_low, mark.y_high]])]
-
-
-def _legend_entry(name: str) -> Line2D:
-    family = DRAWN_AS.get(name, OTHER_FAMILY)
-    return Line2D(
-        [],
-        [],
-        linestyle="none",
-        marker=family.marker,
-        markersize=5,
-        markerfacecolor=family.colour,
-        markeredgecolor=BLACK,
-        markeredgewidth=0.4,
-        label=family.name,
+        zorder=2 if faint else 4,
+        label=None if faint else family.name,
     )
 
 
@@ -206,31 +189,24 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> list[str]:
     there is no room stays without; returns these. Own models are named in any case.
     """
     axes.figure.canvas.draw()  # names are placed in the final layout
-    grey = marks["own"].any() & ~marks["own"]
-    colours = np.where(grey, DARK_GREY, BLACK).tolist()
-    sizes = np.where(grey, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist()
-    names = list(map(short_name, marks["model"]))
-    bars = [bar for mark in marks.itertuples() for bar in _error_bars(mark)]
+    faint = marks["own"].any() & ~marks["own"]
+    bars = marks[marks["x_low"].notna()]
+    obstacles: dict[str, Any] = {
+        "x_scatter": marks["x"],
+        "y_scatter": marks["y"],
+        "scatter_sizes": np.full(len(marks), MARK_SIZE * axes.figure.dpi / 72 / 2),
+        "x_lines": [*bars[["x_low", "x_high"]].to_numpy(), *bars[["x", "x"]].to_numpy()] or None,
+        "y_lines": [*bars[["y", "y"]].to_numpy(), *bars[["y_low", "y_high"]].to_numpy()] or None,
+    }
     *_, texts, _ = textalloc.allocate(
         axes,
         marks["x"],
         marks["y"],
-        names,
-        x_scatter=marks["x"],
-        y_scatter=marks["y"],
-        scatter_sizes=np.full(len(marks), MARK_SIZE * axes.figure.dpi / 72 / 2),  # type: ignore[arg-type]
-        x_lines=[bar[0] for bar in bars] or [[]],
-        y_lines=[bar[1] for bar in bars] or [[]],
-        textsize=sizes,
-        textcolor=colours,
-        linecolor=DARK_GREY,
-        linewidth=0.4,
-        margin=0.003,
-        min_distance=0.011,
-        max_distance=0.3,
-        nbr_candidates=1000,
-        avoid_crossing_label_lines=True,
-        draw_all=False,
+        list(map(short_name, marks["model"])),
+        textsize=np.where(faint, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist(),
+        textcolor=np.where(faint, DARK_GREY, BLACK).tolist(),
+        **obstacles,
+        **PLACING,
         **NAME_STYLE,
     )
     without = marks[[text is None for text in texts]]

@@ -4,7 +4,7 @@ A grid is made by a table of its columns: a title, and the cell that a row of re
 comparison.csv) has in it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ from orbench.report.measurements import Measurement
 from orbench.report.paired import METHODS
 from orbench.report.results import (
     BY_AUTHORS,
-    COVERAGE_PERCENT,
     FEW,
     RATE_COLUMNS,
     by_category,
+    flags_of,
     measured,
     overall,
     same_prompts,
@@ -66,16 +66,14 @@ def write_comparisons(path: Path, comparisons: pd.DataFrame) -> None:
 
 def _write_csv(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
     writer = Writer({"": path}, columns)
-    for row in table[list(columns)].to_dict("records"):
+    for row in table[columns].to_dict("records"):
         writer.write({name: _csv_cell(name, value) for name, value in row.items()})
     writer.commit()
 
 
 def _csv_cell(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isnan(value):
-        return ""
+    if isinstance(value, str) or isnan(value):
+        return value if isinstance(value, str) else ""
     if name.endswith(("_percent", "_points")):
         return f"{value:.2f}"
     return f"{value:.4g}" if name.startswith("p_") else f"{value:.0f}"
@@ -85,70 +83,66 @@ def _csv_cell(name: str, value: Any) -> str:
 
 
 def _text(name: str) -> Callable[[Any], Cell]:
-    return lambda row: Cell(getattr(row, name) or "")
+    return lambda row: Cell(getattr(row, name))
 
 
-def _number(name: str, digits: int = 1) -> Callable[[Any], Cell]:
-    return lambda row: number_cell(getattr(row, name), digits)
+def _number(name: str, digits: int = 1, *, linked: bool = False) -> Callable[[Any], Cell]:
+    """linked: a click on it shows the rows behind it."""
+    return lambda row: Cell(
+        figure(getattr(row, name), digits), getattr(row, name), _behind(row) if linked else None
+    )
 
 
-def number_cell(value: float, digits: int = 1, behind: tuple[str, str, str] | None = None) -> Cell:
-    """A number with so many digits; DASH where there is none."""
-    return Cell(DASH if isnan(value) else f"{value:.{digits}f}", value, behind)
+def _interval(low: str, high: str) -> Callable[[Any], Cell]:
+    return lambda row: Cell(span(getattr(row, low), getattr(row, high)), getattr(row, low))
+
+
+def _p_value(name: str) -> Callable[[Any], Cell]:
+    return lambda row: Cell(
+        "< 0.0001" if (p := getattr(row, name)) < 0.0001 else figure(p, 4), getattr(row, name)
+    )
+
+
+def _with_interval(row: Any, prefix: str = "", *, linked: bool = False) -> Cell:
+    """A rate of results.csv and its interval."""
+    value = getattr(row, f"{prefix or 'rate_'}percent")
+    low, high = (getattr(row, f"{prefix}{end}_percent") for end in ("low", "high"))
+    text = DASH if isnan(value) else f"{figure(value)} [{span(low, high)}]"
+    return Cell(text, value, _behind(row) if linked else None)
 
 
 def _behind(row: Any) -> tuple[str, str, str]:
     return row.model, row.side, "" if row.category == OVERALL else row.category
 
 
-def _ends(prefix: str, unit: str = "percent") -> Callable[[Any], Cell]:
-    """An interval."""
+def _side(row: Any) -> Cell:
+    return Cell(SIDES[row.side].rate)
 
-    def cell(row: Any) -> Cell:
-        low, high = (getattr(row, f"{prefix}{end}_{unit}") for end in ("low", "high"))
-        return Cell(span(low, high), low)
 
-    return cell
+def figure(value: float, digits: int = 1) -> str:
+    """A number with so many digits; DASH where there is none."""
+    return DASH if isnan(value) else f"{value:.{digits}f}"
 
 
 def span(low: float, high: float) -> str:
-    """An interval as text."""
+    """An interval; DASH where there is none."""
     return DASH if isnan(low) else f"{low:.1f}, {high:.1f}"
-
-
-def with_interval(row: Any, prefix: str = "") -> Cell:
-    """A rate of results.csv with its interval."""
-    value = getattr(row, f"{prefix or 'rate_'}percent")
-    ends = _ends(prefix)(row).text
-    return Cell(DASH if isnan(value) else f"{value:.1f} [{ends}]", value)
-
-
-def _p_value(name: str) -> Callable[[Any], Cell]:
-    def cell(row: Any) -> Cell:
-        p = getattr(row, name)
-        return Cell(DASH if isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}", p)
-
-    return cell
-
-
-def _side(row: Any) -> Cell:
-    return Cell(SIDES[row.side].rate)
 
 
 # ---------------------------------------------------------------------------------- columns
 
 OVERALL_GRID: Columns = {
     "Model": _text("model"),
-    "Rate": lambda row: number_cell(row.rate_percent, behind=_behind(row)),
-    "95 % interval": _ends(""),
-    "n": lambda row: number_cell(row.n, 0, _behind(row)),
+    "Rate": _number("rate_percent", linked=True),
+    "95 % interval": _interval("low_percent", "high_percent"),
+    "n": _number("n", 0, linked=True),
     "Unscored": _number("unscored", 0),
     "Coverage": _number("coverage_percent"),
     "Macro average": _number("macro_percent"),
-    "Direct": lambda row: with_interval(row, "direct_"),
-    "Indirect": lambda row: with_interval(row, "indirect_"),
+    "Direct": lambda row: _with_interval(row, "direct_"),
+    "Indirect": lambda row: _with_interval(row, "indirect_"),
     "API refusals": lambda row: Cell(
-        f"{row.api_refusals:.0f} ({number_cell(row.api_percent).text})", row.api_refusals
+        f"{row.api_refusals:.0f} ({figure(row.api_percent)})", row.api_refusals
     ),
     "Counted by": _text("counted_by"),
     "Prompt set": _text("prompt_set"),
@@ -164,7 +158,7 @@ COMPARISON_GRID: Columns = {
     "Rate A": _number("rate_a_percent"),
     "Rate B": _number("rate_b_percent"),
     "A - B": _number("difference_points"),
-    "95 % interval": _ends("", "points"),
+    "95 % interval": _interval("low_points", "high_points"),
     "Interval by": lambda row: Cell(row.interval_method if row.prompts else DASH),
     "p": _p_value("p_mcnemar"),
     "p (Holm)": _p_value("p_holm"),
@@ -175,9 +169,9 @@ CORRECTED_GRID: Columns = {
     "Model": _text("model"),
     "Rate": _side,
     "Raw": _number("rate_percent"),
-    "95 % interval": _ends(""),
+    "95 % interval": _interval("low_percent", "high_percent"),
     "Corrected": _number("corrected_percent"),
-    "Corrected interval": _ends("corrected_"),
+    "Corrected interval": _interval("corrected_low_percent", "corrected_high_percent"),
     "Notes": _text("uncorrected"),
 }
 
@@ -206,25 +200,21 @@ def grids(
     results: pd.DataFrame, comparisons: pd.DataFrame, validated: Validated | None
 ) -> list[Grid]:
     """Every table that there is something to put in, best first."""
-    sides = [part for side in SIDES if len(part := _of_side(measured(results), side))]
-    whole = overall(measured(results))
-    found = [_overall_grid(overall(part)) for part in sides]
-    found += [_category_grid(part) for part in sides if MACRO in set(part["category"])]
+    own = measured(results)
+    sides = [own[own["side"] == side] for side in SIDES if side in set(own["side"])]
+    found = [_overall_grid(overall(side)) for side in sides]
+    found += [_category_grid(side) for side in sides if MACRO in set(side["category"])]
     if len(comparisons):
         found.append(_comparison_grid(comparisons))
-    judged = whole[whole["corrected_percent"].notna() | whole["uncorrected"].notna()]
-    if validated and len(judged):
+    whole = overall(own)
+    if validated and len(judged := whole[whole["uncorrected"].notna()]):
         found.append(_corrected_grid(judged, validated))
-    if len(with_rules := whole[whole["rules_percent"].notna()]):
+    if len(both := whole[whole["rules_percent"].notna()]):
         note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
-        found.append(_grid("Judge against rules", RULES_GRID, with_rules, [note], "rules"))
+        found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
     if len(published := results[results["counted_by"] == BY_AUTHORS]):
         found.append(_published_grid(published))
     return found
-
-
-def _of_side(results: pd.DataFrame, side: str) -> pd.DataFrame:
-    return results[results["side"] == side]
 
 
 def _grid(title: str, columns: Columns, rows: pd.DataFrame, notes: Sequence[str], key: str) -> Grid:
@@ -234,12 +224,9 @@ def _grid(title: str, columns: Columns, rows: pd.DataFrame, notes: Sequence[str]
 
 def _overall_grid(rows: pd.DataFrame) -> Grid:
     side = SIDES[rows["side"].iloc[0]]
-    stage4_alone = rows["direct_refusals"].isna().all()
-    columns = {
-        title: cell
-        for title, cell in OVERALL_GRID.items()
-        if not (stage4_alone and title in STAGE5_ONLY)
-    }
+    columns = dict(OVERALL_GRID)
+    if rows["direct_refusals"].isna().all():  # stage 4 alone
+        del columns["Direct"], columns["Indirect"]
     notes = [
         f"Per cent of the {side.prompts} refused, with Wilson's 95 % interval. Unscored rows are "
         "in no rate; coverage is the share that has a verdict.",
@@ -256,33 +243,26 @@ def _overall_grid(rows: pd.DataFrame) -> Grid:
 
 def _category_grid(results: pd.DataFrame) -> Grid:
     """A row per category, a column per model."""
-    side = SIDES[results["side"].iloc[0]]
-    models = list(dict.fromkeys(results["model"]))
-    cells = {(row.model, row.category): row for row in results.itertuples()}
-    names = [*sorted(set(by_category(results)["category"])), MACRO, OVERALL]
+    side, categories = SIDES[results["side"].iloc[0]], by_category(results)
+    models = list(results["model"].unique())
+    cells = {(row.category, row.model): row for row in results.itertuples()}
     rows = []
-    for name in names:
-        found = [cells.get((model, name)) for model in models]
-        few = any(row is None or row.n < FEW for row in found) and name != OVERALL
-        mark = " †" if few and name != MACRO else ""
-        rows.append([Cell(name + mark), _range(found), *map(_category_cell, found)])
+    for name in [*sorted(set(categories["category"])), MACRO, OVERALL]:
+        found = [cells.get((name, model)) for model in models]
+        numbers = [row.n if row else 0 for row in found]
+        mark = " †" if min(numbers) < FEW and name != OVERALL else ""
+        rates = [_with_interval(row, linked=True) if row else Cell(DASH, nan) for row in found]
+        if name == MACRO:
+            rates = list(map(_number("rate_percent"), found))
+        rows.append([Cell(name + mark), _range(numbers), *rates])
     notes = ["Per cent refused, with Wilson's 95 % interval."]
-    if (by_category(results)["n"] < FEW).any():
+    if (categories["n"] < FEW).any():
         notes.append(f"† fewer than {FEW} {side.prompts} with a verdict.")
     title = f"{side.rate.capitalize()} by category"
     return Grid(title, ["Category", "n", *models], rows, notes, f"{side.name}_category")
 
 
-def _category_cell(row: Any) -> Cell:
-    if row is None:
-        return Cell(DASH, nan)
-    if row.category == MACRO:
-        return number_cell(row.rate_percent)
-    return with_interval(row)._replace(behind=_behind(row))
-
-
-def _range(rows: Iterable[Any]) -> Cell:
-    numbers = [0 if row is None else row.n for row in rows]
+def _range(numbers: Sequence[float]) -> Cell:
     low, high = min(numbers), max(numbers)
     if isnan(low):
         return Cell("")
@@ -334,24 +314,23 @@ def warnings(
     measurements: Sequence[Measurement], results: pd.DataFrame, validated: Validated | None
 ) -> list[str]:
     """What a reader must know before reading any number, a line each."""
-    lines = []
+    lines, own = [], measured(results)
     if scripted := sorted({one.model for one in measurements if one.scripted}):
         lines.append(f"scripted, measures nothing: {', '.join(scripted)}")
-    rows = overall(measured(results)).itertuples()
+    rows = overall(own).itertuples()
     for one, row in zip(measurements, rows, strict=True):
         what = f"{one.model}, {SIDES[one.side].rate}"
         lines += [f"{one.model if one.merged else what}: {gap}" for gap in one.gaps]
-        if row.coverage_percent < COVERAGE_PERCENT:
-            lines.append(f"{what}: coverage {row.coverage_percent:.1f}%")
-        if validated and not validated.applies_to(one.stage, one.judge):
+        lines += [f"{what}: {flag}" for flag in flags_of(row._asdict()) if "coverage" in flag]
+        if validated and not validated.applies_to(one.by_stage5, one.judge):
             lines.append(
                 f"{what}: not corrected, counted by {one.counted_by} while {validated.path.name} "
                 f"is of {validated.judge}"
             )
-        elif isinstance(row.uncorrected, str) and row.uncorrected:
+        elif validated and row.uncorrected and row.n:
             lines.append(f"{what}: {row.uncorrected}")
     for side in SIDES.values():
-        ones = _of_side(measured(results), side.name)
+        ones = own[own["side"] == side.name]
         if not same_prompts(ones):
             lines.append(
                 f"the {side.prompts} differ between models (see prompt set): their {side.rate}s "
@@ -366,7 +345,7 @@ def warnings(
 def summary(results: pd.DataFrame) -> list[str]:
     """A line per model and side, for the terminal."""
     return [
-        f"{row.model}: {SIDES[row.side].rate} {number_cell(row.rate_percent).text} % "
+        f"{row.model}: {SIDES[row.side].rate} {figure(row.rate_percent)} % "
         f"[{span(row.low_percent, row.high_percent)}], n {row.n:.0f}, unscored {row.unscored:.0f}"
         for row in overall(measured(results)).itertuples()
     ]
