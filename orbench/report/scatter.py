@@ -46,6 +46,7 @@ PLACING: dict[str, Any] = {
     "draw_all": False,
 }
 NAME_STYLE: dict[str, Any] = {
+    "va": "bottom",  # as textalloc takes it
     "zorder": 5,
     "in_layout": False,  # names give way to the axes, never the axes to names
     "path_effects": [withStroke(linewidth=1.5, foreground="white")],
