@@ -50,7 +50,7 @@ HTML_ROWS = 12_000  # six models on the hard and the toxic set; about 30 MB of p
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parse(argv)
+    args = command_line(argv)
     try:
         path = run(args)
     except OSError as error:
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> Path:
     documents.write_latex(folder / "results.tex", grids, warnings)
     tables.write_results(main_csv, results)
     record.write(main_csv, run_record(args, measurements))
-    for line in [*tables.summary(results), *warnings]:
+    for line in [*tables.summary_lines(results), *warnings]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = [] if args.table else draw(args, results)
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> Path:
         from orbench.report import page
 
         html = folder / "results.html"
-        say(page.write(html, measurements, grids, warnings, pictures, args.html_rows))
+        say(page.write_page(html, measurements, grids, warnings, pictures, args.html_rows))
     return main_csv
 
 
@@ -135,11 +135,11 @@ def run_record(
         "validation": str(args.validation or ""),
         "with_published": args.with_published,
         "scripted": any(one.scripted for one in measurements),
-        "versions": {"python": sys.version.split()[0], **dict(versions())},
+        "versions": {"python": sys.version.split()[0], **dict(library_versions())},
     }
 
 
-def versions() -> list[tuple[str, str]]:
+def library_versions() -> list[tuple[str, str]]:
     """The installed libraries that had a part in the numbers and pictures."""
     found = []
     for name in LIBRARIES:
@@ -150,7 +150,7 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = options.Parser(__doc__ or "")
     for flag, what in (
         ("--over_refusal", "results on safe prompts, a model each"),

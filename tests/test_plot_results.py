@@ -322,8 +322,10 @@ def test_a_cell_of_is_toxic_that_is_neither_true_nor_false_is_refused(
 
 
 def test_a_merged_row_needs_a_side(tmp_path: Path) -> None:
-    safe = judged(tmp_path / "all.csv", [DIRECT] * 2, more={"is_toxic": ["True", ""]})
-    assert "row 2: is_toxic is empty" in refused_by(tmp_path, "--merged", safe, "--table")
+    both = judged(tmp_path / "all.csv", [DIRECT] * 2, more={"is_toxic": ["True", ""]})
+    assert "row 2: is_toxic is not given" in refused_by(tmp_path, "--merged", both, "--table")
+    safe = judged(tmp_path / "safe.csv", [DIRECT])
+    assert "row 1: is_toxic is not given" in refused_by(tmp_path, "--merged", safe, "--table")
 
 
 def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:

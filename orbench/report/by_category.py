@@ -18,9 +18,9 @@ from orbench.models import BLACK, BLUE, ORANGE
 from orbench.report.figures import (
     COLUMN,
     FULL,
+    MEASURES_NOTHING,
     NO_RANKING,
     PARTIAL,
-    SCRIPTED,
     Drawn,
     new_figure,
     short_name,
@@ -180,7 +180,7 @@ def _title(title: str, results: pd.DataFrame) -> str:
         kinds = " or ".join(SIDES[side].prompts.split()[0] for side in sides)
         lines.append(f"† fewer than {FEW} {kinds} prompts")
     if results["scripted"].any():
-        lines.append(SCRIPTED)
+        lines.append(MEASURES_NOTHING)
     if results["partial"].any():
         lines.append(PARTIAL)
     if results["model"].nunique() > 1 and not same_prompts(results):

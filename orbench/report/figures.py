@@ -53,7 +53,7 @@ METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }
-SCRIPTED = "scripted: measures nothing"
+MEASURES_NOTHING = "scripted: measures nothing"
 PARTIAL = "partial results"
 NO_RANKING = "models measured on different prompts: no ranking"
 

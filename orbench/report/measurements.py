@@ -109,7 +109,7 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
 
 
 def _measurements(source: Source) -> Iterator[Measurement]:
-    table, record = _checked(source), run_record.read(source.path)
+    (table, scored), record = _read(source), run_record.read(source.path)
     run_record.check_whole(source.path, record)
     tested = run_record.under_test(record)
     model = source.model or tested.shown
@@ -118,7 +118,7 @@ def _measurements(source: Source) -> Iterator[Measurement]:
             f"{source.path} does not say which model it measured (no run record beside it); "
             f"write MODEL={source.path}"
         )
-    scored, missing = _scored(table, source.side), run_record.missing_rows(source.path)
+    missing = run_record.missing_rows(source.path)
     lost, unlisted = _lost(source, missing, set(scored["prompt"]))
     for side in SIDES:
         rows, without = scored[scored["side"] == side], lost[lost["side"] == side]
@@ -141,38 +141,37 @@ def _measurements(source: Source) -> Iterator[Measurement]:
             )
 
 
-def _checked(source: Source) -> Table:
-    table = Table(source.path, ("prompt",))
-    if not {"answer_category", "is_rejected"} & set(table.columns):
-        raise UserError(
-            f"{source.path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); "
-            f"it has: {clean(', '.join(table.columns))}"
-        )
-    if not source.side and "is_toxic" not in table.columns:
-        raise UserError(f"{source.path} has no column 'is_toxic', which --merged needs")
-    if not table.n:
+def _read(source: Source) -> tuple[Table, pd.DataFrame]:
+    """The file, and its rows with a verdict: `Measurement.scored`, with their side and the whole
+    `prompt_id`. The rows are taken while the file is checked, so that it is read once.
+    """
+    found = list[tuple[object, ...]]()
+
+    def collect(row: Row, where: str) -> None:
+        found.append(_scored(row, source, where))
+
+    table = Table(source.path, ("prompt",), check=collect)
+    if not found:
         raise UserError(f"{source.path} holds no result, only a header")
-    return table
-
-
-def _scored(table: Table, side: str) -> pd.DataFrame:
-    """The rows with a verdict: `Measurement.scored`, with their side and the whole `prompt_id`."""
-    both = {"answer_category", "is_rejected"} <= set(table.columns)
-    found = []
-    for number, row in enumerate(table, start=1):
-        where = f"{table.path}, row {number}"
-        verdict = verdict_of(row, where)
-        placed = _placed(row, side, where)
-        if not placed:
-            raise UserError(f"{where}: is_toxic is empty, but --merged needs True or False")
-        api = refused_by_api(row) and verdict in REFUSALS
-        rules = float(flag_in(row, "is_rejected", where)) if both else None
-        id_ = prompt_id(row["prompt"])
-        found.append((placed, category_of(row, where), verdict, api, rules, id_))
     names = ["side", "category", "verdict", "api_refusals", "rules", "prompt"]
     frame = pd.DataFrame(found, columns=names)
     frame["refused"] = frame["verdict"].isin(REFUSALS)
-    return frame.astype({"side": "category", "category": "category", "verdict": "category"})
+    return table, frame.astype({"side": "category", "category": "category", "verdict": "category"})
+
+
+def _scored(row: Row, source: Source, where: str) -> tuple[object, ...]:
+    by_stage5, by_rules = "answer_category" in row, "is_rejected" in row
+    if not (by_stage5 or by_rules):
+        raise UserError(
+            f"{source.path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); "
+            f"it has: {clean(', '.join(row))}"
+        )
+    side, verdict = _placed(row, source.side, where), verdict_of(row, where)
+    if not side:
+        raise UserError(f"{where}: is_toxic is not given, and --merged needs it")
+    api = verdict in REFUSALS and refused_by_api(row)
+    rules = float(flag_in(row, "is_rejected", where)) if by_stage5 and by_rules else None
+    return side, category_of(row, where), verdict, api, rules, prompt_id(row["prompt"])
 
 
 def _lost(

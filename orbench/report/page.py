@@ -26,7 +26,7 @@ TEMPLATE = Path(__file__).with_suffix(".html")
 LONG = 24  # characters from which on a cell may wrap
 
 
-def write(
+def write_page(
     path: Path,
     measurements: Sequence[Measurement],
     tables: Sequence[Grid],

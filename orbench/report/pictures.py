@@ -14,7 +14,7 @@ from orbench.report.scatter import both_sides, scatter
 from orbench.table import file_name_part
 
 
-class Part(NamedTuple):
+class Subject(NamedTuple):
     """The results of which one picture is drawn."""
 
     name: str  # of its file, behind the kind's; empty for all
@@ -22,16 +22,16 @@ class Part(NamedTuple):
     results: pd.DataFrame
 
 
-Parts = Callable[[pd.DataFrame], Iterator[Part]]
+Subjects = Callable[[pd.DataFrame], Iterator[Subject]]
 
 
-class Kind(NamedTuple):
+class PictureKind(NamedTuple):
     """A kind of picture."""
 
     name: str
-    parts: Parts  # of the results
+    subjects: Subjects  # of the results
     draw: Callable[[pd.DataFrame], Drawn]
-    without: str = ""  # what is said where there is no part
+    without: str = ""  # what is said where there is no subject
 
 
 def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Picture]:
@@ -40,12 +40,12 @@ def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Pic
     """
     own = measured(results)
     lacking = use_style("".join([*own["model"], *own["category"]]))
-    for kind in KINDS:
-        parts = list(kind.parts(results))
-        for part in parts:
-            name = "_".join(filter(None, [kind.name, part.name]))
-            yield Picture(name, part.title, kind.draw(part.results))
-        if not parts and kind.without and len(own):
+    for kind in PICTURES:
+        subjects = list(kind.subjects(results))
+        for subject in subjects:
+            name = "_".join(filter(None, [kind.name, subject.name]))
+            yield Picture(name, subject.title, kind.draw(subject.results))
+        if not subjects and kind.without and len(own):
             tell(kind.without)
     if lacking:
         tell(
@@ -54,28 +54,28 @@ def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Pic
         )
 
 
-def _everything(results: pd.DataFrame) -> Iterator[Part]:
+def _everything(results: pd.DataFrame) -> Iterator[Subject]:
     if len(both_sides(results)):
-        yield Part("", "Over-refusal and toxic rejection", results)
+        yield Subject("", "Over-refusal and toxic rejection", results)
 
 
-def _each_side(results: pd.DataFrame) -> Iterator[Part]:
+def _each_side(results: pd.DataFrame) -> Iterator[Subject]:
     for side in SIDES.values():
         rows = _with_categories(results[results["side"] == side.name])
         if len(rows):
-            yield Part(side.name, f"{side.rate.capitalize()} by category", rows)
+            yield Subject(side.name, f"{side.rate.capitalize()} by category", rows)
 
 
-def _each_model(title: str, fewest: int) -> Parts:
-    """A part per model that has at least so many categories."""
+def _each_model(title: str, fewest: int) -> Subjects:
+    """A subject per model that has at least so many categories."""
 
-    def parts(results: pd.DataFrame) -> Iterator[Part]:
+    def subjects(results: pd.DataFrame) -> Iterator[Subject]:
         for model, name in _file_names(results["model"].unique()).items():
             rows = _with_categories(results[results["model"] == model])
             if by_category(rows)["category"].nunique() >= fewest:
-                yield Part(name, title.format(model), rows)
+                yield Subject(name, title.format(model), rows)
 
-    return parts
+    return subjects
 
 
 def _with_categories(results: pd.DataFrame) -> pd.DataFrame:
@@ -86,32 +86,30 @@ def _with_categories(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _file_names(models: Iterable[str]) -> dict[str, str]:
-    """model -> its part of a file name, different for different models."""
+    """model -> its part of a file name, different for different models in any letter case."""
     names: dict[str, str] = {}
-    taken = set[str]()
     for model in models:
-        part = base = file_name_part(model)
+        base = name = file_name_part(model)
         number = 2
-        while part.lower() in taken:
-            part, number = f"{base}_{number}", number + 1
-        taken.add(part.lower())
-        names[model] = part
+        while name.lower() in {taken.lower() for taken in names.values()}:
+            name, number = f"{base}_{number}", number + 1
+        names[model] = name
     return names
 
 
-KINDS = (
-    Kind(
+PICTURES = (
+    PictureKind(
         "scatter",
         _everything,
         scatter,
         "no scatter: it needs a model with results on both sides",
     ),
-    Kind(
+    PictureKind(
         "heatmap",
         _each_side,
         heatmap,
         "no picture by category: the results have no column 'category'",
     ),
-    Kind("bars", _each_model("{} by category", 1), bars),
-    Kind("radar", _each_model("{}: radar", 3), radar),
+    PictureKind("bars", _each_model("{} by category", 1), bars),
+    PictureKind("radar", _each_model("{}: radar", 3), radar),
 )

@@ -17,9 +17,9 @@ from matplotlib.patheffects import withStroke
 from orbench.models import BLACK, FAMILIES, GREY, OTHER_FAMILY, Family
 from orbench.report.figures import (
     FULL,
+    MEASURES_NOTHING,
     NO_RANKING,
     PARTIAL,
-    SCRIPTED,
     Drawn,
     new_figure,
     short_name,
@@ -97,7 +97,7 @@ def _notes(results: pd.DataFrame) -> list[str]:
     own = overall(measured(results))
     notes = []
     if own["scripted"].any():
-        notes.append(SCRIPTED)
+        notes.append(MEASURES_NOTHING)
     if own["partial"].any():
         notes.append(PARTIAL)
     if not same_prompts(own):

@@ -342,7 +342,7 @@ def warnings(
     return list(dict.fromkeys(lines))  # both sides of a merged file have the same gaps
 
 
-def summary(results: pd.DataFrame) -> list[str]:
+def summary_lines(results: pd.DataFrame) -> list[str]:
     """A line per model and side, for the terminal."""
     return [
         f"{row.model}: {SIDES[row.side].rate} {figure(row.rate_percent)} % "
