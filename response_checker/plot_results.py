@@ -63,10 +63,10 @@ def run(args: argparse.Namespace) -> Path:
     """Read, write the tables, draw. Returns the path of results.csv."""
     from orbench import record
     from orbench.report import documents, tables
-    from orbench.report.comparisons import comparisons_of
+    from orbench.report.comparisons import PAIR_COLUMNS, comparisons_of
     from orbench.report.correction import read_validation
     from orbench.report.measurements import measure, source_of
-    from orbench.report.results import results_of
+    from orbench.report.results import RATE_COLUMNS, results_of
 
     sources = [source_of(text, "over_refusal") for text in args.over_refusal]
     sources += [source_of(text, "toxic") for text in args.toxic]
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace) -> Path:
     folder: Path = args.output_dir
     folder.mkdir(parents=True, exist_ok=True)
     main_csv = folder / "results.csv"
-    tables.write_comparisons(folder / "comparison.csv", comparisons)
+    tables.write_csv(folder / "comparison.csv", comparisons, PAIR_COLUMNS)
     documents.write_markdown(folder / "results.md", grids, warnings)
     documents.write_latex(folder / "results.tex", grids, warnings)
-    tables.write_results(main_csv, results)
+    tables.write_csv(main_csv, results, RATE_COLUMNS)
     record.write(main_csv, run_record(args, measurements))
     for line in [*tables.summary_lines(results), *warnings]:
         say(line)

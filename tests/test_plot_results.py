@@ -825,7 +825,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     texts = {
         "response": [HOSTILE] + ["Some answer"] * 59,
-        "prompt": [f"[[DATA]] {n}" for n in range(60)],
+        "prompt": [f"$DATA [[DATA]] {n}" for n in range(60)],
     }
     a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
     b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)

@@ -30,7 +30,7 @@ from orbench.report.results import FEW, by_category, same_prompts
 COLOUR = {"over_refusal": ORANGE, "toxic": BLUE}
 LABEL = {"over_refusal": "over-refusal", "toxic": "toxic acceptance (100 % − rejection)"}
 RADAR_LINE = 14  # characters of a category's name in a line around the radar
-WHITE_BELOW = 0.179  # luminance under which white has more contrast than black (WCAG 2)
+WHITE_FROM = 72  # per cent; on the blue from there on, white has more contrast than black (WCAG 2)
 
 
 def heatmap(results: pd.DataFrame) -> Drawn:
@@ -43,9 +43,8 @@ def heatmap(results: pd.DataFrame) -> Drawn:
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), share in np.ndenumerate(shares):
-        colour = "white" if _luminance(image.cmap(share / 100)) < WHITE_BELOW else BLACK
         text = "–" if np.isnan(share) else f"{share:.1f}{'†' if n.iat[i, j] < FEW else ''}"
-        colour = BLACK if np.isnan(share) else colour
+        colour = "white" if share >= WHITE_FROM else BLACK
         axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
     _tilted(axes, np.arange(len(columns)), list(map(short_name, columns)), 30)
     axes.set_yticks(range(len(shares)), list(map(short_name, shares.index)))
@@ -94,7 +93,7 @@ def radar(results: pd.DataFrame) -> Drawn:
     """One model: over-refusal and toxic acceptance by category, around a circle."""
     names = _categories(results)
     angles = np.arange(len(names)) / len(names) * 2 * pi
-    figure = new_figure(COLUMN, COLUMN + 0.35)
+    figure = new_figure(COLUMN, COLUMN)
     axes: Any = figure.add_subplot(projection="polar")
     axes.set_theta_offset(pi / 2)
     axes.set_theta_direction(-1)
@@ -186,9 +185,3 @@ def _title(title: str, results: pd.DataFrame) -> str:
     if results["model"].nunique() > 1 and not same_prompts(results):
         lines.append(NO_RANKING)
     return "\n".join(lines)
-
-
-def _luminance(colour: Sequence[float]) -> float:
-    """Relative luminance of an sRGB colour, 0 black to 1 white (WCAG 2)."""
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

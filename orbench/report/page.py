@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from html import escape
 from math import isnan
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def write_page(
     Returns a line that says how many rows of how many it holds. Raises OSError.
     """
     data = _data(measurements, limit)
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
     style = TEMPLATE.with_suffix(".css").read_text(encoding="utf-8")
     script = TEMPLATE.with_suffix(".js").read_text(encoding="utf-8")
     parts = {
@@ -51,18 +53,8 @@ def write_page(
         "PICTURES": _pictures(pictures),
         "DATA": _json(data),
     }
-    write_text(path, _filled(TEMPLATE.read_text(encoding="utf-8"), parts))
+    write_text(path, template.substitute(parts))
     return f"{path}: {len(data['rows']):,} of {data['total']:,} prompts and responses"
-
-
-def _filled(template: str, parts: dict[str, str]) -> str:
-    """Every [[MARK]] of the template replaced, once: a mark inside a part stays as it is."""
-    pieces = template.split("[[")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        mark, _, rest = piece.partition("]]")
-        filled += [parts[mark], rest]
-    return "".join(filled)
 
 
 def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.columns import MACRO, OVERALL, SIDES
-from orbench.report.comparisons import PAIR_COLUMNS
 from orbench.report.correction import Validated
 from orbench.report.measurements import Measurement
 from orbench.report.paired import METHODS
 from orbench.report.results import (
     BY_AUTHORS,
     FEW,
-    RATE_COLUMNS,
     by_category,
     flags_of,
     measured,
@@ -54,17 +52,10 @@ Columns = Mapping[str, Callable[[Any], Cell]]  # title -> the cell of a row
 # ---------------------------------------------------------------------------------- CSV
 
 
-def write_results(path: Path, results: pd.DataFrame) -> None:
-    """results.csv: RATE_COLUMNS, empty where something is not measured. Raises OSError."""
-    _write_csv(path, results, RATE_COLUMNS)
-
-
-def write_comparisons(path: Path, comparisons: pd.DataFrame) -> None:
-    """comparison.csv: PAIR_COLUMNS. Raises OSError."""
-    _write_csv(path, comparisons, PAIR_COLUMNS)
-
-
-def _write_csv(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
+def write_csv(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """results.csv or comparison.csv: RATE_COLUMNS or PAIR_COLUMNS, empty where something is not
+    measured. Raises OSError.
+    """
     writer = Writer({"": path}, columns)
     for row in table[columns].to_dict("records"):
         writer.write({name: _csv_cell(name, value) for name, value in row.items()})
