@@ -296,7 +296,7 @@ def test_rows_of_a_merged_file_that_nobody_can_place_are_on_neither_side(tmp_pat
         counts={"remaining": 30, "failed": 2, "unscored": 1},
     )
     done = results(tmp_path, "--merged", path, "--table")
-    says = "33 rows without a verdict, of either side, in no coverage"
+    says = "33 rows without a verdict, side unknown: counted in no coverage"
     for side in ("over_refusal", "toxic"):
         found = row(table(tmp_path), side=side, category="overall")
         assert (found["unscored"], found["coverage_percent"]) == ("0", "100.00")
@@ -438,7 +438,7 @@ def sampled(path: Path, shares: list[int], model: str) -> Path:
     return judged(path, verdicts, model, more=more | {"sample": list("01") * len(shares)})
 
 
-def test_the_interval_of_a_comparison_says_how_it_was_had_and_never_has_no_width(
+def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
     tmp_path: Path,
 ) -> None:
     half = sampled(tmp_path / "half.csv", [1, 1, 1], "half")

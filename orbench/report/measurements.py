@@ -216,7 +216,7 @@ def _gaps(missing: run_record.MissingRows, of_either_side: int) -> list[str]:
         gaps.append(f"partial: {left} not asked yet")
     if of_either_side:
         rows = counted(of_either_side, "row")
-        gaps.append(f"{rows} without a verdict, of either side, in no coverage")
+        gaps.append(f"{rows} without a verdict, side unknown: counted in no coverage")
     return gaps
 
 

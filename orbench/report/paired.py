@@ -15,8 +15,9 @@ Floats = NDArray[np.float64]
 
 # How a paired interval was calculated -> what that is, and when.
 METHODS = {
-    "Newcombe": "his method 10 for pairs, where each prompt was refused always or never",
-    "t": "Student's, over the prompts' differences, where some were refused in part of the samples",
+    "Newcombe": "method 10 for paired proportions, where each prompt was always or never refused",
+    "t": "Student's, over the prompts' differences, where only some samples of a prompt were "
+    "refused",
     "Wilson": "both rates' own, combined as for independent ones, where all differences are equal",
 }
 ROUNDING = 1e-9  # shares that are nearer to each other than this differ by rounding
