@@ -201,7 +201,11 @@ class PromptSet:
 
     def add(self, prompt: str) -> None:
         """Count a prompt in."""
-        self._each.add(prompt_id(prompt))
+        self.add_id(prompt_id(prompt))
+
+    def add_id(self, id_: bytes) -> None:
+        """Count in a prompt of which only the `prompt_id` is known."""
+        self._each.add(id_)
 
     def hexdigest(self) -> str:
         """The hash, 16 hex digits; empty without a prompt."""

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
 from orbench.rates import SIDES, RefusalTally, wilson
-from orbench.report.results import Source, measure
+from orbench.report.measurements import Source, measure
+from orbench.report.results import results_of
 from orbench.table import Row
 from tests.conftest import write_csv
 
@@ -162,10 +163,10 @@ def test_the_interval_is_as_of_one_answer_a_prompt_as_in_the_results(
     repeated = len({row["prompt"] for row in rows}) < len(rows)
     assert ("intervals as of one answer a prompt" in lines) is repeated
     path = write_csv(tmp_path / "m.csv", list(rows[0]), [list(row.values()) for row in rows])
-    (measured,) = measure([Source(path, "m", "over_refusal")])
-    for rate, line in zip([*measured.category_rates(), measured.rate()], lines[1:4], strict=True):
-        low, high = rate.interval
-        assert f"{low:6.1%} - {high:6.1%}" in line
+    found = results_of(measure([Source(path, "m", "over_refusal")]), None, False)
+    for name, line in zip(("a", "b", "overall"), lines[1:4], strict=True):
+        (rate,) = found[found["category"] == name].itertuples()
+        assert f"{rate.low_percent:5.1f}% - {rate.high_percent:5.1f}%" in line
 
 
 def test_repeated_samples_narrow_no_interval() -> None:

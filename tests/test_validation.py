@@ -14,8 +14,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from orbench.columns import HUMAN_LABELS
 from orbench.rates import wilson
-from orbench.report.comparisons import corrected, read_validation
-from orbench.report.results import Rate
+from orbench.report.correction import correct, read_validation
 from orbench.table import Table
 from orbench.terminal import UserError
 from orbench.validation import CELLS, Compared, Confusion, Validation, label_of, measures
@@ -267,9 +266,8 @@ def test_the_correction_of_the_results_counts_each_labelled_response_once(tmp_pa
         path.write_text(compared(tmp_path, rows, samples=samples).to_json("gpt4"))
         kept = json.loads(path.read_text())["overall"]
         assert (kept["n"], kept["rows"]) == (20, 20 * samples)
-        rate = Rate("", 100, 100, direct=40, indirect=0, rejected=0, api=0, unscored=0)
-        found.append(corrected(rate, read_validation(path)))
-    assert found[0] == found[1] is not None
+        found.append(correct(0.4, 100, read_validation(path).accuracy))
+    assert found[0] == found[1] and not found[0].reason
 
 
 def test_a_judge_that_contradicts_himself_is_counted_by_the_nearest_whole_numbers() -> None:
