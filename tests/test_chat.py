@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orbench.answers import Answer
 from orbench.chat import (
     Adaptation,
-    Answer,
     BadRequest,
     Chat,
     Fatal,
     Limited,
     Passing,
     Request,
-    one_line,
     read_answer,
     retry_after,
     system,
@@ -29,6 +28,7 @@ from orbench.chat import (
 )
 from orbench.models import Model, resolve
 from orbench.refusal import api_refusal_signal
+from orbench.terminal import one_line
 from tests.conftest import KEY
 from tests.server import Body, Reply, Server, answer, completion, error, prompt_of
 

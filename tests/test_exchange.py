@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
-from orbench.chat import Answer, BadRequest, Passing
+from orbench.answers import Answer
+from orbench.chat import BadRequest, Passing
 from orbench.exchange import Rejected, Result, answer_in, read_result, request_line
 from orbench.models import resolve
 from tests.conftest import (

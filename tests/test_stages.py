@@ -686,7 +686,7 @@ REWORDED = {
 
 
 def test_rewording_the_prompt_files_does_not_break_the_offline_demo(tmp_path: Path) -> None:
-    for folder in ("orbench", *(Path(script).parent for script in STAGES)):
+    for folder in ("orbench", *(str(Path(script).parent) for script in STAGES)):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     for script, text in REWORDED.items():
         (tmp_path / script).with_name("prompt.txt").write_text(text)
