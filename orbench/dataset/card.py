@@ -1,26 +1,27 @@
-"""The data set card: the README.md beside the CSVs, as the hub of Hugging Face shows it."""
+"""The dataset card: the README.md beside the CSVs, as the hub of Hugging Face shows it."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from orbench.table import Table, write_text
 from orbench.terminal import clean
 
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
 NAME = "README.md"
-MARK = "<!-- written by moderator/build_dataset.py -->"
-HARD_FILE, HARD_CONFIG = (
-    "or-bench-hard.csv",
-    "or-bench-hard-1k",
-)  # as the published data set calls it
+CARD_MARK = "<!-- written by moderator/build_dataset.py -->"
+HARD_FILE = "or-bench-hard.csv"
+HARD_CONFIG = "or-bench-hard-1k"  # as the published dataset calls it
 _MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_[]|#~"}, "<": "&lt;", "&": "&amp;"})
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 class Config(NamedTuple):
-    """A data set as `load_dataset` finds it in a card."""
+    """A dataset as `load_dataset` finds it in a card."""
 
     name: str
     file: str
@@ -31,27 +32,27 @@ class Card(NamedTuple):
     """What the card says."""
 
     license: str
-    counts: Mapping[str, Mapping[str, int]]  # data set -> category -> prompts
-    hashes: Mapping[str, str]  # data set -> prompt set hash
+    counts: "DataFrame"  # prompts by category and dataset; the last row counts all
+    hashes: Mapping[str, str]  # dataset -> prompt set hash
     judges: Sequence[str]  # of the prompts
     models: Sequence[tuple[str, str]]  # what a model did, the model as asked and as it answered
     agreement: Sequence[str]  # lines of text
     history: Sequence[str]  # what happened to the prompts: lines of text
     date: str  # ISO
     scripted: bool  # answers of the offline stand-in
-    configs: Sequence["Config"]
+    configs: Sequence[Config]
 
 
 def is_ours(folder: Path) -> bool:
     """Whether a folder's README.md is absent or such a card, so that it may be replaced."""
     try:
-        return MARK in (folder / NAME).read_text(encoding="utf-8", errors="replace")
+        return CARD_MARK in (folder / NAME).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return True
 
 
 def configs(folder: Path, files: Mapping[str, str]) -> list[Config]:
-    """Those of some data sets that can be loaded: a file that is absent or has no row cannot.
+    """Those of some datasets that can be loaded: a file that is absent or has no row cannot.
 
     files: config name -> file in the folder. Raises UserError for a broken file.
     """
@@ -78,7 +79,7 @@ def add_config(folder: Path, config: str, file: str) -> None:
 
 def text(card: Card) -> str:
     """The card, a metadata block in YAML and Markdown."""
-    return "\n".join([*_metadata(card), "", MARK, "", *_body(card)]) + "\n"
+    return "\n".join([*_metadata(card), "", CARD_MARK, "", *_body(card)]) + "\n"
 
 
 def escape(text: str) -> str:
@@ -87,7 +88,7 @@ def escape(text: str) -> str:
 
 
 def _metadata(card: Card) -> Iterable[str]:
-    n = max((sum(count.values()) for count in card.counts.values()), default=0)
+    n = card.counts.loc["all"].max()
     size = next((name for most, name in SIZES if n < most), "n>1M")
     yield "---"
     yield f"license: {json.dumps(card.license)}"  # a JSON string is a YAML string
@@ -123,7 +124,7 @@ def _body(card: Card) -> Iterable[str]:
     yield (
         "Made with the pipeline of OR-Bench (Cui et al., ICML 2025, arXiv 2405.20947): prompts "
         "that look toxic but are safe, and toxic prompts, which a model should refuse. "
-        "Files and columns (`prompt`, `category`) are those of the published data set; the "
+        "Files and columns (`prompt`, `category`) are those of the published dataset; the "
         "`..._provenance.csv` files hold the verdicts behind each prompt."
     )
     yield from ("", '    load_dataset("path/to/this/folder", "or-bench-80k", split="train")', "")
@@ -140,17 +141,13 @@ def _body(card: Card) -> Iterable[str]:
         yield ""
         yield from (f"    {clean(line)}" for line in card.agreement)
     yield from ("", "## Identity", "", f"Built {card.date}.", "")
-    yield "| data set | prompt set hash |"
+    yield "| dataset | prompt set hash |"
     yield "|---|---|"
     yield from (f"| {name} | {value or '(empty)'} |" for name, value in card.hashes.items())
 
 
-def _counts(counts: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
-    categories = sorted({category for count in counts.values() for category in count})
+def _counts(counts: "DataFrame") -> Iterable[str]:
     yield f"| category | {' | '.join(counts)} |"
-    yield "|---|" + "---:|" * len(counts)
-    for category in categories:
-        cells = (f"{count.get(category, 0):,}" for count in counts.values())
-        yield f"| {escape(category) or '(none)'} | {' | '.join(cells)} |"
-    totals = (f"{sum(count.values()):,}" for count in counts.values())
-    yield f"| all | {' | '.join(totals)} |"
+    yield "|---|" + "---:|" * len(counts.columns)
+    for category, row in counts.iterrows():
+        yield f"| {escape(category)} | {' | '.join(f'{n:,}' for n in row)} |"
