@@ -62,7 +62,7 @@ def quality_lines(title: str, prompts: pd.DataFrame, *, rewrites: bool, seed: in
     """
     parts = dict(iter(prompts.groupby("category")))
     if len(parts) != 1:
-        parts[OVERALL] = prompts
+        parts[OVERALL] = prompts.sort_values("category", kind="stable")
     rows = {name: _quality(part, rewrites, seed) for name, part in parts.items()}
     yield title
     table = pd.DataFrame(rows).T.rename_axis(columns="category")
