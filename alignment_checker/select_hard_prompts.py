@@ -26,7 +26,6 @@ majority counts; a tie is unscored.
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,10 +34,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options, record
 from orbench.columns import REFUSALS, category_of, verdict_of
-from orbench.dataset.card import HARD_CONFIG, add_config
+from orbench.dataset.card import HARD_CONFIG, add_config, write_dataset_record
 from orbench.models import family_of
 from orbench.stage import make_folder
-from orbench.table import Table, Writer, beside, prompt_id, prompt_set_hash, storable
+from orbench.table import Row, Table, beside, prompt_id, prompt_set_hash, storable, write_rows
 from orbench.terminal import UserError, clean, counted, run_script, say
 
 if TYPE_CHECKING:
@@ -92,11 +91,11 @@ def select(args: argparse.Namespace, output: Path) -> None:
     check_models(models)
     families = families_of(models, args.min_families)
     verdicts = common_prompts(models, texts, common_only=args.common_only)
-    table = verdicts.join(decide(verdicts, families, args.min_families))
-    hard = write_tables(output, table, texts)
+    decided = decide(verdicts, families, args.min_families)
+    hard = write_tables(output, verdicts, decided, texts)
     write_record(output, models, args, hard)
     add_config(output.parent, HARD_CONFIG, output.name)
-    for line in [*model_lines(models, verdicts), *hard_lines(table, texts)]:
+    for line in [*model_lines(models, verdicts), *hard_lines(decided, texts)]:
         say(line)
     say(f"hard: refused by at least {args.min_families} of {len(set(families.values()))} families")
 
@@ -247,48 +246,40 @@ def decide(verdicts: "DataFrame", families: Mapping[str, str], least: int) -> "D
 # ---------------------------------------------------------------------------------- writing
 
 
-def write_tables(output: Path, table: "DataFrame", texts: Texts) -> list[str]:
+def write_tables(
+    output: Path, verdicts: "DataFrame", decided: "DataFrame", texts: Texts
+) -> list[str]:
     """Write both CSVs. Gives the hard prompts as they are written."""
+    table = verdicts.map(CELLS.get).join(decided)
     columns = [*FIRST_COLUMNS, *table.columns]
-    hard = Writer({"": output}, FIRST_COLUMNS)
-    every = Writer({"": beside(output, "_models.csv")}, columns)
-    prompts = []
-    try:
+    hard: list[Row] = []
+
+    def rows() -> Iterator[Row]:
         for key, *cells in table.itertuples(name=None):
-            shown = [CELLS[cell] for cell in cells[: -len(LAST_COLUMNS)]]
-            counts = map(str, cells[-len(LAST_COLUMNS) :])
-            row = dict(zip(columns, (*map(storable, texts[key]), *shown, *counts), strict=True))
-            every.write(row)
+            row = dict(zip(columns, map(str, (*map(storable, texts[key]), *cells)), strict=True))
             if row["hard"] == YES:
-                hard.write(row)
-                prompts.append(row["prompt"])
-        every.commit()
-        hard.commit()
-    finally:
-        every.discard()
-        hard.discard()
-    return prompts
+                hard.append(row)
+            yield row
+
+    write_rows(beside(output, "_models.csv"), columns, rows())
+    write_rows(output, FIRST_COLUMNS, hard)
+    return [row["prompt"] for row in hard]
 
 
 def write_record(
     output: Path, models: Sequence[Tested], args: argparse.Namespace, hard: Sequence[str]
 ) -> None:
     """The run record beside the hard prompts."""
-    entry: record.Record = {
-        "stage": "select_hard_prompts",
-        "command": sys.argv,
-        "inputs": [
-            {"path": str(one.path), "sha256": one.sha256, "model": one.model, "family": one.family}
-            for one in models
-        ],
-        "scripted": any(one.run.get("scripted") is True for one in models),
-        "parameters": {"min_families": args.min_families, "common_only": args.common_only},
-        "prompt_set": prompt_set_hash(hard),
-        "counts": {"done": len(hard)},
-        "complete": True,
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    record.write(output, entry)
+    inputs = ("path", "sha256", "model", "family")
+    write_dataset_record(
+        output,
+        "select_hard_prompts",
+        prompt_set_hash(hard),
+        len(hard),
+        inputs=[{name: str(getattr(one, name)) for name in inputs} for one in models],
+        scripted=any(one.run.get("scripted") is True for one in models),
+        parameters={"min_families": args.min_families, "common_only": args.common_only},
+    )
 
 
 def model_lines(models: Sequence[Tested], verdicts: "DataFrame") -> Iterator[str]:
@@ -306,13 +297,13 @@ def model_lines(models: Sequence[Tested], verdicts: "DataFrame") -> Iterator[str
         yield "note: answers of the offline scripted model: this selection measures nothing"
 
 
-def hard_lines(table: "DataFrame", texts: Texts) -> Iterator[str]:
+def hard_lines(decided: "DataFrame", texts: Texts) -> Iterator[str]:
     """How many prompts of each category are hard, and how many could not be decided."""
-    category = [category_of({"category": texts[key][1]}, "") for key in table.index]
-    counts = (table["hard"] == YES).groupby(category).agg(prompts="size", hard="sum")
+    category = [category_of({"category": texts[key][1]}, "") for key in decided.index]
+    counts = (decided["hard"] == YES).groupby(category).agg(prompts="size", hard="sum")
     counts.loc["all"] = counts.sum()
     yield from counts.map("{:,}".format).rename_axis(columns="category").to_string().splitlines()
-    if undecidable := (table["hard"] == UNDECIDABLE).sum():
+    if undecidable := (decided["hard"] == UNDECIDABLE).sum():
         yield (
             f"{counted(undecidable, 'prompt')} left out as undecidable: families that could "
             "decide are unscored"

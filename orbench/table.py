@@ -295,6 +295,17 @@ def write_text(path: Path, text: str) -> None:
     os.replace(_temporary(path), path)
 
 
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    """Write a CSV whole. Raises OSError."""
+    writer = Writer({"": path}, columns)
+    try:
+        for row in rows:
+            writer.write(row)
+        writer.commit()
+    finally:
+        writer.discard()
+
+
 def storable(text: str) -> str:
     """A model's text as a CSV can hold it: lone surrogates become U+FFFD, all else stays."""
     if text.isascii():

@@ -17,7 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.agreement import Agreement, cohen_kappa
 from orbench.columns import optional_flag
 from orbench.rates import wilson
-from orbench.table import Row, Table, Writer, prompt_id
+from orbench.table import Row, Table, prompt_id, write_rows
 from orbench.terminal import UserError, clean, counted
 
 SHEET_FILE, VOTES_FILE, AGREEMENT_FILE = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
@@ -39,16 +39,10 @@ def write_sheet(folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: 
     shuffled.sort(key=lambda row: row["id"])  # so that the shuffle depends on nothing but the seed
     random.Random(seed).shuffle(shuffled)
     votes = ["is_toxic", *(f"is_toxic_{judge}" for judge in judges)]
-    sheet = Writer({"": folder / SHEET_FILE}, ["id", "prompt", "label"])
-    hidden = Writer(
-        {"": folder / VOTES_FILE},
-        ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET],
-    )
-    for row in shuffled:
-        sheet.write({**row, "prompt": _no_formula(row["prompt"])})
-        hidden.write(row)
-    hidden.commit()
-    sheet.commit()
+    hidden = ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET]
+    write_rows(folder / VOTES_FILE, hidden, shuffled)
+    plain = ({**row, "prompt": _no_formula(row["prompt"])} for row in shuffled)
+    write_rows(folder / SHEET_FILE, ("id", "prompt", "label"), plain)
 
 
 def compare_sheets(folder: Path, sheets: Sequence[Path]) -> list[str]:
@@ -143,10 +137,7 @@ def _write_agreement(path: Path, found: pd.DataFrame) -> None:
     cells = found.astype(object)
     for column, places in digits.items():
         cells[column] = ["" if pd.isna(x) else f"{x:.{places}f}" for x in found[column]]
-    writer = Writer({"": path}, AGREEMENT_COLUMNS)
-    for row in cells.astype(str).to_dict("records"):
-        writer.write(row)
-    writer.commit()
+    write_rows(path, AGREEMENT_COLUMNS, cells.astype(str).to_dict("records"))
 
 
 def _lines(labels: pd.DataFrame, decided: int, found: pd.DataFrame, n: int) -> Iterator[str]:

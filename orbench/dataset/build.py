@@ -7,7 +7,6 @@ import argparse
 import itertools
 import random
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -67,8 +66,7 @@ def build(args: argparse.Namespace) -> Path:
     quality = list(_quality(tables, prompts, args.seed)) if args.diversity else []
     votes, audited = _write(tables, prompts, args)
     card = _card(tables, prompts, votes, hard, args)
-    for name in DATASETS:
-        record.write(folder / f"{name}.csv", _record(name, card, tables, args))
+    _write_records(card, tables, args)
     write_text(folder / dataset_card.NAME, dataset_card.text(card))
     for line in [*_summary(card), *quality]:
         say(line)
@@ -168,23 +166,18 @@ def _card(
     )
 
 
-def _record(
-    name: str, card: Card, tables: Sequence[Table], args: argparse.Namespace
-) -> record.Record:
-    """The run record of one dataset."""
+def _write_records(card: Card, tables: Sequence[Table], args: argparse.Namespace) -> None:
+    """The run record of each dataset."""
     parameters = ("similarity", "seed", "toxic_sample", "refusals_count")
-    return {
-        "stage": "build_dataset",
-        "command": sys.argv,
+    more = {
         "inputs": [{"path": str(t.path), "sha256": t.sha256, "rows": t.n} for t in tables],
         "models": [{"asked": model, "task": task} for task, model in card.models],
         "scripted": card.scripted,
         "parameters": {parameter: getattr(args, parameter) for parameter in parameters},
-        "prompt_set": card.hashes[name],
-        "counts": {"done": int(card.counts.loc["all", name])},
-        "complete": True,
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    for name, n in card.counts.loc["all"].items():
+        path, prompt_set = args.output_dir / f"{name}.csv", card.hashes[name]
+        dataset_card.write_dataset_record(path, "build_dataset", prompt_set, int(n), **more)
 
 
 def _summary(card: Card) -> Iterator[str]:
