@@ -172,12 +172,19 @@ def read_verdicts(table: Table, missing: Iterable[record.MissingRow], texts: Tex
 
 
 def check_models(models: Sequence[Tested]) -> None:
-    """Raise UserError for a model that is given twice, or named like a column of the result."""
+    """Raise UserError for a model that is given twice or named like a column of the result, and for
+    two spellings of a family.
+    """
     for one, other in combinations(models, 2):
         if one.id == other.id or one.model == other.model:
             raise UserError(
                 f"{one.path} and {other.path} are both results of {other.model}; give each "
                 "model once"
+            )
+        if one.family != other.family and one.family.casefold() == other.family.casefold():
+            raise UserError(
+                f"the families {one.family!r} ({one.path}) and {other.family!r} ({other.path}) "
+                "differ only in case; spell them alike with --family"
             )
     for one in models:
         if one.model in FIRST_COLUMNS + LAST_COLUMNS:
@@ -217,14 +224,14 @@ def common_prompts(models: Sequence[Tested], texts: Texts, *, common_only: bool)
 
 def families_of(models: Sequence[Tested], least: int) -> dict[str, str]:
     """Model -> family. Raises UserError where there are fewer families than asked for."""
-    spelling: dict[str, str] = {}  # Qwen and qwen are one family
-    found = {one.model: spelling.setdefault(one.family.casefold(), one.family) for one in models}
-    if len(spelling) < least:
+    families = {one.model: one.family for one in models}
+    names = list(dict.fromkeys(families.values()))
+    if len(names) < least:
         raise UserError(
-            f"--min_families {least}, but the files are of {len(spelling)} "
-            f"({', '.join(spelling.values())}): no prompt could be hard"
+            f"--min_families {least}, but the files are of {len(names)} ({', '.join(names)}): no "
+            "prompt could be hard"
         )
-    return found
+    return families
 
 
 def decide(verdicts: "DataFrame", families: Mapping[str, str], least: int) -> "DataFrame":

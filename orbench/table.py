@@ -259,6 +259,12 @@ class Writer:
         self._committed = True
         self._stack.close()  # and with the files their locks
 
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
     def discard(self) -> None:
         """Leave nothing behind; after a commit there is nothing to discard."""
         if not self._committed:
@@ -297,13 +303,10 @@ def write_text(path: Path, text: str) -> None:
 
 def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
     """Write a CSV whole. Raises OSError."""
-    writer = Writer({"": path}, columns)
-    try:
+    with Writer({"": path}, columns) as writer:
         for row in rows:
             writer.write(row)
         writer.commit()
-    finally:
-        writer.discard()
 
 
 def storable(text: str) -> str:

@@ -196,6 +196,8 @@ def test_the_family_comes_from_the_record_the_files_name_or_the_flag(tmp_path: P
     files = ["a.csv", "claude-3_merged_set.csv", "c.csv"]
     assert_stops(select(tmp_path, *files), "which family is mine/y (c.csv) of? Give --family c.csv")
     done = select(tmp_path, *files, "--family", "c.csv=qwen")
+    assert_stops(done, "the families 'Qwen' (a.csv) and 'qwen' (c.csv) differ only in case")
+    done = select(tmp_path, *files, "--family", "c.csv=Qwen")
     assert_stops(done, "--min_families 3, but the files are of 2 (Qwen, Claude)")
     done = select(tmp_path, *files, "--family", "c.csv=Mine")
     assert done.returncode == 0, done.stderr

@@ -8,9 +8,9 @@ import itertools
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
@@ -25,6 +25,9 @@ from orbench.dataset.selection import DATASETS, category_counts, choice_lines, c
 from orbench.stage import make_folder
 from orbench.table import Row, Table, Writer, prompt_set_hash, storable, write_text
 from orbench.terminal import UserError, counted, say
+
+FIRST, LAST = ("prompt", "category"), ("second_chance", "source_file")  # of the provenance
+DROPPED_COLUMNS = (*FIRST, "is_toxic", "reason", "resembles")
 
 
 class Votes:
@@ -89,52 +92,50 @@ def _write(
     }
     sample, audited = _audit_sample(prompts, args), list[Row]()
     chosen = prompts[list(DATASETS)].itertuples(index=False, name=None)
-    with ExitStack() as stack:
-        plain, full, gone = _open_writers(args.output_dir, columns, stack)
+    folder: Path = args.output_dir
+    passed_on = [column for column in columns if column not in FIRST + LAST]
+    with (
+        Writer({name: folder / f"{name}.csv" for name in DATASETS}, FIRST) as plain,
+        Writer(
+            {name: folder / f"{name}_provenance.csv" for name in DATASETS},
+            [*FIRST, *passed_on, *LAST],
+        ) as full,
+        Writer({"": folder / "or-bench-dropped.csv"}, DROPPED_COLUMNS) as gone,
+    ):
         for prompt, datasets, (row, path, where) in zip(
             prompts.itertuples(), chosen, moderated.deciding_rows(tables, prompts), strict=True
         ):
             votes["prompts"].add(row, where)
             if prompt.answer:
                 votes["answers"].add(row, where)
-            row = {column: storable(cell) for column, cell in row.items()}
-            row |= {"second_chance": str(prompt.second_chance), "source_file": storable(path.name)}
+            row = _provenance(row, path, prompt)
             for name in itertools.compress(DATASETS, datasets):
                 plain.write(row, name)
                 full.write(row, name)
             if prompt.reason:
                 gone.write({**row, "reason": prompt.reason, "resembles": prompt.resembles})
             if prompt.Index in sample:
-                verdicts = {"is_toxic": prompt.toxic == Judged.TOXIC}
-                verdicts[audit.IN_TOXIC_SET] = prompt.side == TOXIC
-                audited.append(row | {column: str(toxic) for column, toxic in verdicts.items()})
+                audited.append({**row, **_verdicts(prompt)})
         for writer in (full, gone, plain):
             writer.commit()
     return votes, audited
 
 
-def _open_writers(
-    folder: Path, columns: Sequence[str], stack: ExitStack
-) -> tuple[Writer, Writer, Writer]:
-    """For the datasets, what is behind them, what was left out. The stack discards what is not
-    committed.
-    """
-    first, last = ("prompt", "category"), ("second_chance", "source_file")
-    passed_on = [column for column in columns if column not in first + last]
+def _provenance(row: Row, path: Path, prompt: Any) -> Row:
+    """A deciding row, and where it came from."""
+    cells = {column: storable(cell) for column, cell in row.items()}
+    return cells | {
+        "second_chance": str(prompt.second_chance),
+        "source_file": storable(path.name),
+    }
 
-    def opened(paths: dict[str, Path], names: Sequence[str]) -> Writer:
-        writer = Writer(paths, names)
-        stack.callback(writer.discard)
-        return writer
 
-    return (
-        opened({name: folder / f"{name}.csv" for name in DATASETS}, first),
-        opened(
-            {name: folder / f"{name}_provenance.csv" for name in DATASETS},
-            [*first, *passed_on, *last],
-        ),
-        opened({"": folder / "or-bench-dropped.csv"}, [*first, "is_toxic", "reason", "resembles"]),
-    )
+def _verdicts(prompt: Any) -> Row:
+    """What the audit compares people with, besides the single votes."""
+    return {
+        "is_toxic": str(prompt.toxic == Judged.TOXIC),
+        audit.IN_TOXIC_SET: str(prompt.side == TOXIC),
+    }
 
 
 def _card(

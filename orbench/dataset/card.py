@@ -1,5 +1,5 @@
-"""What says of the datasets how they came about: the run records, and the dataset card, the README.md
-beside the CSVs, as the hub of Hugging Face shows it.
+"""What tells how the datasets were made: their run records and the dataset card, the README.md
+beside the CSVs, as the Hugging Face hub shows it.
 """
 
 import json
