@@ -71,7 +71,7 @@ class Tested(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parse(argv)
+    args = parser().parse_args(argv)
     output = Path(args.output_path)
     make_folder(output.parent)
     try:
@@ -317,7 +317,7 @@ def hard_lines(decided: "DataFrame", texts: Texts) -> Iterator[str]:
         )
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument(
         "--result_files",
@@ -348,7 +348,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     options.add_output_path(parser, "./or-bench-hard.csv")
     parser.set_defaults(output_path="or-bench-hard.csv")
-    return parser.parse_args(argv)
+    return parser
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ PUBLISHED_TOXIC = 655  # rows of the published or-bench-toxic
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parse(argv)
+    args = parser().parse_args(argv)
     from orbench.dataset import audit, build  # pandas: --help answers without it
 
     try:
@@ -62,7 +62,7 @@ def similarity(text: str) -> float:
     return value
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
@@ -121,7 +121,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="N",
         help="write a sheet of N prompts for people to label",
     )
-    return parser.parse_args(argv)
+    return parser
 
 
 if __name__ == "__main__":

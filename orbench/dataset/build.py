@@ -93,13 +93,10 @@ def _write(
     sample, audited = _audit_sample(prompts, args), list[Row]()
     chosen = prompts[list(DATASETS)].itertuples(index=False, name=None)
     folder: Path = args.output_dir
-    passed_on = [column for column in columns if column not in FIRST + LAST]
+    every = [*FIRST, *(column for column in columns if column not in FIRST + LAST), *LAST]
     with (
         Writer({name: folder / f"{name}.csv" for name in DATASETS}, FIRST) as plain,
-        Writer(
-            {name: folder / f"{name}_provenance.csv" for name in DATASETS},
-            [*FIRST, *passed_on, *LAST],
-        ) as full,
+        Writer({name: folder / f"{name}_provenance.csv" for name in DATASETS}, every) as full,
         Writer({"": folder / "or-bench-dropped.csv"}, DROPPED_COLUMNS) as gone,
     ):
         for prompt, datasets, (row, path, where) in zip(
