@@ -305,6 +305,7 @@ def test_agreement_counts_each_prompt_once_though_the_files_overlap(tmp_path: Pa
     assert ["gpt4", "3", "66.7%", "0"] in lines
     assert ["llama3", "2", "50.0%", "1"] in lines
     assert ["gpt4", "-", "qwen", "1", "0.0%", "0.000"] in lines
+    assert ["qwen", "1", "100.0%", "0"] in lines  # no answer, no missing vote
     assert "gpt4 - llama3" in (tmp_path / "or-bench/README.md").read_text()
 
 
@@ -478,6 +479,34 @@ def test_the_sheet_is_shuffled_shows_no_vote_and_runs_no_formula(audit: Path) ->
     assert sorted(verdicts) not in (verdicts, verdicts[::-1])
     assert set(votes) == {row["id"] for row in sheet}
     assert Counter(row["is_toxic_llama3"] for row in votes.values()) == {"True": 6, "False": 6}
+
+
+def test_the_audit_draws_at_random_from_all_that_was_kept_and_shuffles(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", [judged(names(i), i % 2 == 0) for i in range(40)])
+    drawn = []
+    for seed in ("1", "1", "2"):
+        out = tmp_path / f"out{len(drawn)}"
+        words = ("--audit_sample", "8", "--seed", seed, "--output_dir", out)
+        assert build(tmp_path, "--moderated_files", "a.csv", *words).returncode == 0
+        drawn.append([row["prompt"] for row in read(out / "audit_sheet.csv")])
+        ids = [row["id"] for row in read(out / "audit_sheet.csv")]
+        assert ids != sorted(ids)
+    assert drawn[0] == drawn[1] and set(drawn[0]) != set(drawn[2])
+    assert set(drawn[0]) - set(map(names, range(8)))
+
+
+def test_the_audit_knows_what_the_second_chance_made_of_a_prompt(chain: Path) -> None:
+    build(chain, *FILES, "--audit_sample", "6")
+    votes = {row["prompt"]: row for row in read(chain / "or-bench/audit_votes.csv")}
+    said = {
+        p: tuple(votes[p][c] for c in ("is_toxic", "second_chance", "in_toxic_set"))
+        for p in (FRUIT, SHIP, CLOUD)
+    }
+    assert said == {
+        FRUIT: ("False", "False", "False"),
+        SHIP: ("True", "True", "False"),
+        CLOUD: ("True", "False", "True"),
+    }
 
 
 def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -> None:
