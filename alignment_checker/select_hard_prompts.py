@@ -257,13 +257,14 @@ def write_tables(
     output: Path, verdicts: "DataFrame", decided: "DataFrame", texts: Texts
 ) -> list[str]:
     """Write both CSVs. Gives the hard prompts as they are written."""
-    table = verdicts.map(CELLS.get).join(decided)
-    columns = [*FIRST_COLUMNS, *table.columns]
+    columns = [*FIRST_COLUMNS, *verdicts.columns, *decided.columns]
     hard: list[Row] = []
 
     def rows() -> Iterator[Row]:
-        for key, *cells in table.itertuples(name=None):
-            row = dict(zip(columns, map(str, (*map(storable, texts[key]), *cells)), strict=True))
+        counts = decided.itertuples(index=False, name=None)
+        for (key, *cells), count in zip(verdicts.itertuples(name=None), counts, strict=True):
+            shown = (*map(storable, texts[key]), *map(CELLS.__getitem__, cells), *map(str, count))
+            row = dict(zip(columns, shown, strict=True))
             if row["hard"] == YES:
                 hard.append(row)
             yield row

@@ -15,7 +15,7 @@ from orbench.table import Row, Table
 from orbench.terminal import UserError
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame  # type: ignore[import-untyped]
 
 # pandas and numpy are imported in functions: stage 5 starts without them.
 

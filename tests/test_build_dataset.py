@@ -483,7 +483,7 @@ def test_the_sheet_is_shuffled_shows_no_vote_and_runs_no_formula(audit: Path) ->
 
 def test_the_audit_draws_at_random_from_all_that_was_kept_and_shuffles(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", [judged(names(i), i % 2 == 0) for i in range(40)])
-    drawn = []
+    drawn: list[list[str]] = []
     for seed in ("1", "1", "2"):
         out = tmp_path / f"out{len(drawn)}"
         words = ("--audit_sample", "8", "--seed", seed, "--output_dir", out)

@@ -147,6 +147,7 @@ def test_one_refusing_model_decides_for_its_family_and_an_unscored_one_leaves_it
     results(tmp_path, "b", CLAUDE_OLD, "--n")
     select(tmp_path, "a.csv", "b.csv", "--min_families", "1")
     assert [row["hard"] for row in table(tmp_path)] == ["yes", "undecidable", "no"]
+    assert [row["families_unscored"] for row in table(tmp_path)] == ["0", "1", "0"]
 
 
 def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_are_known(
