@@ -43,7 +43,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     try:
         say_before(job)
         while True:
-            ask(job)
+            ask_missing(job)
             ended = job.run.stopped or job.run.interrupted or job.handed_over
             if ended or not stage.more(one.result for one in outcomes(job)):
                 break
@@ -119,7 +119,7 @@ def say_before(job: Job) -> None:
         say(f"{job.stage.table.path} is from a run that did not finish: rows are missing in it")
 
 
-def ask(job: Job) -> None:
+def ask_missing(job: Job) -> None:
     """Have the requests answered that the log lacks."""
     args, models = job.args, job.stage.models
     if not models or args.from_log:
@@ -135,7 +135,7 @@ def ask(job: Job) -> None:
         job.lacking = exchange.import_answers(lambda: plan(job), job.log, job.run, paths)
     else:
         if args.batch:
-            end = batch.ask(lambda: plan(job), models, job.log, job.run, args)
+            end = batch.ask_in_batches(lambda: plan(job), models, job.log, job.run, args)
             job.handed_over = end == "waiting"
             if end != "left":
                 say_notes(job)
