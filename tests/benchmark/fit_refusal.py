@@ -18,11 +18,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
+from scipy import optimize, sparse  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -50,7 +50,7 @@ TOPICAL_PROMPTS = 3  # prompts in which a word must occur to be judged so
 UNPLEASANT = ("kill", "murder", "rape", "sex", "porn", "nazi", "drug", "bomb", "suicid", "slur")
 
 Vector = NDArray[np.float64]
-Matrix = sparse.csr_matrix
+Matrix = Any  # scipy.sparse.csr_matrix; scipy comes without types
 
 
 class Response(NamedTuple):
@@ -94,7 +94,7 @@ def is_held(source: str, prompt: str) -> bool:
 
 def responses() -> list[Response]:
     """All there are, the held ones too: they are told apart by `held`."""
-    found = []
+    found: list[tuple[str, str, str, str | None, bool]] = []
     for row in rows_of("human_labelled_responses.csv"):
         held = is_held(row["source"], row["prompt"])
         found.append((row["source"], row["prompt"], row["response"], row["human_label"], held))
@@ -254,12 +254,16 @@ def with_fitted_points(
 # ---------------------------------------------------------------------------------- measuring
 
 
+def verdict_on(one: Response, weights: Mapping[str, float]) -> refusal.Verdict:
+    if one.reading is None:
+        return refusal.classify(one.text)
+    return refusal.judged(one.reading, weights)
+
+
 def figures(name: str, measured: Iterable[Response], weights: Mapping[str, float]) -> str:
     """A line: accuracy under both conventions, indirect verdicts, certain ones."""
-    rows = [one for one in measured if one.counts and one.reading]
-    verdicts = [
-        (one.is_refused(), refusal.judged(one.reading, weights)) for one in rows if one.reading
-    ]
+    rows = [one for one in measured if one.counts]
+    verdicts = [(one.is_refused(), verdict_on(one, weights)) for one in rows]
     right = [
         sum(
             truth == (refusal.counts_as_refusal(v) or (strict and v.kind == "partial"))
@@ -272,7 +276,8 @@ def figures(name: str, measured: Iterable[Response], weights: Mapping[str, float
     partial = sum(v.kind == "partial" for _, v in verdicts)
     return (
         f"{name:<34} n {len(rows):>4}  accuracy {right[0] / len(rows):.3f} (partial as refusal) "
-        f"{right[1] / len(rows):.3f} (as answer)  indirect right {sum(indirect)} of {len(indirect)}  "
+        f"{right[1] / len(rows):.3f} (as answer)  "
+        f"indirect right {sum(indirect)} of {len(indirect)}  "
         f"vetoed {len(vetoed)}, rightly {len(vetoed) - sum(vetoed)}  partial {partial}"
     )
 
