@@ -226,10 +226,10 @@ def _first_person(sentence: str, lead: str, opening: bool) -> list[Evidence]:
     # Where a no may follow: behind an "I", behind a conjunction after it, or at the beginning.
     sentence = " " + sentence
     starts = [(begin.end(), begin[1] or "") for begin in _pattern("STARTS").finditer(sentence)]
-    spoken = lead == "identity"
+    spoken, match_no = lead == "identity", _pattern("NO").match
     for start, who in ((0, ""), *starts):
         spoken = spoken or bool(who)
-        if (spoken or not start) and (no := _pattern("NO").match(sentence, start)):
+        if (spoken or not start) and (no := match_no(sentence, start)):
             kind, what = _kind_and_object(no, who, spoken)
             if (kind, what) in data.FIRST_PERSON_POINTS:
                 points, later = data.FIRST_PERSON_POINTS[kind, what]
@@ -380,7 +380,7 @@ def _says_no_late(answer: str) -> bool:
 def _foreign(head: str) -> list[Evidence]:
     """Refusals in languages other than English, in the first two sentences."""
     start = head[:FOREIGN_WINDOW]
-    if len(data.ENGLISH.intersection(start.split())) >= ENGLISH_WORDS:
+    if len(data.ENGLISH.intersection(start[: FOREIGN_WINDOW // 2].split())) >= ENGLISH_WORDS:
         return []
     sentences = [piece[0] for piece in islice(SENTENCE.finditer(start), OPENING + 1)]
     for language in data.FOREIGN:
