@@ -6,6 +6,7 @@ statsmodels takes a second to load: import this module where it is used.
 from math import ceil, hypot, nan, sqrt
 from typing import NamedTuple
 
+import numpy as np
 from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
 
 from orbench.clustered import ALPHA, Difference, design_effect
@@ -48,11 +49,9 @@ def prompts_needed(
     spread = sqrt(of_a + of_b - 2 * correlation * sqrt(of_a * of_b))
     if not spread:
         raise ValueError("models that always answer and always refuse need no plan")
-    independent = TTestPower().solve_power(
-        effect_size=abs(difference) / spread, alpha=alpha, power=power
-    )
+    independent = _solved(effect_size=abs(difference) / spread, alpha=alpha, power=power)
     effect = design_effect([rewrites], icc)
-    prompts = ceil(float(independent) * effect)
+    prompts = ceil(independent * effect)
     return Plan(prompts, ceil(prompts / rewrites), effect)
 
 
@@ -68,5 +67,11 @@ def smallest_difference(found: Difference, *, power: float = POWER, alpha: float
         return nan
     se = found.se if found.se == found.se else (found.high - found.low) / (2 * 1.96)
     se = hypot(se, sqrt(2) / found.prompts)
-    effect = TTestPower().solve_power(nobs=found.clusters, alpha=alpha, power=power)
-    return min(1.0, float(effect) * se * sqrt(found.clusters))
+    effect = _solved(nobs=found.clusters, alpha=alpha, power=power)
+    return min(1.0, effect * se * sqrt(found.clusters))
+
+
+def _solved(**known: float) -> float:
+    """What a paired t test's power equation leaves open: the effect size, or the number of pairs.
+    statsmodels gives a number or an array of one, as its solver has it."""
+    return float(np.ravel(TTestPower().solve_power(**known))[0])
