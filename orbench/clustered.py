@@ -428,9 +428,9 @@ def spearman(x: Sequence[float], y: Sequence[float], family: Sequence[str]) -> C
 def _weighted_rho(values: Floats, weights: Floats) -> Floats:
     """Spearman's rho of two lines of values, for each line of weights: how often each is there."""
     ranks = []
-    for line in values:
+    for line in values:  # twice the ranks less 1, which rho does not see
         below, same = line[None, :] < line[:, None], line[None, :] == line[:, None]
-        ranks.append(weights @ below.T + (weights @ same.T + 1) / 2)
+        ranks.append(2 * weights @ below.T + weights @ same.T)
     total = weights.sum(axis=1, keepdims=True)
     a, b = (rank - (weights * rank).sum(axis=1, keepdims=True) / total for rank in ranks)
     spread = (weights * a * a).sum(axis=1) * (weights * b * b).sum(axis=1)

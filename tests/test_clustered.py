@@ -97,7 +97,9 @@ def test_few_seeds_with_a_refusal_do_not_tell_their_variance() -> None:
 
 def test_seeds_never_make_an_interval_narrower_than_independent_rows() -> None:
     alternating = np.arange(200) % 2  # each seed as the other: less variance than independent rows
-    assert estimate(of(alternating, 4)).effective == pytest.approx(200)
+    assert estimate(of(alternating, 4)).effective == 200
+    alternating[0] = 1  # now there is a little variance between them
+    assert estimate(of(alternating, 4)).effective == 200
 
 
 def test_one_seed_says_as_little_as_two_rows() -> None:
@@ -206,6 +208,19 @@ def test_where_few_seeds_differ_all_flips_of_their_signs_are_the_test() -> None:
     assert found.low == 0 < found.high
 
 
+def test_where_few_seeds_differ_the_t_test_has_to_agree() -> None:
+    a = np.repeat([1, 0] * 6, [10, 0, *[1, 9] * 5])  # sums of the seeds: 10, 1, 1, 1, 1, 1
+    found = paired(of(a, 10), of(np.zeros(60), 10))
+    assert sign_flips(np.array([10.0, 1, 1, 1, 1, 1])) == 2 / 64
+    assert found.method == "sign flips" and found.low < 0
+    assert found.p == pytest.approx(2 * t.sf(2.5 / 1.5, 5))
+
+
+def test_newcombes_interval_gives_his_published_examples() -> None:
+    assert newcombe(36, 12, 2, 0) == pytest.approx((0.0569, 0.3404), abs=5e-5)
+    assert newcombe(14, 5, 0, 22) == pytest.approx((0.0115, 0.2265), abs=5e-5)
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_where_all_prompts_differ_by_the_same_the_interval_still_has_a_width(share: float) -> None:
     found = paired(of(np.full(100, share), 5), of(np.zeros(100), 5))
@@ -261,9 +276,11 @@ def test_a_difference_that_is_larger_than_what_is_missing_stands() -> None:
 
 
 def test_a_direction_that_turns_is_no_finding() -> None:
-    many = np.r_[np.ones(10), np.zeros(10), np.full(80, nan)]
-    found = against(of(many), of(np.r_[np.ones(90), np.zeros(10)]))
-    assert found.p == 1.0
+    many = of(np.r_[np.ones(10), np.zeros(10), np.full(80, nan)])
+    other = of(np.r_[np.ones(60), np.zeros(40)])
+    assert compare(many, other).difference == -0.5
+    found = against(many, other)
+    assert found.difference == pytest.approx(0.9 - 0.6) and found.p == 1.0
 
 
 def test_bounds_are_the_rates_with_all_missing_rows_answered_and_refused() -> None:

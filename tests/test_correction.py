@@ -45,6 +45,17 @@ def test_refusals_by_the_api_are_added_as_they_are() -> None:
     assert found.high - found.low < alone.high - alone.low
 
 
+def test_the_number_of_api_refusals_is_itself_uncertain() -> None:
+    perfect = JudgeAccuracy(10**6, 0, 10**6, 0)
+    found = rogan_gladen(0.2, 500, 500, 1000, perfect)  # 60 % in all, whoever found them
+    assert (found.low, found.high) == pytest.approx(wilson(600, 1000), abs=0.002)
+    people = np.r_[np.ones(50), np.zeros(200), np.full(750, nan)]  # half of the others labelled
+    api, blind = np.arange(1000) >= 500, np.zeros(1000)
+    found = prediction_powered(blind, people, numbers(1000), api)
+    size = 0.6 * 0.4 / (0.5**2 * 0.2 * 0.8 / 250 + (1 - 0.2) ** 2 * 0.5 * 0.5 / 1000)
+    assert (found.low, found.high) == pytest.approx(wilson(0.6 * size, size), abs=0.001)
+
+
 def test_the_truth_is_found_where_an_api_refuses_half() -> None:
     truth, blocked = 0.184, 0.5
     flagged = truth * GOOD.sensitivity + (1 - truth) * (1 - GOOD.specificity)
@@ -131,6 +142,20 @@ def test_rows_of_the_same_seed_say_less() -> None:
     alike = powered(JUDGE[order], PEOPLE[order], 5)
     apart = powered(JUDGE[order], PEOPLE[order])
     assert alike.rate == apart.rate and alike.high - alike.low > 1.5 * (apart.high - apart.low)
+
+
+def test_labels_from_few_seeds_have_the_quantile_of_as_few() -> None:
+    refused = np.repeat([1, 0] * 4, [1, 9, 3, 7, 5, 5, 3, 7]).astype(float)
+    found = powered(refused, refused, 10)  # 1, 3, 5 and 3 refusals in four seeds of ten
+    variance = 4 / 3 * (2**2 + 2**2) / 40**2
+    size = 0.3 * 0.7 / variance * (1.959964 / 3.182446) ** 2
+    assert (found.low, found.high) == pytest.approx(wilson(0.3 * size, size))
+
+
+def test_labels_never_say_more_than_so_many_independent_rows() -> None:
+    refused = np.repeat([1, 0] * 40, [2, 8, 4, 6, *[3, 7] * 38]).astype(float)
+    found = powered(refused, refused, 10)
+    assert (found.low, found.high) == pytest.approx(wilson(120, 400))
 
 
 def test_an_agreement_without_exception_is_not_certainty() -> None:

@@ -23,7 +23,8 @@ def test_rewrites_of_a_seed_cost_their_design_effect() -> None:
     plan = prompts_needed(0.2, 0.05, rewrites=5)
     assert plan.design_effect == pytest.approx(1 + 4 * 0.3)
     assert plan.prompts == pytest.approx(2.2 * prompts_needed(0.2, 0.05).prompts, abs=3)
-    assert plan.seeds == -(-plan.prompts // 5)
+    plan = prompts_needed(0.2, 0.05, rewrites=7)
+    assert plan.prompts % 7 and 7 * (plan.seeds - 1) < plan.prompts < 7 * plan.seeds
 
 
 def test_models_that_refuse_the_same_prompts_need_fewer() -> None:
@@ -59,9 +60,15 @@ def test_the_smallest_difference_is_the_one_that_was_planned_for() -> None:
     assert smallest_difference(found, alpha=0.05 / 45) > 1.3 * smallest_difference(found)
 
 
+def test_different_prompts_show_larger_differences_only() -> None:
+    a = by_prompt(numbers(400), np.arange(400) < 120)
+    found = compare(a, a._replace(prompt=a.prompt + np.uint64(500)))
+    assert np.isnan(found.se)
+    expected = (1.96 + 0.84) * np.sqrt(2 * 0.3 * 0.7 / 400)
+    assert smallest_difference(found) == pytest.approx(expected, rel=0.02)
+
+
 def test_two_models_that_never_differed_could_have() -> None:
     none = by_prompt(numbers(100), np.zeros(100))
     assert 0.03 < smallest_difference(compare(none, none)) < 0.06
-    elsewhere = none._replace(prompt=none.prompt + np.uint64(500))
-    assert 0 < smallest_difference(compare(none, elsewhere)) < 0.15
     assert isnan(smallest_difference(Difference(0.5, 0.5, 0, 0, 1, 0, 5, 1, 0, 0, "")))
