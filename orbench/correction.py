@@ -69,42 +69,38 @@ def refused_because(reason: str) -> Corrected:
 # ---------------------------------------------------------------------------------- judge
 
 
-def rogan_gladen(
-    flagged: float, judged: int, api: int, effective: float, judge: JudgeAccuracy
-) -> Corrected:
+def rogan_gladen(flagged: Estimate, api: Estimate, judge: JudgeAccuracy) -> Corrected:
     """The rate that people would have found: (corrected * judged + api) / (judged + api).
 
-    flagged: the share of the judged rows that the judge calls refusals; api: refusals by the API,
-    which no judge sees and which are refusals for sure; effective: the effective sample size of all
-    these rows (`clustered.Estimate.effective`). The judged rows are corrected after W. J. Rogan and
-    B. Gladen, Am. J. Epidemiology 107 (1978): (p + specificity - 1) / (sensitivity + specificity -
-    1). The interval is that of Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113 (2014)
-    13-22, which carries the uncertainty of the rate, of the sensitivity and of the specificity,
-    each with its own n, with the variance of the API's share added; without API refusals it is
-    theirs. The judge has to be better than chance.
+    flagged: among the judged rows, those that the judge calls refusals; api: among all scored rows,
+    the refusals by the API, which no judge sees and which are refusals for sure. Each comes with
+    its own effective sample size. The judged rows are corrected after W. J. Rogan and B. Gladen,
+    Am. J. Epidemiology 107 (1978): (p + specificity - 1) / (sensitivity + specificity - 1). The
+    interval is that of Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113 (2014) 13-22,
+    which carries the uncertainty of the rate, of the sensitivity and of the specificity, each with
+    its own n, with the variance of the API's share added; without API refusals it is theirs.
     """
-    rows = judged + api
-    if not rows:
+    if not api.rows:
         return refused_because("nothing is scored")
-    if not judged:
-        return Corrected(1.0, *wilson(effective, effective))
-    reason = why_not(flagged, judge)
+    if not flagged.rows:
+        return Corrected(api.rate, api.low, api.high)
+    reason = why_not(flagged.rate, judge)
     if reason:
         return refused_because(reason)
-    of_api = api / rows
-    found = (flagged + judge.specificity - 1) / (judge.sensitivity + judge.specificity - 1)
+    rest = 1 - api.rate
+    found = (flagged.rate + judge.specificity - 1) / (judge.sensitivity + judge.specificity - 1)
     se, sp = judge.smoothed
     youden = se + sp - 1
-    n = (1 - of_api) * effective + Z95**2
-    p = ((1 - of_api) * effective * flagged + Z95**2 / 2) / n
+    n = flagged.effective + Z95**2
+    p = (flagged.effective * flagged.rate + Z95**2 / 2) / n
     r = (p + sp - 1) / youden
     var_se = se * (1 - se) / (judge.tp + judge.fn + 2)
     var_sp = sp * (1 - sp) / (judge.tn + judge.fp + 2)
-    variance = (1 - of_api) ** 2 * (p * (1 - p) / n + r * r * var_se + (1 - r) ** 2 * var_sp)
-    variance = variance / youden**2 + of_api * (1 - of_api) * (1 - r) ** 2 / effective
-    middle = of_api + (1 - of_api) * (r + 2 * Z95**2 * (r * var_se - (1 - r) * var_sp))
-    half = Z95 * sqrt(variance)
-    rate = of_api + (1 - of_api) * found
+    of_judged = (p * (1 - p) / n + r * r * var_se + (1 - r) ** 2 * var_sp) / youden**2
+    of_api = api.rate * rest / api.effective
+    half = Z95 * sqrt(rest**2 * of_judged + (1 - r) ** 2 * of_api)
+    middle = api.rate + rest * (r + 2 * Z95**2 * (r * var_se - (1 - r) * var_sp))
+    rate = api.rate + rest * found
     return Corrected(_inside(rate), _inside(middle - half), _inside(middle + half))
 
 

@@ -30,16 +30,24 @@ def estimated(rate: float, effective: float) -> Estimate:
 # ---------------------------------------------------------------------------------- judge
 
 
+def corrected(flagged: float, judged: int, api: int, judge: JudgeAccuracy = GOOD) -> Corrected:
+    """Of so many rows that the judge saw and so many that the API refused, all independent."""
+    rows = judged + api
+    return rogan_gladen(
+        estimated(flagged, judged), estimated(api / rows if rows else nan, rows), judge
+    )
+
+
 def test_what_the_judge_saw_is_corrected() -> None:
-    found = rogan_gladen(0.4, 1000, 0, 1000, GOOD)
+    found = corrected(0.4, 1000, 0)
     assert found.rate == pytest.approx((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1))
     # Lang and Reiczigel's formula by itself, as orbench/report had it
     assert (found.low, found.high) == pytest.approx((0.364449, 0.458242), abs=1e-6)
 
 
 def test_refusals_by_the_api_are_added_as_they_are() -> None:
-    found = rogan_gladen(0.4, 1000, 400, 1400, GOOD)
-    alone = rogan_gladen(0.4, 1000, 0, 1000, GOOD)
+    found = corrected(0.4, 1000, 400)
+    alone = corrected(0.4, 1000, 0)
     assert found.rate == pytest.approx((alone.rate * 1000 + 400) / 1400)
     assert found.low < found.rate < found.high
     assert found.high - found.low < alone.high - alone.low
@@ -47,7 +55,7 @@ def test_refusals_by_the_api_are_added_as_they_are() -> None:
 
 def test_the_number_of_api_refusals_is_itself_uncertain() -> None:
     perfect = JudgeAccuracy(10**6, 0, 10**6, 0)
-    found = rogan_gladen(0.2, 500, 500, 1000, perfect)  # 60 % in all, whoever found them
+    found = corrected(0.2, 500, 500, perfect)  # 60 % in all, whoever found them
     assert (found.low, found.high) == pytest.approx(wilson(600, 1000), abs=0.002)
     people = np.r_[np.ones(50), np.zeros(200), np.full(750, nan)]  # half of the others labelled
     api, blind = np.arange(1000) >= 500, np.zeros(1000)
@@ -60,14 +68,14 @@ def test_the_truth_is_found_where_an_api_refuses_half() -> None:
     truth, blocked = 0.184, 0.5
     flagged = truth * GOOD.sensitivity + (1 - truth) * (1 - GOOD.specificity)
     whole = blocked + (1 - blocked) * truth  # 59.2 %
-    found = rogan_gladen(flagged, 500, 500, 1000, GOOD)
+    found = corrected(flagged, 500, 500)
     assert found.rate == pytest.approx(whole) and found.low < whole < found.high
-    as_if_judged = rogan_gladen(blocked + (1 - blocked) * flagged, 1000, 0, 1000, GOOD)
+    as_if_judged = corrected(blocked + (1 - blocked) * flagged, 1000, 0)
     assert as_if_judged.rate - whole > 0.04  # what it did
 
 
 def test_all_refused_by_the_api_is_all_refused() -> None:
-    assert rogan_gladen(nan, 0, 50, 50, GOOD) == Corrected(1.0, *wilson(50, 50))
+    assert corrected(nan, 0, 50) == Corrected(1.0, *wilson(50, 50))
 
 
 @pytest.mark.parametrize(
@@ -82,15 +90,18 @@ def test_all_refused_by_the_api_is_all_refused() -> None:
 def test_what_cannot_be_corrected_says_why(
     flagged: float, judge: JudgeAccuracy, reason: str
 ) -> None:
-    found = rogan_gladen(flagged, 100, 5, 105, judge)
+    found = corrected(flagged, 100, 5, judge)
     assert reason in found.reason and bool(found.reason) == bool(reason)
     assert isnan(found.rate) == isnan(found.low) == isnan(found.high) == bool(reason)
 
 
 def test_a_smaller_effective_size_gives_a_wider_interval() -> None:
-    sure, unsure = (rogan_gladen(0.4, 900, 100, n, GOOD) for n in (1000, 300))
-    assert unsure.rate == sure.rate and unsure.low < sure.low and sure.high < unsure.high
-    assert rogan_gladen(nan, 0, 0, 0, GOOD).reason == "nothing is scored"
+    sure = corrected(0.4, 900, 100)
+    flagged, api = estimated(0.4, 900), estimated(0.1, 1000)
+    for less in ((flagged._replace(effective=300), api), (flagged, api._replace(effective=50))):
+        unsure = rogan_gladen(*less, GOOD)
+        assert unsure.rate == sure.rate and unsure.low < sure.low and sure.high < unsure.high
+    assert corrected(nan, 0, 0).reason == "nothing is scored"
 
 
 # ---------------------------------------------------------------------------------- labels

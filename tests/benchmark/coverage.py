@@ -247,11 +247,11 @@ def with_api(truth: float, blocked: float, seeds: int = 200) -> Draw:
         right, wrong = int(random.binomial(200, 0.85)), int(random.binomial(300, 0.05))
         judge = JudgeAccuracy(right, 200 - right, 300 - wrong, wrong)
         counted = np.where(api, 1.0, flagged)
-        found = estimate(by_prompt(numbers(n), counted, numbers(n) // REWRITES))
-        before = rogan_gladen(float(counted.mean()), n, 0, n, judge)
-        share = float(flagged[~api].mean())
-        count = int(api.sum())
-        after = rogan_gladen(share, n - count, count, found.effective, judge)
+        none = estimate(by_prompt(numbers(n), np.zeros(n)))
+        before = rogan_gladen(estimate(by_prompt(numbers(n), counted)), none, judge)
+        seed = numbers(n) // REWRITES
+        of_judge = estimate(by_prompt(numbers(n), np.where(api, nan, flagged), seed))
+        after = rogan_gladen(of_judge, estimate(by_prompt(numbers(n), api, seed)), judge)
         return covers(before, total), covers(after, total)
 
     return draw
