@@ -93,7 +93,7 @@ def select(args: argparse.Namespace, output: Path) -> None:
     verdicts = common_prompts(models, texts, common_only=args.common_only)
     decided = decide(verdicts, families, args.min_families)
     hard = write_tables(output, verdicts, decided, texts)
-    write_record(output, models, args, hard)
+    write_hard_record(output, models, args, hard)
     add_config(output.parent, HARD_CONFIG, output.name)
     for line in [*model_lines(models, verdicts), *hard_lines(decided, texts)]:
         say(line)
@@ -274,7 +274,7 @@ def write_tables(
     return [row["prompt"] for row in hard]
 
 
-def write_record(
+def write_hard_record(
     output: Path, models: Sequence[Tested], args: argparse.Namespace, hard: Sequence[str]
 ) -> None:
     """The run record beside the hard prompts."""

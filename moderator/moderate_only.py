@@ -28,7 +28,7 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import NO_CATEGORY, Row, category_choices, category_list, read_flag
 from orbench.conduct import conduct
-from orbench.judge import VERDICT_ASKS, verdict_in
+from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, verdict_in
 from orbench.stage import (
     Stage,
     empty_cell,
@@ -40,8 +40,6 @@ from orbench.stage import (
 )
 from orbench.table import Table, file_name_part, storable
 from orbench.terminal import UserError, run_script
-
-TEMPERATURE = 0.0  # the paper's
 
 
 class Vote(NamedTuple):
@@ -173,7 +171,7 @@ def main(argv: Sequence[str]) -> int:
     # Without the numbered list in the prompt a number means nothing.
     choices = category_choices(numbered="{categories}" in template)
     moderation = Moderation(judges, args.column, min_votes)
-    parameters = {"temperature": TEMPERATURE}
+    parameters = {"temperature": JUDGE_TEMPERATURE}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):

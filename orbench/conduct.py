@@ -1,10 +1,10 @@
 """How every stage goes: ask what the answer log lacks, then write what follows from it.
 
-plan(job)      -> the requests that the log lacks           (orbench.job)
-ask(job)          has them answered: live, through a batch service, or through files
-outcomes(job)  -> each row with its output rows             (orbench.job)
-write(job)     -> the CSVs, the failed file, the record     (orbench.write)
-close(job)        says how it went; the path goes to stdout
+plan(job)         -> the requests that the log lacks           (orbench.job)
+ask_missing(job)     has them answered: live, through a batch service, or through files
+outcomes(job)     -> each row with its output rows             (orbench.job)
+write_outputs(job) -> the CSVs, the failed file, the record     (orbench.write)
+close(job)           says how it went; the path goes to stdout
 """
 
 import argparse
@@ -22,7 +22,7 @@ from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
 from orbench.terminal import UserError, say
-from orbench.write import close, close_without_csv, write
+from orbench.write import close, close_without_csv, write_outputs
 
 PARTIAL_AFTER_S = 3.0  # between two looks into a running run, at least
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
@@ -49,7 +49,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
                 break
         if job.handed_over or args.export_requests or args.shard is not None:
             return close_without_csv(job)
-        counts = write(job)
+        counts = write_outputs(job)
     finally:
         job.log.close()
         for ending in (".partial.csv", ".partial.csv.tmp"):  # a killed run may have left one

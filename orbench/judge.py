@@ -9,6 +9,7 @@ from orbench.answers import Answer, Missing
 from orbench.refusal import answer_of, api_refusal_signal
 from orbench.terminal import one_line
 
+JUDGE_TEMPERATURE = 0.0  # the paper's
 VERDICT_ASKS = 3  # for an unreadable verdict: once, and up to two more times
 
 

@@ -26,7 +26,7 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import API_SIGNAL, CLASSES, Row
 from orbench.conduct import conduct
-from orbench.judge import VERDICT_ASKS, verdict_in
+from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, verdict_in
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
 from orbench.stage import (
@@ -44,7 +44,6 @@ from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
 
 RULES = "keyword"
-TEMPERATURE = 0.0  # the paper's
 CHOICES = {
     **{name: name for name in CLASSES},
     **{name.replace("_", " "): name for name in CLASSES},
@@ -80,7 +79,7 @@ class Checker:
         """rules: whether the rules decide (with a judge: only where they are certain)."""
         self.rules, self.judge, self.template = rules, judge, template
         self.family, self.phrases, self.samples = family, phrases, samples
-        self.parameters = {"temperature": TEMPERATURE}
+        self.parameters = {"temperature": JUDGE_TEMPERATURE}
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
 
     def without_judge(self, row: Row) -> Decision | Missing | None:
@@ -136,7 +135,7 @@ class Checker:
         return [{**row, "answer_category": label, "answer_type_response": reason}]
 
 
-class Summary:
+class CheckSummary:
     """What is counted while rows are written, and said at the end."""
 
     def __init__(self, validation: Validation | None, checker: Checker) -> None:
@@ -222,7 +221,7 @@ def main(argv: Sequence[str]) -> int:
         asks=VERDICT_ASKS,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: row["answer_category"],
-        summary=Summary(validation, checker),
+        summary=CheckSummary(validation, checker),
         prompt_file=prompt_file if judge else None,
         samples=args.samples,
         missing_before=record.missing_before(table.path, args.samples),
