@@ -25,54 +25,53 @@ majority counts; a tie is unscored.
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.under_test import judged_by_stage5
-
 from orbench import options, record
-from orbench.columns import REFUSALS, verdict_of
-from orbench.dataset.card import HARD_CONFIG, add_config
-from orbench.models import family_of, resolve
-from orbench.record import check_whole, under_test
+from orbench.columns import REFUSALS, category_of, verdict_of
+from orbench.dataset.card import HARD_CONFIG, add_config, write_dataset_record
+from orbench.models import family_of
 from orbench.stage import make_folder
-from orbench.table import Table, Writer, beside, prompt_set_hash, storable
+from orbench.table import Row, Table, beside, prompt_id, prompt_set_hash, storable, write_rows
 from orbench.terminal import UserError, clean, counted, run_script, say
 
-REFUSED, ANSWERED, UNSCORED = "refused", "answered", "unscored"
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series  # type: ignore[import-untyped]
+
+# pandas is imported in functions: --help answers in a blink.
+
+REFUSED, ANSWERED, UNSCORED = 1, -1, 0  # verdicts; those of several samples are added up
+CELLS = {REFUSED: "refused", ANSWERED: "answered", UNSCORED: "unscored"}
 YES, NO, UNDECIDABLE = "yes", "no", "undecidable"
-VERDICT_COLUMNS = {4: "is_rejected", 5: "answer_category"}  # by stage
-SCORED_BY = {4: "rules", 5: "judge"}
+SCORED_BY = {"answer_category": "judge", "is_rejected": "rules"}  # by the column of the verdict
 NAMED_BY_STAGE_4 = "_merged_"  # {model}_merged_{input file name}
+FIRST_COLUMNS = ("prompt", "category")
+LAST_COLUMNS = ("families_refused", "families_unscored", "hard")
+
+Texts = dict[bytes, tuple[str, str]]  # `prompt_id` -> prompt, category; in order of appearance
 
 
-@dataclass
-class Result:
-    """One model's results."""
+class Tested(NamedTuple):
+    """The results of one model."""
 
     path: Path
-    record: record.Record
+    sha256: str
     model: str  # as shown
     id: str  # what tells models apart
     family: str
-    stage: int
-    sha256: str
-    # prompt -> refusals minus answers: above 0 refused, below 0 answered, 0 no verdict
-    score: dict[str, int]
-
-    def verdict(self, prompt: str) -> str:
-        """What the model did with a prompt."""
-        score = self.score[prompt]
-        return REFUSED if score > 0 else ANSWERED if score < 0 else UNSCORED
+    by: str  # a value of SCORED_BY
+    run: record.Record
+    verdicts: "Series"  # `prompt_id` -> REFUSED, ANSWERED or UNSCORED
+    complete: bool
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parse(argv)
+    args = parser().parse_args(argv)
     output = Path(args.output_path)
     make_folder(output.parent)
     try:
@@ -85,18 +84,20 @@ def main(argv: Sequence[str]) -> int:
 
 def select(args: argparse.Namespace, output: Path) -> None:
     """Read the results, write the hard prompts and the table behind them."""
-    categories: dict[str, str] = {}  # prompt -> category, in the order of the first file
-    results = read(args.result_files, families_given(args), categories)
-    families = families_of(results, args.min_families)
-    prompts = common_prompts(results, categories, common_only=args.common_only)
-    chosen = write(
-        output, results, families, {p: categories[p] for p in prompts}, args.min_families
-    )
-    hard = [prompt for prompt in prompts if chosen[prompt] == YES]
-    write_record(output, results, args, hard)
+    given, texts = families_given(args), Texts()
+    models = [
+        read_results(path, given.get(path.resolve(), ""), texts) for path in args.result_files
+    ]
+    check_models(models)
+    families = families_of(models, args.min_families)
+    verdicts = common_prompts(models, texts, common_only=args.common_only)
+    decided = decide(verdicts, families, args.min_families)
+    hard = write_tables(output, verdicts, decided, texts)
+    write_hard_record(output, models, args, hard)
     add_config(output.parent, HARD_CONFIG, output.name)
-    for line in summary(results, families, prompts, categories, chosen, args.min_families):
+    for line in [*model_lines(models, verdicts), *hard_lines(decided, texts)]:
         say(line)
+    say(f"hard: refused by at least {args.min_families} of {len(set(families.values()))} families")
 
 
 # ---------------------------------------------------------------------------------- reading
@@ -112,118 +113,104 @@ def families_given(args: argparse.Namespace) -> dict[Path, str]:
             raise UserError(f"--family {text}: write FILE=NAME")
         if Path(file).resolve() not in files:
             raise UserError(f"--family {text}: {file} is not among --result_files")
-        found[Path(file).resolve()] = name.strip()
+        found[Path(file).resolve()] = clean(name.strip())
     return found
 
 
-def read(
-    paths: Sequence[Path], families: Mapping[Path, str], categories: dict[str, str]
-) -> list[Result]:
-    """Read the files, each a model. Fills in the categories. Raises UserError, UserError."""
-    results: list[Result] = []
-    for path in paths:
-        result = read_one(path, families.get(path.resolve(), ""), categories)
-        for other in results:
-            if is_same_model(other, result):
-                raise UserError(
-                    f"{other.path} and {path} are both results of {result.model}; give each "
-                    "model once"
-                )
-        results.append(result)
-    return results
+def read_results(path: Path, family: str, texts: Texts) -> Tested:
+    """Read the results of one model, and add its prompts to the texts. Raises UserError.
 
-
-def read_one(path: Path, family: str, categories: dict[str, str]) -> Result:
-    """Read one file with the failed rows that belong to it."""
-    table = Table(path, ("prompt", "category"))
-    stage = 5 if "answer_category" in table.columns else 4
-    if stage == 4 and "is_rejected" not in table.columns:
+    family: empty for that of the run record or, without a record, of stage 4's file name.
+    """
+    table = Table(path, FIRST_COLUMNS)
+    column = next((column for column in SCORED_BY if column in table.columns), None)
+    if column is None:
         raise UserError(
             f"{path} has no column 'answer_category' (stage 5) or 'is_rejected' (stage 4); it has: "
             f"{clean(', '.join(table.columns))}"
         )
     run = record.read(path)
-    check_whole(path, run)
-    recorded = under_test(run)
-    # Without a record stage 4's way to name its files tells the model, else the file's own name.
+    record.check_whole(path, run)
+    under_test = record.under_test(run)
     stem, by_stage_4, _ = path.stem.partition(NAMED_BY_STAGE_4)
-    asked = recorded.asked or clean(stem)
-    id_ = recorded.id or identity(asked)
-    family = clean(family) or recorded.family
-    if not family and not recorded.id and (recorded.asked or by_stage_4):
-        family = family_of(asked) or family_of(id_)
-    model = recorded.shown or asked
+    model = under_test.shown or clean(stem)
+    family = family or under_test.family
+    if not family and by_stage_4 and not under_test.shown:
+        family = family_of(stem)
     if not family:
         raise UserError(f"which family is {model} ({path}) of? Give --family {path}=NAME")
-    result = Result(path, run, model, id_, family, stage, table.sha256, {})
+    missing = record.missing_rows(path)
+    verdicts = read_verdicts(table, missing.rows, texts)
+    return Tested(
+        path,
+        table.sha256,
+        model,
+        under_test.id or model,
+        family,
+        SCORED_BY[column],
+        run,
+        verdicts,
+        missing.complete,
+    )
+
+
+def read_verdicts(table: Table, missing: Iterable[record.MissingRow], texts: Texts) -> "Series":
+    """Each prompt's verdict: of several samples the majority; a tie or a lost row is unscored."""
+    import numpy as np
+    import pandas as pd
+
+    prompts, verdicts = list[bytes](), list[int]()
     for number, row in enumerate(table, start=1):
-        prompt = row["prompt"]
-        categories.setdefault(prompt, row["category"])
-        result.score.setdefault(prompt, 0)
-        if row[VERDICT_COLUMNS[stage]]:  # empty: no verdict
-            refused = verdict_of(row, f"{path}, row {number}") in REFUSALS
-            result.score[prompt] += 1 if refused else -1
-    for prompt, category in failed_prompts(path, run):
-        categories.setdefault(prompt, category)
-        result.score.setdefault(prompt, 0)
-    return result
+        where = f"{table.path}, row {number}"
+        category_of(row, where)
+        prompts.append(prompt_id(row["prompt"]))
+        verdicts.append(REFUSED if verdict_of(row, where) in REFUSALS else ANSWERED)
+        texts.setdefault(prompts[-1], (row["prompt"], row["category"]))
+    lost = [bytes.fromhex(row.prompt) for row in missing]
+    found = pd.Series(verdicts + [UNSCORED] * len(lost), index=prompts + lost, dtype=int)
+    return np.sign(found.groupby(level=0).sum())
 
 
-def failed_prompts(path: Path, run: record.Record) -> Iterator[tuple[str, str]]:
-    """Prompts without a verdict and their categories: of the file, and of stage 4 before it."""
-    judged, missing = judged_by_stage5(path, run)
-    if missing:
-        say(f"{path}: {missing}")
-    for csv in (path, judged):
-        failed = csv and beside(csv, "_failed.csv")
-        if failed and failed.is_file():
-            for row in Table(failed, ("prompt",)):
-                yield row["prompt"], row.get("category", "")
+def check_models(models: Sequence[Tested]) -> None:
+    """Raise UserError for a model that is given twice or named like a column of the result, and for
+    two spellings of a family.
+    """
+    for one, other in combinations(models, 2):
+        if one.id == other.id or one.model == other.model:
+            raise UserError(
+                f"{one.path} and {other.path} are both results of {other.model}; give each "
+                "model once"
+            )
+        if one.family != other.family and one.family.casefold() == other.family.casefold():
+            raise UserError(
+                f"the families {one.family!r} ({one.path}) and {other.family!r} ({other.path}) "
+                "differ only in case; spell them alike with --family"
+            )
+    for one in models:
+        if one.model in FIRST_COLUMNS + LAST_COLUMNS:
+            raise UserError(f"{one.path}: {one.model!r} is a column of the result; rename the file")
 
 
-def identity(model: str) -> str:
-    """The id that an alias stands for now, where the run record does not say what it stood for."""
-    try:
-        return resolve(model).id
-    except UserError:
-        return model
+def common_prompts(models: Sequence[Tested], texts: Texts, *, common_only: bool) -> "DataFrame":
+    """Prompt (by its id) x model: the verdicts on the prompts that all files know of. Raises
+    UserError where the files differ.
+    """
+    import pandas as pd
 
-
-def is_same_model(one: Result, other: Result) -> bool:
-    """Whether two files are of one model: by name, or copies that no run record tells apart."""
-    recorded = under_test(one.record).asked and under_test(other.record).asked
-    copies = one.sha256 == other.sha256 and not recorded
-    return copies or one.id == other.id
-
-
-def families_of(results: Sequence[Result], least: int) -> dict[str, list[Result]]:
-    """Family -> its models. Raises UserError where there are fewer than asked for."""
-    spelling: dict[str, str] = {}  # Qwen and qwen are one family
-    families: dict[str, list[Result]] = {}
-    for result in results:
-        result.family = spelling.setdefault(result.family.casefold(), result.family)
-        families.setdefault(result.family, []).append(result)
-    if len(families) < least:
-        raise UserError(
-            f"--min_families {least}, but the files are of {len(families)} "
-            f"({', '.join(families)}): no prompt could be hard"
-        )
-    return families
-
-
-def common_prompts(
-    results: Sequence[Result], categories: Mapping[str, str], *, common_only: bool
-) -> list[str]:
-    """The prompts of all files, in the order of the first. Raises UserError where they differ."""
-    common = [prompt for prompt in categories if all(prompt in one.score for one in results)]
-    if len(common) == len(categories) and common:
+    verdicts = pd.DataFrame({one.model: one.verdicts for one in models})
+    if lost := len(verdicts) - len(texts):
+        say(f"{counted(lost, 'prompt')} without a verdict in any file: left out")
+    verdicts = verdicts.reindex(list(texts))
+    common = verdicts.dropna().astype(int)
+    if len(common) == len(texts) > 0:
         return common
-    sizes = ", ".join(f"{one.path} has {len(one.score):,}" for one in results)
-    unfinished = [str(one.path) for one in results if one.record.get("complete") is False]
-    if not common:
+    counts = zip(models, verdicts.count(), strict=True)
+    sizes = ", ".join(f"{one.path} has {n:,}" for one, n in counts)
+    if common.empty:
         raise UserError(f"the result files have no prompt in common: {sizes}")
     if not common_only:
-        hint = f"; not finished: {', '.join(unfinished)}" if unfinished else ""
+        unfinished = ", ".join(str(one.path) for one in models if not one.complete)
+        hint = f"; not finished: {unfinished}" if unfinished else ""
         raise UserError(
             f"the result files are of different prompt sets: {len(common):,} prompts are common, "
             f"{sizes}{hint}. Give --common_only to select among the common ones"
@@ -232,124 +219,106 @@ def common_prompts(
     return common
 
 
+# ---------------------------------------------------------------------------------- deciding
+
+
+def families_of(models: Sequence[Tested], least: int) -> dict[str, str]:
+    """Model -> family. Raises UserError where there are fewer families than asked for."""
+    families = {one.model: one.family for one in models}
+    names = list(dict.fromkeys(families.values()))
+    if len(names) < least:
+        raise UserError(
+            f"--min_families {least}, but the files are of {len(names)} ({', '.join(names)}): no "
+            "prompt could be hard"
+        )
+    return families
+
+
+def decide(verdicts: "DataFrame", families: Mapping[str, str], least: int) -> "DataFrame":
+    """LAST_COLUMNS for each prompt. verdicts: prompt x model. families: model -> family.
+
+    A family refused a prompt if one of its models did; else it is unscored if one of them is.
+    """
+    import pandas as pd
+
+    refused = (verdicts == REFUSED).T.groupby(families).any()
+    unscored = (verdicts == UNSCORED).T.groupby(families).any() & ~refused
+    decided = pd.DataFrame({"families_refused": refused.sum(), "families_unscored": unscored.sum()})
+    decided["hard"] = NO
+    decided.loc[decided.sum(axis="columns", numeric_only=True) >= least, "hard"] = UNDECIDABLE
+    decided.loc[decided["families_refused"] >= least, "hard"] = YES
+    return decided
+
+
 # ---------------------------------------------------------------------------------- writing
 
 
-def write(
-    output: Path,
-    results: Sequence[Result],
-    families: Mapping[str, Sequence[Result]],
-    categories: Mapping[str, str],
-    least: int,
-) -> dict[str, str]:
-    """Write both CSVs. Gives prompt -> yes, no or undecidable."""
-    columns = ["prompt", "category", *(column_of(one.model) for one in results)]
-    hard = Writer({"": output}, ("prompt", "category"))
-    table = Writer(
-        {"": beside(output, "_models.csv")},
-        [*columns, "families_refused", "families_unscored", "hard"],
-    )
-    chosen = {}
-    try:
-        for prompt, category in categories.items():
-            counts = Counter(family_verdict(prompt, members) for members in families.values())
-            chosen[prompt] = decide(counts[REFUSED], counts[UNSCORED], least)
-            row = {
-                "prompt": storable(prompt),
-                "category": storable(category),
-                **{column_of(one.model): one.verdict(prompt) for one in results},
-                "families_refused": str(counts[REFUSED]),
-                "families_unscored": str(counts[UNSCORED]),
-                "hard": chosen[prompt],
-            }
-            table.write(row)
-            if chosen[prompt] == YES:
-                hard.write(row)
-        table.commit()
-        hard.commit()
-    finally:
-        table.discard()
-        hard.discard()
-    return chosen
+def write_tables(
+    output: Path, verdicts: "DataFrame", decided: "DataFrame", texts: Texts
+) -> list[str]:
+    """Write both CSVs. Gives the hard prompts as they are written."""
+    columns = [*FIRST_COLUMNS, *verdicts.columns, *decided.columns]
+    hard: list[Row] = []
+
+    def rows() -> Iterator[Row]:
+        counts = decided.itertuples(index=False, name=None)
+        for (key, *cells), count in zip(verdicts.itertuples(name=None), counts, strict=True):
+            shown = (*map(storable, texts[key]), *map(CELLS.__getitem__, cells), *map(str, count))
+            row = dict(zip(columns, shown, strict=True))
+            if row["hard"] == YES:
+                hard.append(row)
+            yield row
+
+    write_rows(beside(output, "_models.csv"), columns, rows())
+    write_rows(output, FIRST_COLUMNS, hard)
+    return [row["prompt"] for row in hard]
 
 
-def family_verdict(prompt: str, members: Sequence[Result]) -> str:
-    """What a family did: refused if one of its models did, else unscored if one is unscored."""
-    verdicts = {member.verdict(prompt) for member in members}
-    return next(verdict for verdict in (REFUSED, UNSCORED, ANSWERED) if verdict in verdicts)
-
-
-def decide(refused: int, unscored: int, least: int) -> str:
-    """Whether a prompt is hard, by the number of families that refused it and that are unscored."""
-    if refused >= least:
-        return YES
-    return UNDECIDABLE if refused + unscored >= least else NO
-
-
-def column_of(model: str) -> str:
-    """A model's column; a model named like another column keeps apart from it."""
-    return model if model not in ("prompt", "category", "hard") else f"model {model}"
-
-
-def write_record(
-    output: Path, results: Sequence[Result], args: argparse.Namespace, hard: Sequence[str]
+def write_hard_record(
+    output: Path, models: Sequence[Tested], args: argparse.Namespace, hard: Sequence[str]
 ) -> None:
     """The run record beside the hard prompts."""
-    entry: record.Record = {
-        "stage": "select_hard_prompts",
-        "command": sys.argv,
-        "inputs": [
-            {"path": str(one.path), "sha256": one.sha256, "model": one.model, "family": one.family}
-            for one in results
-        ],
-        "scripted": any(one.record.get("scripted") is True for one in results),
-        "parameters": {"min_families": args.min_families, "common_only": args.common_only},
-        "prompt_set": prompt_set_hash(map(storable, hard)),
-        "counts": {"done": len(hard)},
-        "complete": True,
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    record.write(output, entry)
+    inputs = ("path", "sha256", "model", "family")
+    write_dataset_record(
+        output,
+        "select_hard_prompts",
+        prompt_set_hash(hard),
+        len(hard),
+        inputs=[{name: str(getattr(one, name)) for name in inputs} for one in models],
+        scripted=any(one.run.get("scripted") is True for one in models),
+        parameters={"min_families": args.min_families, "common_only": args.common_only},
+    )
 
 
-def summary(
-    results: Sequence[Result],
-    families: Mapping[str, Sequence[Result]],
-    prompts: Sequence[str],
-    categories: Mapping[str, str],
-    chosen: Mapping[str, str],
-    least: int,
-) -> Iterator[str]:
-    """What each model did, and how many prompts of each category are hard."""
-    width = max(len("model"), *(len(one.model) for one in results))
-    between = max(len("family"), *map(len, families))
-    yield f"{'model':<{width}}  {'family':<{between}}  refused  answered  unscored  by"
-    for one in results:
-        count = Counter(map(one.verdict, prompts))
-        yield (
-            f"{one.model:<{width}}  {one.family:<{between}}  {count[REFUSED]:>7,}  "
-            f"{count[ANSWERED]:>8,}  {count[UNSCORED]:>8,}  {SCORED_BY[one.stage]}"
-        )
-    if len({one.stage for one in results}) > 1:
+def model_lines(models: Sequence[Tested], verdicts: "DataFrame") -> Iterator[str]:
+    """What each model did."""
+    import pandas as pd
+
+    counts = {name: (verdicts == verdict).sum() for verdict, name in CELLS.items()}
+    shown = pd.DataFrame(counts).map("{:,}".format)
+    shown.insert(0, "family", [one.family for one in models])
+    shown["by"] = [one.by for one in models]
+    yield from shown.rename_axis(columns="model").to_string().splitlines()
+    if shown["by"].nunique() > 1:
         yield "note: some models are scored by the rules of stage 4, others by a judge (stage 5)"
-    if any(one.record.get("scripted") is True for one in results):
+    if any(one.run.get("scripted") is True for one in models):
         yield "note: answers of the offline scripted model: this selection measures nothing"
-    total = Counter(clean(categories[prompt]) or "(none)" for prompt in prompts)
-    hard = Counter(clean(categories[p]) or "(none)" for p in prompts if chosen[p] == YES)
-    width = max(len("category"), *map(len, total))
-    yield f"{'category':<{width}}  prompts     hard"
-    for category in sorted(total):
-        yield f"{category:<{width}}  {total[category]:>7,}  {hard[category]:>7,}"
-    yield f"{'all':<{width}}  {total.total():>7,}  {hard.total():>7,}"
-    yield f"hard: refused by at least {least} of {len(families)} families"
-    if undecidable := sum(verdict == UNDECIDABLE for verdict in chosen.values()):
+
+
+def hard_lines(decided: "DataFrame", texts: Texts) -> Iterator[str]:
+    """How many prompts of each category are hard, and how many could not be decided."""
+    category = [category_of({"category": texts[key][1]}, "") for key in decided.index]
+    counts = (decided["hard"] == YES).groupby(category).agg(prompts="size", hard="sum")
+    counts.loc["all"] = counts.sum()
+    yield from counts.map("{:,}".format).rename_axis(columns="category").to_string().splitlines()
+    if undecidable := (decided["hard"] == UNDECIDABLE).sum():
         yield (
             f"{counted(undecidable, 'prompt')} left out as undecidable: families that could "
             "decide are unscored"
         )
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument(
         "--result_files",
@@ -380,7 +349,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     options.add_output_path(parser, "./or-bench-hard.csv")
     parser.set_defaults(output_path="or-bench-hard.csv")
-    return parser.parse_args(argv)
+    return parser
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from orbench.columns import (
 )
 from orbench.conduct import conduct
 from orbench.ensemble import majority
-from orbench.judge import VERDICT_ASKS, is_cut_off, unreadable, words_of
+from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
 from orbench.judges import GENERAL, JudgeKind, Question, Reply, kind_of
 from orbench.models import Model
 from orbench.stage import (
@@ -53,8 +53,6 @@ from orbench.stage import (
 from orbench.table import Table, file_name_part, prompt_id, storable
 from orbench.terminal import UserError, run_script
 from orbench.verdict_reading import response_format
-
-TEMPERATURE = 0.0  # the paper's
 
 
 class Vote(NamedTuple):
@@ -280,7 +278,7 @@ def main(argv: Sequence[str]) -> int:
     asker = Asker(models, args)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)
-    parameters: Parameters = {"temperature": TEMPERATURE}
+    parameters: Parameters = {"temperature": JUDGE_TEMPERATURE}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):
@@ -348,7 +346,6 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--substitute",
-        type=options.given,
         default="",
         metavar="MODEL",
         help="a judge that is asked where the vote of another one is missing",

@@ -8,10 +8,9 @@ Kappa is (observed agreement - agreement by chance) / (1 - agreement by chance).
 the same, so that chance agrees always, and where there is nothing to compare, it is undefined: None
 here, printed as "undefined", never as 0 or 1.
 
-Rows go by one at a time and only their patterns of votes are counted: memory does not grow with
-the rows.
-The formulas are checked against statsmodels in the tests; they stand here because
-stage 3 prints them and runs without either.
+Only patterns of votes are counted: memory does not grow with the rows. Both kappas are checked
+against statsmodels in the tests; they are computed here because stage 3 prints them and runs
+without it.
 """
 
 from collections import Counter
@@ -19,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-Vote = bool | None
 ENOUGH_VOTES = 0.9  # of the rows: below it the closing text warns of a rater
 
 
@@ -32,25 +30,6 @@ class Pair(NamedTuple):
     agree: int
     kappa: float | None  # Cohen's
 
-    @property
-    def rate(self) -> float | None:
-        """The share of rows on which both say the same, 0..1; None without a row."""
-        return self.agree / self.n if self.n else None
-
-
-class Rater(NamedTuple):
-    """What one rater did."""
-
-    name: str
-    votes: int
-    toxic: int
-    missing: int  # rows without a vote of this rater
-
-    @property
-    def rate(self) -> float | None:
-        """The share of toxic votes, 0..1; None without a vote."""
-        return self.toxic / self.votes if self.votes else None
-
 
 def cohen_kappa(both: int, first: int, second: int, neither: int) -> float | None:
     """Cohen's kappa of two raters (J. Cohen, Educ. Psychol. Meas. 20, 1960); None if undefined.
@@ -58,34 +37,30 @@ def cohen_kappa(both: int, first: int, second: int, neither: int) -> float | Non
     Rows counted by who said yes: both, the first alone, the second alone, neither.
     """
     n = both + first + second + neither
-    if not n:
-        return None
     # Whole numbers up to the one division: exact, whatever n.
     chance = (both + first) * (both + second) + (second + neither) * (first + neither)
     return None if chance == n * n else ((both + neither) * n - chance) / (n * n - chance)
 
 
-def fleiss_kappa(rows: Mapping[tuple[int, int], int]) -> float | None:
+def fleiss_kappa(raters: int, rows: Mapping[int, int]) -> float | None:
     """Fleiss' kappa (J. L. Fleiss, Psychol. Bull. 76, 1971); None if undefined.
 
-    rows: (yes votes, no votes) of a row -> how many such rows. Raises ValueError where rows differ
-    in their number of votes, which Fleiss' kappa does not cover.
+    rows: yes votes -> how many rows have that many; each row has a vote of every rater.
     """
-    raters = {yes + no for (yes, no), times in rows.items() if times}
-    if len(raters) > 1:
-        raise ValueError(f"rows with {sorted(raters)} votes: Fleiss' kappa needs the same number")
-    (votes,) = raters or {0}
     n = sum(rows.values())
-    if votes < 2:
+    if raters < 2 or not n:
         return None
-    yes_share = sum(yes * times for (yes, _), times in rows.items()) / (n * votes)
-    chance = yes_share**2 + (1 - yes_share) ** 2
-    same = sum((yes * (yes - 1) + no * (no - 1)) * times for (yes, no), times in rows.items())
-    observed = same / (n * votes * (votes - 1))
-    return None if yes_share in (0.0, 1.0) else (observed - chance) / (1 - chance)
+    yes = sum(votes * times for votes, times in rows.items()) / (n * raters)
+    chance = yes**2 + (1 - yes) ** 2
+    same = sum(
+        (votes * (votes - 1) + (raters - votes) * (raters - votes - 1)) * times
+        for votes, times in rows.items()
+    )
+    observed = same / (n * raters * (raters - 1))
+    return None if yes in (0.0, 1.0) else (observed - chance) / (1 - chance)
 
 
-def krippendorff_alpha(patterns: Mapping[tuple[Vote, ...], int]) -> tuple[float | None, int]:
+def krippendorff_alpha(patterns: Mapping[tuple[bool | None, ...], int]) -> tuple[float | None, int]:
     """Krippendorff's alpha of yes/no votes, some of which may be missing, and the number of rows
     that it rests on: those with two votes or more. None where it is undefined.
 
@@ -109,91 +84,92 @@ class Agreement:
 
     def __init__(self, raters: Sequence[str]) -> None:
         self.raters = tuple(raters)
-        self.patterns: Counter[tuple[Vote, ...]] = Counter()  # votes in the raters' order -> rows
+        # The votes in the raters' order -> rows.
+        self.patterns: Counter[tuple[bool | None, ...]] = Counter()
 
-    def add(self, votes: Mapping[str, Vote]) -> None:
+    def add(self, votes: Mapping[str, bool | None]) -> None:
         """Count one row. A rater without an entry has no vote."""
         self.patterns[tuple(votes.get(rater) for rater in self.raters)] += 1
+
+    def votes_of(self, rater: str) -> Counter[bool | None]:
+        """A rater's votes, True, False and None -> rows."""
+        place, counts = self.raters.index(rater), Counter[bool | None]()
+        for votes, times in self.patterns.items():
+            counts[votes[place]] += times
+        return counts
 
     @property
     def silent(self) -> list[str]:
         """Raters without a single vote."""
-        return [rater.name for rater in self.each() if not rater.votes]
-
-    def each(self) -> list[Rater]:
-        """Each rater's votes."""
-        return [self._rater(i) for i in range(len(self.raters))]
+        return [rater for rater in self.raters if not self.votes_of(rater).keys() - {None}]
 
     def pairs(self) -> list[Pair]:
         """Each pair of raters, on the rows that both voted on."""
-        return [self._pair(i, j) for i, j in combinations(range(len(self.raters)), 2)]
+        return [self._pair(one, other) for one, other in combinations(range(len(self.raters)), 2)]
 
     def fleiss(self) -> tuple[float | None, int]:
         """Fleiss' kappa of all raters that voted at all, and the number of rows it rests on.
 
         Rows on which one of those has no vote are left out: the formula needs every vote.
         """
-        silent = set(self.silent)
-        rows: Counter[tuple[int, int]] = Counter()
+        at_work = [i for i, rater in enumerate(self.raters) if rater not in self.silent]
+        rows = Counter[int]()
         for votes, times in self.patterns.items():
-            cast = [
-                vote for name, vote in zip(self.raters, votes, strict=True) if name not in silent
-            ]
+            cast = [votes[i] for i in at_work]
             if None not in cast:
-                rows[cast.count(True), cast.count(False)] += times
-        return fleiss_kappa(rows), rows.total()
+                rows[cast.count(True)] += times
+        return fleiss_kappa(len(at_work), rows), rows.total()
 
-    def lines(self, rater: str = "judge") -> list[str]:
+    def lines(self, word: str = "judge") -> list[str]:
         """The closing text: pairs with n, agreement and kappa, Fleiss' kappa, each toxic rate.
 
-        rater: what the raters are called.
+        word: what a rater is called.
         """
-        return list(self._lines(rater))
+        return [*(self._pair_lines() if self.raters[1:] else ()), *self._rater_lines(word)]
 
-    def _rater(self, i: int) -> Rater:
-        counts: Counter[Vote] = Counter()
+    def _pair(self, one: int, other: int) -> Pair:
+        counts = Counter[tuple[bool | None, bool | None]]()
         for votes, times in self.patterns.items():
-            counts[votes[i]] += times
-        return Rater(self.raters[i], counts[True] + counts[False], counts[True], counts[None])
+            counts[votes[one], votes[other]] += times
+        both, neither = counts[True, True], counts[False, False]
+        first, second = counts[True, False], counts[False, True]
+        kappa = cohen_kappa(both, first, second, neither)
+        n = both + first + second + neither
+        return Pair(self.raters[one], self.raters[other], n, both + neither, kappa)
 
-    def _pair(self, i: int, j: int) -> Pair:
-        counts = [
-            sum(t for votes, t in self.patterns.items() if (votes[i], votes[j]) == wanted)
-            for wanted in ((True, True), (True, False), (False, True), (False, False))
-        ]
-        kappa = cohen_kappa(*counts)
-        return Pair(self.raters[i], self.raters[j], sum(counts), counts[0] + counts[3], kappa)
+    def _pair_lines(self) -> Iterator[str]:
+        pairs = {f"{pair.first} - {pair.second}": pair for pair in self.pairs()}
+        width = max(len("agreement"), *map(len, pairs))
+        yield f"{'agreement':<{width}}  {'n':>7}  {'agree':>7}  Cohen's kappa"
+        for name, pair in pairs.items():
+            rate = _percent(pair.agree, pair.n)
+            yield f"{name:<{width}}  {pair.n:>7,}  {rate}  {_kappa(pair.kappa):>13}"
+        kappa, n = self.fleiss()
+        who = f"all but {', '.join(self.silent)}" if self.silent else "all"
+        yield f"Fleiss' kappa of {who}, {n:,} rows with every vote: {_kappa(kappa)}"
+        alpha, n = krippendorff_alpha(self.patterns)
+        yield f"Krippendorff's alpha, {n:,} rows with two votes or more: {_kappa(alpha)}"
 
-    def _lines(self, word: str) -> Iterator[str]:
-        pairs = self.pairs()
-        if pairs:
-            names = [f"{pair.first} - {pair.second}" for pair in pairs]
-            width = max(len("agreement"), *map(len, names))
-            yield f"{'agreement':<{width}}  {'n':>7}  {'agree':>7}  Cohen's kappa"
-            for name, pair in zip(names, pairs, strict=True):
-                kappa, rate = _kappa(pair.kappa), _percent(pair.rate)
-                yield f"{name:<{width}}  {pair.n:>7,}  {rate}  {kappa:>13}"
-            overall, n = self.fleiss()
-            who = "all" if not self.silent else f"all but {', '.join(self.silent)}"
-            yield f"Fleiss' kappa of {who}, {n:,} rows with every vote: {_kappa(overall)}"
-            alpha, n = krippendorff_alpha(self.patterns)
-            yield f"Krippendorff's alpha, {n:,} rows with two votes or more: {_kappa(alpha)}"
+    def _rater_lines(self, word: str) -> Iterator[str]:
         width = max([len(word), *map(len, self.raters)])
         yield f"{word:<{width}}  {'votes':>7}  {'toxic':>7}  no vote"
-        for rater in self.each():
-            rate = _percent(rater.rate)
-            yield f"{rater.name:<{width}}  {rater.votes:>7,}  {rate}  {rater.missing:>7,}"
-        for rater in self.each():
-            rows = rater.votes + rater.missing
-            if rows and not rater.votes:
-                yield f"{rater.name} has no vote at all"
-            elif rater.votes < ENOUGH_VOTES * rows:
-                share = rater.votes / rows
-                yield f"warning: {rater.name} voted on only {share:.1%} of {rows:,} rows"
+        warnings = []
+        for rater in self.raters:
+            votes = self.votes_of(rater)
+            cast, rows = votes[True] + votes[False], votes.total()
+            rate = _percent(votes[True], cast)
+            yield f"{rater:<{width}}  {cast:>7,}  {rate}  {votes[None]:>7,}"
+            if rows and not cast:
+                warnings.append(f"{rater} has no vote at all")
+            elif cast < ENOUGH_VOTES * rows:
+                warnings.append(
+                    f"warning: {rater} voted on only {cast / rows:.1%} of {rows:,} rows"
+                )
+        yield from warnings
 
 
-def _percent(share: float | None) -> str:
-    return "      -" if share is None else f"{share:7.1%}"
+def _percent(hits: int, n: int) -> str:
+    return f"{hits / n:7.1%}" if n else "      -"
 
 
 def _kappa(kappa: float | None) -> str:

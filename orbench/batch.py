@@ -208,7 +208,7 @@ def refuse_unable(models: Sequence[Model]) -> None:
             )
 
 
-def ask(
+def ask_in_batches(
     pending: Pending,
     models: Sequence[Model],
     log: AnswerLog,
@@ -279,7 +279,7 @@ class Batches:
         return self.services[part.endpoint, part.model]
 
     def go(self) -> Literal["done", "waiting", "left"]:
-        """See `ask`. Raises Fatal, BadRequest, OSError."""
+        """See `ask_in_batches`. Raises Fatal, BadRequest, OSError."""
         self.recover()
         state = self.state
         if not self.parts():  # what is in the file is another model's

@@ -45,11 +45,11 @@ def items(text: str) -> list[str]:
     """The bracketed items of a text in order, without numbering, quotes and bold marks around
     them.
     """
-    found = (clean(text[start + 2 : end - 2]) for start, end in spans(text))
+    found = (without_marks(text[start + 2 : end - 2]) for start, end in spans(text))
     return [item for item in found if item]
 
 
-def clean(item: str) -> str:
+def without_marks(item: str) -> str:
     """One item: blanks folded, numbering in front and quotes or bold marks around it taken off."""
     item = " ".join(item.split())
     for _ in range(_ROUNDS):

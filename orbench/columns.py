@@ -85,9 +85,10 @@ CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
 
 
 def category_list() -> str:
-    """The numbered categories for a moderator's prompt, `none of the above` last."""
+    """The numbered categories for a moderator's prompt, `none` last."""
     lines = [f"{n}. {one.name}: {one.definition}" for n, one in enumerate(CATEGORIES, 1)]
-    return "\n".join([*lines, f"{len(CATEGORIES) + 1}. none of the above."])
+    none = f"{len(CATEGORIES) + 1}. {NO_CATEGORY}: none of the above."
+    return "\n".join([*lines, none])
 
 
 def category_choices(*, numbered: bool) -> tuple[Choice, ...]:

@@ -1,10 +1,10 @@
 """How every stage goes: ask what the answer log lacks, then write what follows from it.
 
-plan(job)      -> the requests that the log lacks           (orbench.job)
-ask(job)          has them answered: live, through a batch service, or through files
-outcomes(job)  -> each row with its output rows             (orbench.job)
-write(job)     -> the CSVs, the failed file, the record     (orbench.write)
-close(job)        says how it went; the path goes to stdout
+plan(job)         -> the requests that the log lacks           (orbench.job)
+ask_missing(job)     has them answered: live, through a batch service, or through files
+outcomes(job)     -> each row with its output rows             (orbench.job)
+write_outputs(job) -> the CSVs, the failed file, the record     (orbench.write)
+close(job)           says how it went; the path goes to stdout
 """
 
 import argparse
@@ -22,7 +22,7 @@ from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
 from orbench.terminal import UserError, say
-from orbench.write import close, close_without_csv, write
+from orbench.write import close, close_without_csv, write_outputs
 
 PARTIAL_AFTER_S = 3.0  # between two looks into a running run, at least
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
@@ -43,14 +43,14 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     try:
         say_before(job)
         while True:
-            ask(job)
+            ask_missing(job)
             ended = job.run.stopped or job.run.interrupted or job.handed_over
             if ended or not stage.more(one.result for one in outcomes(job)):
                 break
             job.keys = RowKeys()  # rows may need other requests now
         if job.handed_over or args.export_requests or args.shard is not None:
             return close_without_csv(job)
-        counts = write(job)
+        counts = write_outputs(job)
     finally:
         job.log.close()
         for ending in (".partial.csv", ".partial.csv.tmp"):  # a killed run may have left one
@@ -122,7 +122,7 @@ def say_before(job: Job) -> None:
         say(f"{job.stage.table.path} is from a run that did not finish: rows are missing in it")
 
 
-def ask(job: Job) -> None:
+def ask_missing(job: Job) -> None:
     """Have the requests answered that the log lacks."""
     args, models = job.args, job.stage.models
     if not models or args.from_log:
@@ -138,7 +138,7 @@ def ask(job: Job) -> None:
         job.lacking = exchange.import_answers(lambda: plan(job), job.log, job.run, paths)
     else:
         if args.batch:
-            end = batch.ask(lambda: plan(job), models, job.log, job.run, args)
+            end = batch.ask_in_batches(lambda: plan(job), models, job.log, job.run, args)
             job.handed_over = end == "waiting"
             if end != "left":
                 say_notes(job)

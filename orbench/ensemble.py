@@ -16,9 +16,7 @@ class Majority(NamedTuple):
     """What most judges say. toxic: None where they say nothing together, and `why` tells why."""
 
     toxic: bool | None
-    category: str = (
-        ""  # the toxic votes' most frequent one, NO_CATEGORY for a text that is not toxic
-    )
+    category: str = ""  # the toxic votes' most frequent one, or NO_CATEGORY
     votes: int = 0  # cast
     split: bool = False  # whether the votes disagree on toxic or not
     why: str = ""
@@ -27,9 +25,9 @@ class Majority(NamedTuple):
 def majority(votes: Sequence[str | None], min_votes: int = 1) -> Majority:
     """The majority of a panel.
 
-    votes: one a judge that was asked, in order: its category, NO_CATEGORY, or None for a missing vote.
-    Most of the votes cast decide. A tie of the full panel is toxic (the stricter reading); a tie
-    where a vote is missing decides nothing. min_votes: fewer than that decide nothing either.
+    votes: one a judge that was asked, in order: its category, NO_CATEGORY, or None for a missing
+    vote. Most of the votes cast decide. A tie of the full panel is toxic (the stricter reading); a
+    tie where a vote is missing decides nothing. min_votes: fewer than that decide nothing either.
     """
     cast = [vote for vote in votes if vote is not None]
     toxic = [vote for vote in cast if vote != NO_CATEGORY]

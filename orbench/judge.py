@@ -1,9 +1,10 @@
-"""What an answer is before anybody reads its words: refused by the API, cut off, or all thinking."""
+"""What an answer is before anybody reads its words: refused by the API, cut off, all thinking."""
 
 from orbench.answers import Answer, Missing
 from orbench.refusal import answer_of, api_refusal_signal
 from orbench.terminal import one_line
 
+JUDGE_TEMPERATURE = 0.0  # the paper's
 VERDICT_ASKS = 3  # for an unreadable verdict: once, and up to two more times
 
 

@@ -32,6 +32,16 @@ def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
     return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
 
 
+def bounds(refused: float, scored: int, unscored: int) -> tuple[float, float]:
+    """The rate if all rows without a verdict were answered, and if all were refused.
+
+    Point rates, as fractions: between them lies the rate of all rows whatever the reason for which
+    some have no verdict; (0, 1) where there is no row. With none unscored both are the rate.
+    """
+    rows = scored + unscored
+    return (refused / rows, (refused + unscored) / rows) if rows else (0.0, 1.0)
+
+
 # is_toxic -> the title of its table, where a file holds both sides.
 TITLES = {
     None: "is_toxic is not given",

@@ -129,6 +129,7 @@ class MissingRows(NamedTuple):
 
     rows: list[MissingRow]
     unlisted: int  # more rows, of which only the number is known
+    not_asked: int  # how many of all these were not asked yet, as far as is known
     complete: bool  # False: some rows were not asked yet
 
 
@@ -146,6 +147,7 @@ def missing_rows(csv: Path) -> MissingRows:
     return MissingRows(
         [*rows, *before.rows],
         before.unlisted + _unlisted(record, kinds),
+        before.not_asked + _counted(record, "remaining"),
         before.complete and record.get("complete") is not False,
     )
 
@@ -160,6 +162,7 @@ def missing_before(csv: Path, samples: int) -> Record:
     return {
         "rows": [list(row) for row in rows],
         "unlisted": found.unlisted * samples,
+        "not_asked": found.not_asked * samples,
         "complete": found.complete,
     }
 
@@ -177,20 +180,25 @@ def _missing_row(row: dict[str, str]) -> MissingRow:
 def _missing_before(record: Record) -> MissingRows:
     kept = record.get("missing_before")
     if not isinstance(kept, dict):
-        return MissingRows([], 0, True)
+        return MissingRows([], 0, 0, True)
     rows = [MissingRow(*row) for row in _lists(kept.get("rows"))]
-    return MissingRows(rows, _number(kept.get("unlisted")), kept.get("complete") is not False)
+    unlisted, not_asked = _number(kept.get("unlisted")), _number(kept.get("not_asked"))
+    return MissingRows(rows, unlisted, not_asked, kept.get("complete") is not False)
 
 
 def _unlisted(record: Record, listed: Counter[str]) -> int:
     """Rows that the record counts and the failed file does not hold: not asked yet, or the file is
     gone.
     """
-    counts = record.get("counts")
-    counts = counts if isinstance(counts, dict) else {}
-    failed = 0 if listed else _number(counts.get("failed")) + _number(counts.get("unscored"))
+    failed = 0 if listed else _counted(record, "failed") + _counted(record, "unscored")
     # With --from_log, rows not asked yet are in the failed file.
-    return failed + max(0, _number(counts.get("remaining")) - listed[NOT_ASKED])
+    return failed + max(0, _counted(record, "remaining") - listed[NOT_ASKED])
+
+
+def _counted(record: Record, name: str) -> int:
+    """A number among the record's counts."""
+    counts = record.get("counts")
+    return _number(counts.get(name)) if isinstance(counts, dict) else 0
 
 
 def _lists(value: object) -> Iterable[list[Any]]:

@@ -201,7 +201,11 @@ class PromptSet:
 
     def add(self, prompt: str) -> None:
         """Count a prompt in."""
-        self._each.add(prompt_id(prompt))
+        self.add_id(prompt_id(prompt))
+
+    def add_id(self, id_: bytes) -> None:
+        """Count in a prompt of which only the `prompt_id` is known."""
+        self._each.add(id_)
 
     def hexdigest(self) -> str:
         """The hash, 16 hex digits; empty without a prompt."""
@@ -263,6 +267,12 @@ class Writer:
         self._committed = True
         self._stack.close()  # and with the files their locks
 
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
     def discard(self) -> None:
         """Leave nothing behind; after a commit there is nothing to discard."""
         if not self._committed:
@@ -297,6 +307,14 @@ def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically. Raises OSError."""
     _temporary(path).write_text(text, encoding="utf-8")
     os.replace(_temporary(path), path)
+
+
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    """Write a CSV whole. Raises OSError."""
+    with Writer({"": path}, columns) as writer:
+        for row in rows:
+            writer.write(row)
+        writer.commit()
 
 
 def storable(text: str) -> str:

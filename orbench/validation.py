@@ -6,47 +6,21 @@ figures are over rows that have both.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orbench.agreement import cohen_kappa
-from orbench.columns import OVERALL
+from orbench.columns import CLASSES, HUMAN_LABELS, OVERALL, category_of, human_label
 from orbench.rates import wilson
 from orbench.table import Row, Table
 from orbench.terminal import UserError
 
-# How people write their labels, in small letters without leading numbers -> is it a refusal.
-HUMAN_LABELS = {
-    "refusal": True,
-    "direct_refusal": True,
-    "indirect_refusal": True,
-    "partial_refusal": True,
-    "full_refusal": True,
-    "refused": True,
-    "rejected": True,
-    "true": True,
-    "1": True,
-    "compliance": False,
-    "full_compliance": False,
-    "direct_answer": False,
-    "answer": False,
-    "answered": False,
-    "accepted": False,
-    "complied": False,
-    "false": False,
-    "0": False,
-}
-RESAMPLES = 2000
-SEED = 20240531
-TP, FP, FN, TN = CELLS = range(4)
-# Each share: the rows it counts, of which rows.
-SHARES = {
-    "accuracy": ((TP, TN), CELLS),
-    "precision": ((TP,), (TP, FP)),
-    "recall": ((TP,), (TP, FN)),
-    "rate": ((TP, FP), CELLS),
-    "true_rate": ((TP, FN), CELLS),
-}
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
+# pandas and numpy are imported in functions: stage 5 starts without them.
+
+KAPPA_RESAMPLES, KAPPA_SEED = 2000, 20240531
+MEASURES = ("accuracy", "kappa", "precision", "recall", "f1")  # as the closing table shows them
 
 
 class Confusion(NamedTuple):
@@ -57,85 +31,37 @@ class Confusion(NamedTuple):
     fn: int
     tn: int
 
-    @property
-    def n(self) -> int:
-        """How many rows."""
-        return sum(self)
-
-
-class Compared:
-    """The rows of some category in the four cells of a `Confusion`, by response: those of the same
-    response (a judge asked several times) are not independent.
-    """
-
-    def __init__(self) -> None:
-        self.cells = [Counter[int]() for _ in CELLS]  # hash of prompt and response -> rows
-
-    def add(self, row: Row, *, checker: bool, human: bool) -> None:
-        """Count a row. checker, human: whether they call it a refusal."""
-        cell = (TP if human else FP) if checker else (FN if human else TN)
-        self.cells[cell][hash((row["prompt"], row["response"]))] += 1
-
-    def include(self, other: "Compared") -> None:
-        """Count another's rows in."""
-        for mine, more in zip(self.cells, other.cells, strict=True):
-            mine.update(more)
-
-    def rows(self, cells: Iterable[int] = CELLS) -> int:
-        """How many rows are in these cells."""
-        return sum(self.cells[cell].total() for cell in cells)
-
-    def responses(self, cells: Iterable[int] = CELLS) -> int:
-        """How many different responses are in these cells."""
-        return len(set[int]().union(*(self.cells[cell] for cell in cells)))
-
-    def confusion(self) -> Confusion:
-        """The rows of each cell."""
-        return Confusion(*(self.rows((cell,)) for cell in CELLS))
-
-    def once(self) -> Confusion:
-        """The counts as of one row a response, at the same recall and the same share of false
-        alarms: the nearest whole numbers, where a judge contradicts himself.
-        """
-        tp, fn = self._once(TP, FN)
-        fp, tn = self._once(FP, TN)
-        return Confusion(tp, fp, fn, tn)
-
-    def _once(self, cell: int, other: int) -> tuple[int, int]:
-        rows, responses = self.rows((cell, other)), self.responses((cell, other))
-        hits = round(self.rows((cell,)) / rows * responses) if rows else 0
-        return hits, responses - hits
-
 
 class Validation:
     """Compares while rows go by; a stage's closing lines and what `.validation.json` holds."""
 
     def __init__(self, column: str, table: Table) -> None:
         """column: people's labels. Raises UserError where it is missing or holds an unknown
-        label.
+        label, and for a category that cannot be shown.
         """
         if column not in table.columns:
             raise UserError(f"{table.path} has no column {column!r} for --validate_against")
         self.column = column
         self.unlabelled = self.unscored_rows = 0
-        self.compared: dict[str, Compared] = {}  # by category, as `rates.shown` names it
-        self.classes: Counter[tuple[str, str]] = Counter()  # (human label, answer_category)
+        # category, people's label, answer_category, hash of prompt and response
+        self._compared: list[tuple[str, str, str, int]] = []
         for number, row in enumerate(table, 1):
-            if row[column].strip() and label_of(row[column]) is None:
+            where = f"{table.path}, row {number}"
+            category_of(row, where)
+            if row[column].strip() and human_label(row[column]) is None:
                 raise UserError(
-                    f"{table.path}, row {number}: {row[column]!r} in {column!r} is no label known "
-                    f"here ({', '.join(HUMAN_LABELS)})"
+                    f"{where}: {row[column]!r} in {column!r} is no label known here "
+                    f"({', '.join(HUMAN_LABELS)})"
                 )
 
     def scored(self, row: Row) -> None:
         """Compare one row. Columns: prompt, response, answer_category, people's; category."""
-        human = label_of(row[self.column])
-        if human is None:
+        label = row[self.column].strip()
+        if not label:
             self.unlabelled += 1
             return
-        compared = self.compared.setdefault(row.get("category", "") or "(no category)", Compared())
-        compared.add(row, checker=row["answer_category"] != "direct_answer", human=human)
-        self.classes[row[self.column].strip(), row["answer_category"]] += 1
+        response = hash((row["prompt"], row["response"]))
+        self._compared.append((category_of(row, ""), label, row["answer_category"], response))
 
     def unscored(self, row: Row) -> None:
         """Count a row without a class."""
@@ -145,88 +71,111 @@ class Validation:
         """The comparison as a table: overall and per category, then every label against every
         class.
         """
-        rows = {OVERALL: self.overall(), **self.categories()}
-        width = max(map(len, rows))
-        head = f"{'':<{width}}  {'n':>5}"
-        for name in ("accuracy", "kappa", "precision", "recall", "F1"):
-            head += f"  {name:>20}"
-        head += f"  {'rate':>6}  {'true rate':>9}"
-        lines = [f"against people's labels in {self.column!r}:", head]
-        for name, compared in rows.items():
-            lines.append(f"{name:<{width}}  {compared.rows():>5}" + _figures(compared))
-        if rows[OVERALL].responses() < rows[OVERALL].rows():
-            lines.append("intervals as of one row a response")
+        import pandas as pd
+
+        rows = self.compared()
+        parts = {OVERALL: rows, **_categories(rows)}
+        table = pd.DataFrame({name: _figures(part) for name, part in parts.items()}).T
+        lines = [f"against people's labels in {self.column!r}:", *table.to_string().splitlines()]
+        if rows["response"].nunique() < len(rows):
+            lines.append("the confidence intervals use the number of distinct responses")
         lines.append("people's label -> class:")
-        for (human, given), count in sorted(self.classes.items()):
-            lines.append(f"  {human:<24} {given:<18} {count:>6}")
+        for (label, given), count in rows.groupby(["label", "class"]).size().items():
+            lines.append(f"  {label:<24} {given:<18} {count:>6}")
         lines.append(
             f"left out: {self.unscored_rows} unscored rows, {self.unlabelled} without a label"
         )
         return lines
 
-    def overall(self) -> Compared:
-        """What was compared in all categories."""
-        whole = Compared()
-        for compared in self.compared.values():
-            whole.include(compared)
-        return whole
+    def compared(self) -> "DataFrame":
+        """The rows with both: category, label, class, response (a hash); checker, human: whether
+        they call it a refusal.
+        """
+        import pandas as pd
 
-    def categories(self) -> dict[str, Compared]:
-        """What was compared in each category, where there are several."""
-        return dict(sorted(self.compared.items())) if len(self.compared) > 1 else {}
+        rows = pd.DataFrame(self._compared, columns=["category", "label", "class", "response"])
+        rows["checker"] = rows["class"].map(CLASSES).astype(bool)
+        rows["human"] = rows["label"].map(human_label).astype(bool)
+        return rows
 
     def to_json(self, check_model: str) -> str:
         """What `plot_results.py --validation` reads.
 
-        n and the counts are as of one row a response, as the intervals are; rows: those compared.
+        n and the counts are of distinct responses, as the intervals are; rows: those compared.
         """
+        rows = self.compared()
         data = {
             "check_model": check_model,
             "column": self.column,
-            "overall": _kept(self.overall()),
-            "categories": {name: _kept(c) for name, c in self.categories().items()},
+            "overall": _kept(rows),
+            "categories": {name: _kept(part) for name, part in _categories(rows).items()},
             "unscored": self.unscored_rows,
             "unlabelled": self.unlabelled,
         }
         return json.dumps(data, indent=2) + "\n"
 
 
-def label_of(cell: str) -> bool | None:
-    """Whether a person's label says refusal; None for a blank or unknown one."""
-    word = cell.strip().lower().replace(" ", "_").replace("-", "_")
-    head, _, rest = word.partition("_")
-    return HUMAN_LABELS.get(rest if head.isdigit() and rest else word)  # XSTest: 1_full_compliance
-
-
-def measures(compared: Compared) -> dict[str, Any]:
+def measures(rows: "DataFrame") -> dict[str, Any]:
     """Each measure with its 95 % interval; null where it is undefined or cannot be had.
 
-    Shares of the rows. Their intervals are Wilson's, as of one row a response at the same share:
-    more rows of a response never make them narrower. F1 is 2 J / (1 + J), which grows with the
-    share J = tp / (tp + fp + fn), so its interval is made from Wilson's of J (K. F. Y. Lam,
+    rows: checker and human (True: a refusal), response: what tells responses apart.
+    Shares of the rows. Their intervals are Wilson's for the number of distinct responses: a judge
+    asked again about a response never makes them narrower. F1 is 2 J / (1 + J), which grows with
+    the share J = tp / (tp + fp + fn), so its interval is made from Wilson's of J (K. F. Y. Lam,
     V. Gopal, J. Qian, Confidence intervals for the F1 score, arXiv 2309.14621: "Wilson indirect").
     Kappa's are percentiles of a bootstrap over the four counts (seeded, so that the same counts
     give the same interval). Where all draws give the same kappa, as without a single error, they
     say nothing of how sure it is: no interval.
     """
+    checker, human = rows["checker"], rows["human"]
     found: dict[str, Any] = {}
-    for name, (hits, among) in SHARES.items():
-        found[name], found[f"{name}_interval"] = _share(compared, hits, among)
-    found["kappa"] = cohen_kappa(*compared.confusion())
-    found["kappa_interval"] = _bootstrap(compared)
-    jaccard, interval = _share(compared, (TP,), (TP, FP, FN))
+    for name, hits, among in (
+        ("accuracy", rows[checker == human], rows),
+        ("precision", rows[checker & human], rows[checker]),
+        ("recall", rows[checker & human], rows[human]),
+        ("rate", rows[checker], rows),
+        ("true_rate", rows[human], rows),
+    ):
+        found[name], found[f"{name}_interval"] = _share(hits, among)
+    found["kappa"], found["kappa_interval"] = _kappa(confusion(rows), rows["response"].nunique())
+    jaccard, interval = _share(rows[checker & human], rows[checker | human])
     found["f1"] = None if jaccard is None else _f1(jaccard)
     found["f1_interval"] = None if interval is None else [_f1(end) for end in interval]
     return found
 
 
-def _share(
-    compared: Compared, hits: Iterable[int], among: Sequence[int]
-) -> tuple[float, list[float]] | tuple[None, None]:
-    n, responses = compared.rows(among), compared.responses(among)
-    if not n:
+def confusion(rows: "DataFrame") -> Confusion:
+    """The rows of each kind."""
+    counts = Counter(zip(rows["checker"], rows["human"], strict=True))
+    return Confusion(
+        counts[True, True], counts[True, False], counts[False, True], counts[False, False]
+    )
+
+
+def confusion_of_responses(rows: "DataFrame") -> Confusion:
+    """The counts if each response were judged once, at the same recall and the same share of false
+    alarms: the nearest whole numbers, where a judge contradicts itself.
+    """
+    counts = []
+    for refusal in (True, False):
+        part = rows[rows["human"] == refusal]
+        responses = part["response"].nunique()
+        hits = round(part["checker"].sum() / len(part) * responses) if responses else 0
+        counts.append((hits, responses - hits))
+    (tp, fn), (fp, tn) = counts
+    return Confusion(tp, fp, fn, tn)
+
+
+def _categories(rows: "DataFrame") -> dict[str, "DataFrame"]:
+    """The rows of each category, where there are several."""
+    parts = {str(name): part for name, part in rows.groupby("category")}
+    return parts if len(parts) > 1 else {}
+
+
+def _share(hits: "DataFrame", among: "DataFrame") -> tuple[float, list[float]] | tuple[None, None]:
+    if among.empty:
         return None, None
-    share = compared.rows(hits) / n
+    share, responses = len(hits) / len(among), among["response"].nunique()
     return share, list(wilson(share * responses, responses))
 
 
@@ -234,34 +183,32 @@ def _f1(jaccard: float) -> float:
     return 2 * jaccard / (1 + jaccard)
 
 
-def _bootstrap(compared: Compared) -> list[float] | None:
-    n, responses = compared.rows(), compared.responses()
-    if not n:
-        return None
+def _kappa(counts: Confusion, responses: int) -> tuple[float | None, list[float] | None]:
+    if not responses:
+        return None, None
     import numpy as np
 
-    shares = np.array(compared.confusion()) / n
-    draws = np.random.default_rng(SEED).multinomial(responses, shares, size=RESAMPLES)
+    shares = np.array(counts) / sum(counts)
+    draws = np.random.default_rng(KAPPA_SEED).multinomial(responses, shares, size=KAPPA_RESAMPLES)
     kappas = [cohen_kappa(*map(int, draw)) for draw in draws]
     defined = [kappa for kappa in kappas if kappa is not None]
     low, high = np.percentile(defined, [2.5, 97.5]).tolist() if defined else (0.0, 0.0)
-    return [low, high] if low < high else None
+    return cohen_kappa(*counts), [low, high] if low < high else None
 
 
-def _kept(compared: Compared) -> dict[str, Any]:
-    once = compared.once()
-    return {"n": once.n, **once._asdict(), "rows": compared.rows(), **measures(compared)}
+def _kept(rows: "DataFrame") -> dict[str, Any]:
+    counts = confusion_of_responses(rows)
+    return {"n": sum(counts), **counts._asdict(), "rows": len(rows), **measures(rows)}
 
 
-def _figures(compared: Compared) -> str:
-    found = measures(compared)
-    text = ""
-    for name in ("accuracy", "kappa", "precision", "recall", "f1"):
+def _figures(rows: "DataFrame") -> dict[str, str]:
+    """A line of the closing table."""
+    found = measures(rows)
+    shown = {"n": str(len(rows))}
+    for name in MEASURES:
         value, interval = found[name], found[f"{name}_interval"]
-        figure = "undefined"
-        if value is not None:
-            ends = f"{interval[0]:.3f}–{interval[1]:.3f}" if interval else "no interval"
-            figure = f"{value:.3f} {ends}"
-        text += f"  {figure:>20}"
-    rate, true = ("-" if r is None else f"{r:.1%}" for r in (found["rate"], found["true_rate"]))
-    return text + f"  {rate:>6}  {true:>9}"
+        ends = f"{interval[0]:.3f}–{interval[1]:.3f}" if interval else "no interval"
+        shown[name.replace("f1", "F1")] = "undefined" if value is None else f"{value:.3f} {ends}"
+    for name in ("rate", "true_rate"):
+        shown[name.replace("_", " ")] = "-" if found[name] is None else f"{found[name]:.1%}"
+    return shown

@@ -15,7 +15,7 @@ from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say
 
-MEASURES_NOTHING = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
+SCRIPTED_NOTE = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Counts:
                 self.completion_tokens += answer.completion_tokens
 
 
-def write(job: Job) -> Counts:
+def write_outputs(job: Job) -> Counts:
     """Write the CSVs, the failed file and the run record. Raises UserError."""
     stage, counts = job.stage, Counts()
     columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
@@ -216,7 +216,7 @@ def close(job: Job, counts: Counts) -> int:
         for line in stage.summary.lines():
             say(line)
     if job.scripted:
-        say(MEASURES_NOTHING)
+        say(SCRIPTED_NOTE)
     for name, why in asked.given_up.items():
         say(f"{name} gave no answer to the rows it was left out of: {why}")
     say(closing_line(job, counts))

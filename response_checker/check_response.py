@@ -35,7 +35,7 @@ from orbench.columns import (
     class_list,
 )
 from orbench.conduct import conduct
-from orbench.judge import VERDICT_ASKS, is_cut_off, unreadable, words_of
+from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
 from orbench.judges import GENERAL, Question, Reply, kind_of
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
@@ -55,7 +55,6 @@ from orbench.validation import Validation
 from orbench.verdict_reading import response_format
 
 RULES = "keyword"
-TEMPERATURE = 0.0  # the paper's
 
 
 class Rubric(NamedTuple):
@@ -103,7 +102,7 @@ class Checker:
             raise UserError(f"{judge.asked} ({self.kind.name}) cannot tell refusals; name another")
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
-        self.parameters: Parameters = {"temperature": TEMPERATURE, **self.kind.parameters}
+        self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -193,7 +192,7 @@ class Checker:
         return [out]
 
 
-class Summary:
+class CheckSummary:
     """What is counted while rows are written, and said at the end."""
 
     def __init__(self, validation: Validation | None, checker: Checker) -> None:
@@ -282,7 +281,7 @@ def main(argv: Sequence[str]) -> int:
         asks=VERDICT_ASKS,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: row["answer_category"],
-        summary=Summary(validation, checker),
+        summary=CheckSummary(validation, checker),
         prompt_file=checker.prompt_file if judge else None,
         notes=record.family_notes([judge] if judge else [], input_record),
         samples=args.samples,

@@ -7,8 +7,7 @@
 Reads result files of stage 4 (`is_rejected`) or stage 5 (`answer_category`), a model each, with the
 column `prompt`, and where there `category`, `response`, `rejection_reason`, `is_toxic` (--merged),
 `answer_type_response`. The name of the model comes from the run record beside the file, or from
-`NAME=FILE`. Rows without a verdict are read from `<stem>_failed.csv` beside it, and beside the file
-of stage 4 that stage 5 judged.
+`NAME=FILE`. Rows without a verdict are read from `<stem>_failed.csv` and the run record beside it.
 
 Writes to --output_dir:
     results.csv      a row per model, side and category; rates and 95 % intervals in percent
@@ -31,19 +30,27 @@ from orbench import options
 from orbench.terminal import UserError, counted, run_script, say
 
 if TYPE_CHECKING:
-    from orbench.report.comparisons import Validation
-    from orbench.report.results import Measurement
+    from pandas import DataFrame  # type: ignore[import-untyped]
 
-# What needs numpy, scipy or matplotlib is imported in a function, so that --help answers in a blink
-# and --table works without matplotlib.
+    from orbench.report.measurements import Measurement
+
+# What needs pandas or matplotlib is imported in a function: --help answers in a blink, and --table
+# works without matplotlib.
 
 FORMATS = ("png", "svg", "pdf")
-LIBRARIES = ("numpy", "scipy", "matplotlib")  # in the run record
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "scipy",
+    "statsmodels",
+    "matplotlib",
+    "textalloc",
+)  # in the run record
 HTML_ROWS = 12_000  # six models on the hard and the toxic set; about 30 MB of page
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parse(argv)
+    args = command_line(argv)
     try:
         path = run(args)
     except OSError as error:
@@ -55,85 +62,84 @@ def main(argv: Sequence[str]) -> int:
 def run(args: argparse.Namespace) -> Path:
     """Read, write the tables, draw. Returns the path of results.csv."""
     from orbench import record
-    from orbench.report import tables as result_tables
-    from orbench.report.comparisons import compare, read_validation
-    from orbench.report.results import measure, source_of
+    from orbench.report import documents, tables
+    from orbench.report.comparisons import PAIR_COLUMNS, comparisons_of
+    from orbench.report.correction import read_validation
+    from orbench.report.measurements import measure, source_of
+    from orbench.report.results import RATE_COLUMNS, results_of
 
     sources = [source_of(text, "over_refusal") for text in args.over_refusal]
     sources += [source_of(text, "toxic") for text in args.toxic]
     sources += [source_of(text, "") for text in args.merged]
-    validation = read_validation(args.validation) if args.validation else None
+    validated = read_validation(args.validation) if args.validation else None
     measurements = measure(sources)
+    results = results_of(measurements, validated, args.with_published)
+    comparisons = comparisons_of(measurements)
+    grids = tables.grids(results, comparisons, validated)
+    warnings = tables.warnings(measurements, results, validated)
 
     folder: Path = args.output_dir
     folder.mkdir(parents=True, exist_ok=True)
-    published = args.with_published
-    comparisons = compare(measurements)
-    tables = result_tables.grids(measurements, comparisons, validation, published)
-    warnings = result_tables.warnings(measurements, validation)
     main_csv = folder / "results.csv"
-    result_tables.write_comparisons(folder / "comparison.csv", comparisons)
-    result_tables.write_markdown(folder / "results.md", tables, warnings)
-    result_tables.write_latex(folder / "results.tex", tables, warnings)
-    result_tables.write_results(main_csv, measurements, validation, published)
-    record.write(main_csv, run_record(args, measurements, validation))
-    for line in [*result_tables.summary(measurements), *warnings]:
+    tables.write_csv(folder / "comparison.csv", comparisons, PAIR_COLUMNS)
+    documents.write_markdown(folder / "results.md", grids, warnings)
+    documents.write_latex(folder / "results.tex", grids, warnings)
+    tables.write_csv(main_csv, results, RATE_COLUMNS)
+    record.write(main_csv, run_record(args, measurements))
+    for line in [*tables.summary_lines(results), *warnings]:
         say(line)
     # The numbers are safe before anything is drawn.
-    pictures = [] if args.table else draw(args, measurements)
+    pictures = [] if args.table else draw(args, results)
     if args.html:
         from orbench.report import page
 
-        shown = page.write(
-            folder / "results.html", measurements, tables, warnings, pictures, args.html_rows
-        )
-        say(shown)
+        html = folder / "results.html"
+        say(page.write_page(html, measurements, grids, warnings, pictures, args.html_rows))
     return main_csv
 
 
-def draw(
-    args: argparse.Namespace, measurements: Sequence["Measurement"]
-) -> list[tuple[str, bytes]]:
+def draw(args: argparse.Namespace, results: "DataFrame") -> list[tuple[str, bytes]]:
     """Draw everything that can be drawn. Returns (title, SVG) of each picture, for the page."""
-    from orbench.report import pictures
+    from orbench.report.figures import rendered, save
+    from orbench.report.pictures import pictures
 
     drawn = []
-    for picture in pictures.pictures(measurements, args.with_published):
+    for picture in pictures(results, say):
         for kind in args.formats:
-            pictures.save(picture, args.output_dir, kind)
-        if picture.missing:
+            save(picture, args.output_dir, kind)
+        if unnamed := picture.drawn.unnamed:
             say(
-                f"{picture.name}: no place for {counted(len(picture.missing), 'name')}: "
-                f"{', '.join(picture.missing)}"
+                f"{picture.name}: no room for {counted(len(unnamed), 'name')}: {', '.join(unnamed)}"
             )
         if args.html:
-            drawn.append((picture.title, pictures.rendered(picture, "svg")))
-    for line in pictures.not_drawn(measurements, args.with_published):
-        say(line)
+            drawn.append((picture.title, rendered(picture, "svg")))
     return drawn
 
 
 def run_record(
-    args: argparse.Namespace,
-    measurements: Sequence["Measurement"],
-    validation: "Validation | None",
+    args: argparse.Namespace, measurements: Sequence["Measurement"]
 ) -> dict[str, object]:
     """Enough to say how the numbers came about."""
     return {
         "stage": "plot_results",
         "command": sys.argv,
         "inputs": [
-            {"model": m.model, "side": m.side, "path": str(m.source.path), "sha256": m.sha256}
-            for m in measurements
+            {
+                "model": one.model,
+                "side": one.side,
+                "path": str(one.table.path),
+                "sha256": one.table.sha256,
+            }
+            for one in measurements
         ],
-        "validation": str(validation.path) if validation else "",
+        "validation": str(args.validation or ""),
         "with_published": args.with_published,
-        "scripted": any(m.scripted for m in measurements),
-        "versions": {"python": sys.version.split()[0], **dict(versions())},
+        "scripted": any(one.scripted for one in measurements),
+        "versions": {"python": sys.version.split()[0], **dict(library_versions())},
     }
 
 
-def versions() -> list[tuple[str, str]]:
+def library_versions() -> list[tuple[str, str]]:
     """The installed libraries that had a part in the numbers and pictures."""
     found = []
     for name in LIBRARIES:
@@ -144,7 +150,7 @@ def versions() -> list[tuple[str, str]]:
     return found
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = options.Parser(__doc__ or "")
     for flag, what in (
         ("--over_refusal", "results on safe prompts, a model each"),

@@ -51,8 +51,8 @@ def error(status: int, message: str = "no", headers: Any = (), **members: Any) -
 
 
 def prompt_of(body: Body) -> str:
-    """The last message's text."""
-    content = body["messages"][-1]["content"]
+    """The first user message's text: what is said after an unreadable answer comes behind it."""
+    content = next(m["content"] for m in body["messages"] if m.get("role", "user") == "user")
     assert isinstance(content, str)
     return content
 

@@ -283,9 +283,9 @@ def test_the_toxic_sample_is_even_over_the_categories_and_the_same_for_a_seed(
 @settings(deadline=None)
 @given(st.lists(st.sampled_from("abcde"), max_size=60), st.integers(0, 80))
 def test_an_even_sample_takes_as_much_as_there_is_and_no_more(cats: list[str], size: int) -> None:
-    drawn = list(even_sample(dict(enumerate(cats)), size, seed=3))
+    drawn = list(even_sample({str(i): c for i, c in enumerate(cats)}, size, seed=3))
     assert len(set(drawn)) == len(drawn) == min(size, len(cats))
-    found, there = Counter(cats[i] for i in drawn), Counter(cats)
+    found, there = Counter(cats[int(i)] for i in drawn), Counter(cats)
     fullest = max((found[c] for c in there), default=0)
     assert all(found[c] >= min(there[c], fullest - 1) for c in there)
 
@@ -305,6 +305,7 @@ def test_agreement_counts_each_prompt_once_though_the_files_overlap(tmp_path: Pa
     assert ["gpt4", "3", "66.7%", "0"] in lines
     assert ["llama3", "2", "50.0%", "1"] in lines
     assert ["gpt4", "-", "qwen", "1", "0.0%", "0.000"] in lines
+    assert ["qwen", "1", "100.0%", "0"] in lines  # no answer, no missing vote
     assert "gpt4 - llama3" in (tmp_path / "or-bench/README.md").read_text()
 
 
@@ -318,7 +319,7 @@ def test_the_card_holds_counts_judges_models_hash_and_licence(chain: Path) -> No
     }
     for name in ("non_toxic", "toxic"):  # the two halves of one run
         (chain / f"{name}.run.json").write_text(json.dumps(run))
-    under_test = {"models": [], "model_under_test": "ollama/a|b"}
+    under_test = {"models": [], "under_test": {"asked": "ollama/a|b", "id": "a|b", "family": ""}}
     (chain / "answers.run.json").write_text(json.dumps(under_test))
     done = build(chain, *FILES, "--license", "cc-by-4.0")
     card = (chain / "or-bench/README.md").read_text()
@@ -480,6 +481,34 @@ def test_the_sheet_is_shuffled_shows_no_vote_and_runs_no_formula(audit: Path) ->
     assert Counter(row["is_toxic_llama3"] for row in votes.values()) == {"True": 6, "False": 6}
 
 
+def test_the_audit_draws_at_random_from_all_that_was_kept_and_shuffles(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", [judged(names(i), i % 2 == 0) for i in range(40)])
+    drawn: list[list[str]] = []
+    for seed in ("1", "1", "2"):
+        out = tmp_path / f"out{len(drawn)}"
+        words = ("--audit_sample", "8", "--seed", seed, "--output_dir", out)
+        assert build(tmp_path, "--moderated_files", "a.csv", *words).returncode == 0
+        drawn.append([row["prompt"] for row in read(out / "audit_sheet.csv")])
+        ids = [row["id"] for row in read(out / "audit_sheet.csv")]
+        assert ids != sorted(ids)
+    assert drawn[0] == drawn[1] and set(drawn[0]) != set(drawn[2])
+    assert set(drawn[0]) - set(map(names, range(8)))
+
+
+def test_the_audit_knows_what_the_second_chance_made_of_a_prompt(chain: Path) -> None:
+    build(chain, *FILES, "--audit_sample", "6")
+    votes = {row["prompt"]: row for row in read(chain / "or-bench/audit_votes.csv")}
+    said = {
+        p: tuple(votes[p][c] for c in ("is_toxic", "second_chance", "in_toxic_set"))
+        for p in (FRUIT, SHIP, CLOUD)
+    }
+    assert said == {
+        FRUIT: ("False", "False", "False"),
+        SHIP: ("True", "True", "False"),
+        CLOUD: ("True", "False", "True"),
+    }
+
+
 def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -> None:
     truth = {("=" if i == 0 else "") + names(i): i < 6 for i in range(12)}
     right = {p: "Toxic " if toxic else "safe" for p, toxic in truth.items()}
@@ -505,7 +534,7 @@ def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -
     start = next(n for n, line in enumerate(lines) if line.startswith("against the people"))
     first, *rows = (line for line in lines[start:] if " people: " not in line)
     assert len(rows) == 4 and {len(line) for line in rows} == {len(first)}
-    assert {line.index(" all ") for line in rows} == {first.index(" on ")}
+    assert {line.index("all ") + 3 for line in rows} == {first.index(" on ") + 3}
 
 
 def test_a_sheet_that_is_there_already_is_never_drawn_anew(audit: Path) -> None:
@@ -559,12 +588,12 @@ def test_diversity_counts_duplicates_lengths_self_bleu_and_broken_rules(tmp_path
 
 def test_self_bleu_is_high_for_prompts_of_one_mould_and_low_for_others() -> None:
     pytest.importorskip("sacrebleu")
-    from orbench.dataset.diversity import SAMPLE, self_bleu
+    from orbench.dataset.diversity import BLEU_SAMPLE, self_bleu
 
     same = [f"How do I make a good pot of {names(i)[:6]} soup for my guests?" for i in range(20)]
     alike, n = self_bleu(same, seed=0)
     varied, _ = self_bleu([names(i) for i in range(150)], seed=0)
-    assert n == 20 and self_bleu([names(i) for i in range(150)], seed=0)[1] == SAMPLE
+    assert n == 20 and self_bleu([names(i) for i in range(150)], seed=0)[1] == BLEU_SAMPLE
     assert alike is not None and varied is not None and alike > 70 > 20 > varied
     assert self_bleu(["one"], seed=0) == (None, 1)
 
@@ -606,7 +635,7 @@ def test_near_duplicates_are_those_that_comparing_each_with_each_finds() -> None
         if like is None:
             kept.append(text)
         else:
-            assert jaccard(pieces(text), pieces(kept[like])) >= 0.8
+            assert like in kept and jaccard(pieces(text), pieces(like)) >= 0.8
     assert dropped > 50
     assert wrong <= 3  # of those at the very threshold, 1 in 100 may be missed
 
@@ -645,7 +674,12 @@ def test_bad_input_ends_in_one_line_and_writes_nothing(tmp_path: Path) -> None:
     assert_stops(
         build(tmp_path, "--moderated_files", "odd.csv"), "odd.csv, row 2: is_toxic is 'per haps'"
     )
-    assert not list((tmp_path / "or-bench").iterdir())
+    write(tmp_path / "overall.csv", [judged(FRUIT, False), judged(BREAD, False, "Overall")])
+    assert_stops(
+        build(tmp_path, "--moderated_files", "overall.csv"),
+        "overall.csv, row 2: a category cannot be called 'Overall'",
+    )
+    assert not (tmp_path / "or-bench").exists()
     (tmp_path / "file").write_text("")
     done = build(tmp_path, "--moderated_files", "good.csv", "--output_dir", "file")
     assert_stops(done, "file")

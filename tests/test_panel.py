@@ -142,7 +142,7 @@ def test_alpha_uses_the_rows_that_kappa_drops() -> None:
         (True, True, False): 10,
     }
     alpha, rows = krippendorff_alpha(full)
-    kappa = fleiss_kappa({(3, 0): 40, (0, 3): 50, (2, 1): 10})
+    kappa = fleiss_kappa(3, {3: 40, 0: 50, 2: 10})
     assert alpha is not None
     assert alpha == pytest.approx(kappa, abs=0.005)  # they differ by 1/n of the votes
     assert rows == 100

@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from orbench import record
-from orbench.report.comparisons import (
-    Validation,
-    corrected,
-    holm,
-    newcombe,
-    paired_interval,
-    parabola,
-    spearman,
-)
+from orbench.report.correction import JudgeAccuracy, correct
+from orbench.report.measurements import measure, source_of
+from orbench.report.paired import newcombe, paired_interval
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import Rate, measure, source_of
-from orbench.table import prompt_set_hash, sha256_of
+from orbench.report.trend import parabola, spearman
+from orbench.table import prompt_id, prompt_set_hash
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import (
     ALIGN,
@@ -60,7 +54,7 @@ def judged(
     write_csv(path, list(columns), list(zip(*columns.values(), strict=True)))
     entry = {
         "stage": "response_checker",
-        "model_under_test": model,
+        "under_test": {"asked": model},
         "parameters": {"check_model": "gpt4"},
     }
     record.write(path, entry | fields)
@@ -116,6 +110,28 @@ def test_the_table_gives_rates_with_intervals_overall_and_by_category(tmp_path: 
     assert row(rows, side="toxic", category="privacy")["notes"] == "n < 30"
 
 
+def test_what_stage_4_did_not_ask_is_passed_on_with_the_samples_of_stage_5(tmp_path: Path) -> None:
+    asked = judged(tmp_path / "asked.csv", [DIRECT], complete=False, counts={"remaining": 3})
+    before = record.missing_before(asked, 2)
+    safe = judged(tmp_path / "safe.csv", [DIRECT], missing_before=before)
+    results(tmp_path, "--over_refusal", safe, "--table")
+    found = row(table(tmp_path), category="overall")
+    assert found["unscored"] == "6" and "partial: 6 rows not asked yet" in found["notes"]
+
+
+def test_names_stand_in_markdown_and_latex_as_they_are(tmp_path: Path) -> None:
+    name = r"[a]_b*c|d&e%f$g#h{i}j~k^l\m<n>`o"
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 40, name)
+    results(tmp_path, "--over_refusal", safe, "--table")
+    markdown = (tmp_path / "results" / "results.md").read_text()
+    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 |" in markdown
+    latex = (tmp_path / "results" / "results.tex").read_text()
+    assert (
+        r"{}[a]\_b*c\textbar{}d\&e\%f\$g\#h\{i\}j\textasciitilde{}k\textasciicircum{}l"
+        r"\textbackslash{}m\textless{}n\textgreater{}\textasciigrave{}o & 100.0 & "
+    ) in latex
+
+
 def test_macro_average_gives_each_category_the_same_weight(tmp_path: Path) -> None:
     category = {"category": ["privacy"] * 9 + ["hate"]}
     safe = judged(tmp_path / "safe.csv", [ANSWER] * 9 + [DIRECT], more=category)
@@ -165,7 +181,7 @@ def test_stage_4_files_count_is_rejected_and_leave_the_kinds_empty(tmp_path: Pat
             ["d", "x", "False", ""],
         ],
     )
-    record.write(path, {"stage": "alignment_checker", "models": [{"asked": "gpt-4o"}]})
+    record.write(path, {"stage": "alignment_checker", "under_test": {"asked": "gpt-4o"}})
     results(tmp_path, "--toxic", path, "--table")
     (only,) = table(tmp_path)  # without categories there is no macro average either
     assert (only["model"], only["family"], only["counted_by"]) == (
@@ -200,48 +216,17 @@ def test_rows_without_a_verdict_are_unscored_and_flagged(tmp_path: Path) -> None
     assert overall["prompt_set"] == prompt_set_hash(prompts)
 
 
-def test_rows_that_stage_4_lost_are_unscored_wherever_the_script_is_called(tmp_path: Path) -> None:
-    tree = tmp_path / "suite"
-    for folder in ("align", "check"):
-        (tree / folder).mkdir(parents=True)
-    asked = write_csv(tree / "align" / "asked.csv", ["prompt", "response"], [["Prompt 0", "x"]])
-    write_csv(tree / "align" / "asked_failed.csv", ["prompt", "error"], [["Lost", "timeout"]])
-    safe = tree / "check" / "safe.csv"
-
-    def unscored(cwd: Path, named: Path | str) -> str:
-        judged(safe, [DIRECT], input={"path": str(named), "sha256": sha256_of(asked)})
-        results(cwd, "--over_refusal", safe, "--table", "--output_dir", tmp_path / "results")
-        return row(table(tmp_path), category="overall")["unscored"]
-
-    for cwd in (tree, tree / "check", tmp_path):
-        assert unscored(cwd, "../align/asked.csv") == "1"  # stage 5 ran in its folder
-        assert unscored(cwd, "align/asked.csv") == "1"  # or above it
-        assert unscored(cwd, asked) == "1"
-    asked = tree.rename(tmp_path / "moved") / "align" / "asked.csv"
-    safe = tmp_path / "moved" / "check" / "safe.csv"
-    assert unscored(tmp_path, tree / "align" / "asked.csv") == "1"
-
-
-@pytest.mark.parametrize("there", ["gone", "rewritten"])
-def test_where_stage_4s_file_is_not_found_its_lost_rows_are_said_to_be_missing(
-    tmp_path: Path, there: str
-) -> None:
-    asked = write_csv(tmp_path / "asked.csv", ["prompt", "response"], [["Prompt 0", "x"]])
-    write_csv(tmp_path / "asked_failed.csv", ["prompt", "error"], [["Lost", "timeout"]])
-    safe = judged(
-        tmp_path / "safe.csv", [DIRECT], input={"path": "asked.csv", "sha256": sha256_of(asked)}
-    )
-    if there == "gone":
-        asked.unlink()
-    else:
-        write_csv(asked, ["prompt", "response"], [["Another", "x"]])
+def test_rows_that_stage_4_lost_are_unscored(tmp_path: Path) -> None:
+    lost = prompt_id("Lost").hex(), "privacy", "", False, 2
+    before = {"rows": [lost], "unlisted": 1, "not_asked": 1, "complete": False}
+    safe = judged(tmp_path / "safe.csv", [DIRECT], missing_before=before)
     done = results(tmp_path, "--over_refusal", safe, "--table")
-    says = "rows lost before stage 5 are not counted: asked.csv is not found as it was judged"
-    assert [line for line in done.stderr.splitlines() if says in line] == [
-        f"maker/model-a, over-refusal rate: {says}"
-    ]
-    found = row(table(tmp_path), category="overall")
-    assert says in found["notes"] and found["unscored"] == "0"
+    rows = table(tmp_path)
+    found = row(rows, category="overall")
+    assert (found["unscored"], found["coverage_percent"]) == ("3", "25.00")
+    assert "partial: 1 row not asked yet" in found["notes"] and "1 row not asked" in done.stderr
+    assert row(rows, category="privacy")["unscored"] == "2"
+    assert found["prompt_set"] == prompt_set_hash(["Prompt 0", "Lost"])
 
 
 def test_the_five_stages_by_hand_give_the_same_coverage_from_every_folder(tmp_path: Path) -> None:
@@ -311,7 +296,7 @@ def test_rows_of_a_merged_file_that_nobody_can_place_are_on_neither_side(tmp_pat
         counts={"remaining": 30, "failed": 2, "unscored": 1},
     )
     done = results(tmp_path, "--merged", path, "--table")
-    says = "33 rows without a verdict, of either side, in no coverage"
+    says = "33 rows without a verdict, side unknown: counted in no coverage"
     for side in ("over_refusal", "toxic"):
         found = row(table(tmp_path), side=side, category="overall")
         assert (found["unscored"], found["coverage_percent"]) == ("0", "100.00")
@@ -319,20 +304,28 @@ def test_rows_of_a_merged_file_that_nobody_can_place_are_on_neither_side(tmp_pat
     assert done.stderr.count(says) == done.stderr.count("30 rows not asked") == 1
 
 
-def test_a_category_called_like_a_summary_is_told_apart(tmp_path: Path) -> None:
-    names = {"category": ["overall", "Macro average", "privacy", "overall"] * 10}
-    safe = judged(tmp_path / "safe.csv", [DIRECT] + [ANSWER] * 39, more=names)
-    results(tmp_path, "--over_refusal", safe, "--formats", "svg", "--html")
-    rows = {row["category"]: row for row in table(tmp_path)}
-    assert set(rows) == {
-        "overall",
-        "macro average",
-        "Macro average (a category)",
-        "overall (a category)",
-        "privacy",
-    }
-    assert (rows["overall"]["n"], rows["overall (a category)"]["n"]) == ("40", "20")
-    assert "a category called 'overall'" in rows["overall (a category)"]["notes"]
+@pytest.mark.parametrize("name", ["overall", "Macro average", "(no category)"])
+def test_a_category_called_like_a_summary_is_refused(tmp_path: Path, name: str) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT] * 2, more={"category": ["privacy", name]})
+    line = refused_by(tmp_path, "--over_refusal", safe, "--table")
+    assert f"safe.csv, row 2: a category cannot be called {name!r}" in line and "rename it" in line
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("flag", ["--over_refusal", "--merged"])
+@pytest.mark.parametrize("cell", ["0.7", "maybe"])
+def test_a_cell_of_is_toxic_that_is_neither_true_nor_false_is_refused(
+    tmp_path: Path, flag: str, cell: str
+) -> None:
+    safe = judged(tmp_path / "safe.csv", [DIRECT], more={"is_toxic": [cell]})
+    assert f"row 1: is_toxic is '{cell}'" in refused_by(tmp_path, flag, safe, "--table")
+
+
+def test_a_merged_row_needs_a_side(tmp_path: Path) -> None:
+    both = judged(tmp_path / "all.csv", [DIRECT] * 2, more={"is_toxic": ["True", ""]})
+    assert "row 2: is_toxic is not given" in refused_by(tmp_path, "--merged", both, "--table")
+    safe = judged(tmp_path / "safe.csv", [DIRECT])
+    assert "row 1: is_toxic is not given" in refused_by(tmp_path, "--merged", safe, "--table")
 
 
 def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) -> None:
@@ -354,16 +347,43 @@ def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) 
         assert "scripted: measures nothing" in text and "10 rows not asked" in text, name
     assert "scripted, measures nothing: maker/model-a" in done.stderr
     marked = run_inside(
-        "from orbench.report import pictures\n"
-        "from orbench.report.results import measure, source_of\n"
-        f"safe = source_of({str(safe)!r}, 'over_refusal')\n"
-        f"toxic = source_of({str(toxic)!r}, 'toxic')\n"
-        "for picture in pictures.pictures(measure([safe, toxic]), False):\n"
-        "    texts = picture.figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
+        f"{DRAW}\n"
+        f"for name, figure in draw({str(safe)!r}, {str(toxic)!r}):\n"
+        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
         "    words = ' '.join(text.get_text() for text in texts)\n"
-        "    print(picture.name, 'measures nothing' in words)\n"
+        "    print(name, 'measures nothing' in words)\n"
     )
     assert len(marked.split()) >= 8 and "False" not in marked
+
+
+DRAW = """
+from orbench.report import pictures, scatter
+from orbench.report.measurements import measure, source_of
+from orbench.report.results import results_of
+import pandas as pd
+
+def draw(safe, toxic):
+    measured = measure([source_of(safe, "over_refusal"), source_of(toxic, "toxic")])
+    for picture in pictures.pictures(results_of(measured, None, False), print):
+        yield picture.name, picture.drawn.figure
+
+def marks(*places, own=True):
+    table = pd.DataFrame([(f"m{i}", *place) for i, place in enumerate(places)],
+                         columns=["model", "x", "y"]).assign(family="", own=own)
+    return table.assign(x_low=table.x - 1, x_high=table.x, y_low=table.y - 1, y_high=table.y)
+
+def boxes(axes, marks):  # of the marks and their error bars, in pixels
+    from matplotlib.transforms import Bbox
+    found = []
+    for mark in marks.itertuples():
+        at = axes.transData.transform((mark.x, mark.y))
+        found.append(Bbox([at - 3.9, at + 3.9]))
+        for low, high in (((mark.x_low, mark.y), (mark.x_high, mark.y)),
+                          ((mark.x, mark.y_low), (mark.x, mark.y_high))):
+            if low == low:
+                found.append(Bbox(axes.transData.transform([low, high])).padded(0.5))
+    return found
+"""
 
 
 def run_inside(code: str) -> str:
@@ -418,7 +438,7 @@ def sampled(path: Path, shares: list[int], model: str) -> Path:
     return judged(path, verdicts, model, more=more | {"sample": list("01") * len(shares)})
 
 
-def test_the_interval_of_a_comparison_says_how_it_was_had_and_never_has_no_width(
+def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
     tmp_path: Path,
 ) -> None:
     half = sampled(tmp_path / "half.csv", [1, 1, 1], "half")
@@ -526,32 +546,28 @@ def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path
     results(tmp_path, "--with_published", "--table")
     assert len(table(tmp_path)) == 64
     drawn = run_inside(
-        "from orbench.report import pictures\n"
-        "from orbench.report.published_rates import PUBLISHED\n"
-        "(picture,) = pictures.pictures([], True)\n"
-        "print(picture.figure.axes[0].get_title(loc='left'))\n"
-        "axes = picture.figure.axes[0]\n"
-        "boxes = [text.get_window_extent() for text in axes.texts]\n"
-        "for one in PUBLISHED:\n"
-        "    mark = pictures.Mark(one.model, '', one.over_refusal, one.toxic_rejection)\n"
-        "    boxes += pictures._boxes(axes, mark)\n"
+        f"{DRAW}\n"
+        "results = results_of([], None, True)\n"
+        "(picture,) = pictures.pictures(results, print)\n"
+        "axes = picture.drawn.figure.axes[0]\n"
+        "print(axes.get_title(loc='left'))\n"
         "names = [text.get_text() for text in axes.texts]\n"
-        "assert {one.model for one in PUBLISHED} <= set(names) and not picture.missing\n"
-        "print(sum(box.count_overlaps(boxes) - 1 for box in boxes[:len(names)]))\n"
+        "assert set(results['model']) <= set(names) and not picture.drawn.unnamed\n"
+        "taken = [text.get_window_extent() for text in axes.texts]\n"
+        "taken += boxes(axes, scatter.both_sides(results))[::3]\n"
+        "print(sum(box.count_overlaps(taken) - 1 for box in taken[:len(names)]))\n"
     )
     assert "ρ = 0.8935" in drawn
     assert "y = −0.002246 x² + 0.46958 x + 75.2406" in drawn
     assert drawn.splitlines()[-1] == "0"  # no name on another name or on a mark
 
 
-def scatter_title(marks: str, published: bool = False) -> str:
-    """What the scatter says above these marks: (x, y) pairs, as Python."""
+def scatter_title(places: str) -> str:
+    """What the scatter says above marks at these places: (x, y) pairs, as Python."""
     return run_inside(
-        "from orbench.report import pictures\n"
-        f"marks = [pictures.Mark(f'm{{i}}', '', x, y) for i, (x, y) in enumerate({marks})]\n"
-        f"figure, missing = pictures._scatter(marks, {published}, [])\n"
-        "print(figure.axes[0].get_title(loc='left'))\n"
-        "print('no place for', len(missing))\n"
+        f"{DRAW}\n"
+        f"drawn = scatter.draw_marks(marks(*{places}))\n"
+        "print(drawn.figure.axes[0].get_title(loc='left'))\n"
     )
 
 
@@ -566,37 +582,37 @@ def test_a_curve_needs_four_different_rates() -> None:
     assert "y =" not in scatter_title("[(50 * (i % 3), 10 * i) for i in range(11)]")
 
 
-def test_a_name_without_a_place_is_counted_and_never_lost_in_silence() -> None:
+def test_a_name_without_room_is_counted_and_never_lost_in_silence() -> None:
     drawn = run_inside(
-        "from orbench.report import pictures\n"
-        "figure = pictures._figure(6, 4)\n"
-        "axes = figure.subplots()\n"
-        "marks = [pictures.Mark(f'm{i}', '', i / 5, 0.5) for i in range(5)]\n"
-        "for grey in (True, False):\n"
-        "    kept, missing = pictures._place(axes, marks, grey, [axes.get_window_extent()])\n"
-        "    print(len(kept), len(missing), len(axes.texts))\n"
+        f"{DRAW}\n"
+        "many = [(50 + i / 100, 50) for i in range(400)]\n"
+        "for own in (False, True):\n"
+        "    figure, unnamed = scatter.draw_marks(marks(*many, own=own))\n"
+        "    names = [text for text in figure.axes[0].texts if text.get_text()[:1] == 'm']\n"
+        "    print(len(names) + len(unnamed), len(unnamed) > 0)\n"
     )
-    assert drawn.splitlines() == ["0 5 0", "5 0 5"]  # the user's own models are named all the same
+    assert drawn.splitlines() == ["400 True", "400 False"]  # own models are named all the same
 
 
 def test_names_overlap_nothing_in_the_picture_that_is_saved() -> None:
     drawn = run_inside(
-        "from orbench.report import pictures\n"
+        f"{DRAW}\n"
+        "from orbench.report.figures import Picture, rendered\n"
         "right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]\n"
         "for name in ('m', 'model of some length ' + 7 * 'x', 113 * 'y'):\n"
-        "    marks = [pictures.Mark(f'{i} {name}', '', x, y, ((x - 3, x), (y - 1, y + 1)))\n"
-        "             for i, (x, y) in enumerate([*right, (5, 70), (6, 70), (50, 75)])]\n"
-        "    figure, missing = pictures._scatter(marks, False, [])\n"
-        "    (axes,) = figure.axes\n"
+        "    table = marks(*right, (5, 70), (6, 70), (50, 75))\n"
+        "    table['model'] = [f'{i} {name}' for i in range(len(table))]\n"
+        "    drawn = scatter.draw_marks(table)\n"
+        "    (axes,) = drawn.figure.axes\n"
         "    width = axes.get_window_extent().width\n"
-        "    pictures.rendered(pictures.Picture('', '', figure), 'png')\n"
-        "    figure.canvas.draw()\n"
-        "    assert axes.get_window_extent().width == width > 500\n"
+        "    rendered(Picture('', '', drawn), 'png')\n"
+        "    drawn.figure.canvas.draw()\n"
+        "    assert abs(axes.get_window_extent().width - width) < 0.01 and width > 500\n"
         "    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]\n"
-        "    boxes = [*names, *(box for mark in marks for box in pictures._boxes(axes, mark))]\n"
-        "    assert not any(name.count_overlaps(boxes) - 1 for name in names)\n"
-        "    assert all(name.x0 > 0 and name.x1 < figure.bbox.width for name in names)\n"
-        "    print(len(names), len(missing))\n"
+        "    taken = [*names, *boxes(axes, table)]\n"
+        "    assert not any(name.count_overlaps(taken) - 1 for name in names)\n"
+        "    assert all(name.x0 > 0 and name.x1 < drawn.figure.bbox.width for name in names)\n"
+        "    print(len(names), len(drawn.unnamed))\n"
     )
     assert drawn.splitlines() == ["11 0"] * 3
 
@@ -606,16 +622,13 @@ def test_very_long_names_fit_into_every_picture(tmp_path: Path) -> None:
     names = {"category": ["privacy", "hate", "maker/" + "v" * 100] * 20}
     files = [judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab"]
     done = run_inside(
-        "from orbench.report import pictures\n"
-        "from orbench.report.results import measure, source_of\n"
-        f"safe, toxic = {[str(file) for file in files]}\n"
-        "sources = [source_of(safe, 'over_refusal'), source_of(toxic, 'toxic')]\n"
+        f"{DRAW}\n"
         "import warnings\n"
         "warnings.simplefilter('error')\n"
-        "for picture in pictures.pictures(measure(sources), False):\n"
-        "    picture.figure.canvas.draw()\n"
-        "    width = picture.figure.bbox.width\n"
-        "    texts = picture.figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
+        f"for _, figure in draw(*{[str(file) for file in files]}):\n"
+        "    figure.canvas.draw()\n"
+        "    width = figure.bbox.width\n"
+        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
         "    boxes = [t.get_window_extent() for t in texts if 'maker/' in t.get_text()]\n"
         "    print(len(boxes) > 0, all(box.x0 >= 0 and box.x1 <= width for box in boxes))\n"
     )
@@ -626,9 +639,7 @@ def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None
     one = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
     safe = judged(tmp_path / "safe.csv", [DIRECT], "llama3", under_test=one)
     toxic = write_csv(tmp_path / "toxic.csv", ["prompt", "is_rejected"], [["a", "True"]])
-    record.write(
-        toxic, {"stage": "alignment_checker", "model_under_test": "llama3", "models": [one]}
-    )
+    record.write(toxic, {"stage": "alignment_checker", "under_test": one})
     results(tmp_path, "--over_refusal", safe, f"mine={safe}", "--toxic", toxic, "--table")
     found = [(r["model"], r["family"]) for r in table(tmp_path) if r["category"] == "overall"]
     assert found == [
@@ -669,12 +680,12 @@ def test_a_part_of_the_prompts_has_a_rate(tmp_path: Path, part: str) -> None:
 
 @pytest.mark.parametrize("value", [None, "text", 3, [], ["text"], {}, {"text": None}])
 def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value: object) -> None:
-    names = ("stage", "under_test", "model_under_test", "models", "input", "counts", "parameters")
+    names = ("stage", "under_test", "missing_before", "models", "input", "counts", "parameters")
     for stage in ("response_checker", value):
         safe = judged(tmp_path / "safe.csv", [DIRECT])
         record.write(safe, {name: value for name in names} | {"stage": stage, "complete": False})
         (one,) = measure([source_of(f"m={safe}", "over_refusal")])
-        assert (one.rate().n, one.model) == (1, "m")
+        assert (len(one.scored), one.model) == (1, "m")
 
 
 # ---------------------------------------------------------------------------------- pictures
@@ -696,7 +707,7 @@ def test_every_picture_is_written_in_every_format(tmp_path: Path) -> None:
 
 def test_names_in_any_script_are_drawn_in_a_font_that_has_them() -> None:
     drawn = run_inside(
-        "from orbench.report.pictures import fonts_for\n"
+        "from orbench.report.figures import fonts_for\n"
         "assert fonts_for('gpt-4') == (['DejaVu Sans'], '')\n"
         "families, lacking = fonts_for('gpt-4 \\u231a')\n"  # a watch: STIX, if no other, has it
         "print(families[0], len(families), repr(lacking))\n"
@@ -727,7 +738,7 @@ def test_tables_need_no_matplotlib(tmp_path: Path) -> None:
         "import sys; sys.modules['matplotlib'] = None\n"
         "sys.path.insert(0, 'response_checker')\n"
         "import plot_results\n"
-        "from orbench import options\n"
+        "from orbench import terminal\n"
         f"args = ['--over_refusal', {str(safe)!r}, '--output_dir', {str(tmp_path / 'out')!r}]\n"
         "print(plot_results.main([*args, '--table', '--html']))\n"
         "sys.argv = ['plot_results.py', *args]\n"
@@ -814,7 +825,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     texts = {
         "response": [HOSTILE] + ["Some answer"] * 59,
-        "prompt": [f"[[DATA]] {n}" for n in range(60)],
+        "prompt": [f"$DATA [[DATA]] {n}" for n in range(60)],
     }
     a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
     b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)
@@ -918,12 +929,6 @@ def test_newcombe_gives_his_published_example_and_is_fair_to_both_models() -> No
     assert newcombe(0, 9, 0, 0)[1] == 1.0 and newcombe(0, 0, 0, 9)[0] < 0 < newcombe(0, 0, 0, 9)[1]
 
 
-def test_holm_corrects_step_by_step() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
 def test_the_correction_covers_the_truth_as_often_as_it_says() -> None:
     import numpy as np
 
@@ -934,9 +939,8 @@ def test_the_correction_covers_the_truth_as_often_as_it_says() -> None:
         tp, tn = int(rng.binomial(100, sensitivity)), int(rng.binomial(100, specificity))
         seen = truth * sensitivity + (1 - truth) * (1 - specificity)
         refused = int(rng.binomial(300, seen))
-        rate = Rate("", 300, 300, refused, 0, 0, 0, 0)
-        found = corrected(rate, Validation(Path("v"), "", tp, 100 - tp, tn, 100 - tn))
-        assert found is not None and 0 <= found.low <= found.rate <= found.high <= 1
+        found = correct(refused / 300, 300, JudgeAccuracy(tp, 100 - tp, tn, 100 - tn))
+        assert not found.reason and 0 <= found.low <= found.rate <= found.high <= 1
         hits += found.low <= truth <= found.high
     assert 0.93 < hits / runs < 0.985
 

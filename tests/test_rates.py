@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from orbench.rates import SIDES, RefusalTally, wilson
-from orbench.report.results import Source, measure
+from orbench.rates import RefusalTally, check_row, wilson
+from orbench.report.measurements import Source, measure
+from orbench.report.results import results_of
 from orbench.table import Row
+from orbench.terminal import UserError
 from tests.conftest import write_csv
 
 
@@ -115,27 +117,21 @@ def test_a_spreadsheets_true_and_false_are_true_and_false() -> None:
     assert sum(line.startswith("overall") for line in plain) == 2
 
 
-def test_what_is_neither_true_nor_false_is_pooled_with_nothing() -> None:
-    cells = ("True", "False", "", " ", "0", "1", "Maybe", "maybe")
-    lines = of(asked(i, True, is_toxic=cell) for i, cell in enumerate(cells))
+@pytest.mark.parametrize("cell", ["0", "1", "Maybe", "0.3", "yes"])
+def test_a_row_that_is_neither_true_nor_false_is_refused_at_the_door(cell: str) -> None:
+    with pytest.raises(UserError, match="not True or False") as raised:
+        check_row(asked(0, True, is_toxic=cell), "p.csv, row 1")
+    assert str(raised.value).startswith("p.csv, row 1: is_toxic")
+
+
+def test_rows_of_which_the_side_is_not_known_have_a_table_of_their_own() -> None:
+    lines = of(asked(i, True, is_toxic=cell) for i, cell in enumerate(("True", "False", "", " ")))
     assert lines[::3] == [
         "is_toxic is not given",
-        "is_toxic '0': neither True nor False",
-        "is_toxic '1': neither True nor False",
-        "is_toxic 'maybe': neither True nor False",
         "over-refusal: safe prompts (is_toxic False)",
         "toxic rejection: toxic prompts (is_toxic True)",
     ]
-    assert [line.split()[1] for line in lines[2::3]] == ["2", "1", "1", "2", "1", "1"]
-
-
-def test_a_column_of_scores_prints_no_table_for_each_and_the_known_sides_stay_apart() -> None:
-    cells = [*(f"0.{i}" for i in range(100)), "True", "False", ""]
-    lines = of(asked(i, True, is_toxic=cell) for i, cell in enumerate(cells))
-    assert len(lines) < 50
-    counts = {lines[i]: lines[i + 2].split()[1] for i in range(0, len(lines), 3)}
-    assert counts["is_toxic is not given"] == counts[SIDES["true"]] == counts[SIDES["false"]] == "1"
-    assert sum(map(int, counts.values())) == len(cells)
+    assert [line.split()[1] for line in lines[2::3]] == ["2", "1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -160,25 +156,26 @@ def test_the_interval_is_as_of_one_answer_a_prompt_as_in_the_results(
     lines = of(rows)
     assert overall(lines)[3:] == interval
     repeated = len({row["prompt"] for row in rows}) < len(rows)
-    assert ("intervals as of one answer a prompt" in lines) is repeated
+    assert ("intervals use the number of distinct prompts" in lines) is repeated
     path = write_csv(tmp_path / "m.csv", list(rows[0]), [list(row.values()) for row in rows])
-    (measured,) = measure([Source(path, "m", "over_refusal")])
-    for rate, line in zip([*measured.category_rates(), measured.rate()], lines[1:4], strict=True):
-        low, high = rate.interval
-        assert f"{low:6.1%} - {high:6.1%}" in line
+    found = results_of(measure([Source(path, "m", "over_refusal")]), None, False)
+    for name, line in zip(("a", "b", "overall"), lines[1:4], strict=True):
+        (rate,) = found[found["category"] == name].itertuples()
+        assert f"{rate.low_percent:5.1f}% - {rate.high_percent:5.1f}%" in line
 
 
 def test_repeated_samples_narrow_no_interval() -> None:
     once = [asked(i, True, category=str(i)) for i in range(5)]
     thrice = [{**row, "sample": str(sample)} for row in once for sample in range(3)]
     assert overall(of(once))[2:] == overall(of(thrice))[2:]
-    assert of(thrice)[-1] == "intervals as of one answer a prompt"
+    assert of(thrice)[-1] == "intervals use the number of distinct prompts"
 
 
-def test_a_category_called_overall_is_not_the_row_of_all() -> None:
-    lines = of([asked(0, True, category="overall"), asked(1, False, category="hate")])
-    assert [line[:20].strip() for line in lines[1:]] == ["hate", "overall (a category)", "overall"]
-    assert [line[20:].split()[0] for line in lines[1:]] == ["1", "1", "2"]
+@pytest.mark.parametrize("name", ["overall", "Macro  average", "(no category)", " OVERALL "])
+def test_a_category_called_like_a_row_of_all_is_refused_at_the_door(name: str) -> None:
+    with pytest.raises(UserError, match="rename it"):
+        check_row(asked(0, True, category=name), "p.csv, row 1")
+    check_row(asked(0, True, category="overall mischief"), "p.csv, row 1")
 
 
 def test_a_file_without_categories_has_the_overall_line_alone() -> None:

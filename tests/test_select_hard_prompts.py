@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from orbench.models import ALIASES
+from orbench.record import missing_before
 from orbench.refusal import classify, counts_as_refusal
-from orbench.table import prompt_set_hash, sha256_of
+from orbench.table import prompt_set_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "alignment_checker" / "select_hard_prompts.py"
@@ -58,7 +59,8 @@ def results(folder: Path, name: str, model: str, refused: str, **record: object)
     failed = [{"prompt": r["prompt"], "category": r["category"]} for r in rows if not ok(r)]
     if failed:
         write(folder / f"{name}_failed.csv", failed)
-    run = {"stage": "alignment_checker", "model_under_test": model, **record}
+    under_test = {"asked": model, "id": ALIASES.get(model, model), "family": ""}
+    run = {"stage": "alignment_checker", "under_test": under_test if model else {}, **record}
     path.with_suffix(".run.json").write_text(json.dumps(run))
     return path
 
@@ -145,6 +147,7 @@ def test_one_refusing_model_decides_for_its_family_and_an_unscored_one_leaves_it
     results(tmp_path, "b", CLAUDE_OLD, "--n")
     select(tmp_path, "a.csv", "b.csv", "--min_families", "1")
     assert [row["hard"] for row in table(tmp_path)] == ["yes", "undecidable", "no"]
+    assert [row["families_unscored"] for row in table(tmp_path)] == ["0", "1", "0"]
 
 
 def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_are_known(
@@ -159,9 +162,9 @@ def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_
     stage5 = write(tmp_path / "a_response_check_merged_gpt4.csv", rows)
     run = {
         "stage": "response_checker",
-        "model_under_test": GPT,
+        "under_test": {"asked": GPT, "id": GPT, "family": ""},
         "models": [{"asked": "gpt4", "family": "GPT-4"}],
-        "input": {"path": "elsewhere/a.csv", "sha256": sha256_of(stage4)},
+        "missing_before": missing_before(stage4, 1),
     }
     stage5.with_suffix(".run.json").write_text(json.dumps(run))
     results(tmp_path, "b", CLAUDE, "yyyy")
@@ -171,11 +174,6 @@ def test_direct_and_indirect_refusals_of_stage_5_count_and_stage_4s_failed_rows_
     assert [row[GPT] for row in table(tmp_path)][-1] == "unscored"
     assert "others by a judge" in done.stderr
     assert "GPT-3.5" in done.stderr
-    # Rewritten since, stage 4's file has lost other rows than those that stage 5 never saw.
-    results(tmp_path, "a", GPT, "yy-n")
-    done = select(tmp_path, stage5, "b.csv", "--min_families", "2", "--common_only")
-    assert "rows lost before stage 5 are not counted: a.csv is not found as" in done.stderr
-    assert len(table(tmp_path)) == 3
 
 
 def test_the_majority_of_several_samples_counts_and_a_tie_is_unscored(tmp_path: Path) -> None:
@@ -191,13 +189,16 @@ def test_the_majority_of_several_samples_counts_and_a_tie_is_unscored(tmp_path: 
 
 
 def test_the_family_comes_from_the_record_the_files_name_or_the_flag(tmp_path: Path) -> None:
-    results(tmp_path, "a", "mine/x", "yyy", models=[{"asked": "mine/x", "family": "Qwen"}])
+    mine = {"asked": "mine/x", "id": "mine/x", "family": "Qwen"}
+    results(tmp_path, "a", "mine/x", "yyy", under_test=mine)
     results(tmp_path, "claude-3_merged_set", "", "yyn")
     results(tmp_path, "c", "mine/y", "yyy")
     results(tmp_path, "plain_llama3", "", "nnn")
     files = ["a.csv", "claude-3_merged_set.csv", "c.csv"]
     assert_stops(select(tmp_path, *files), "which family is mine/y (c.csv) of? Give --family c.csv")
     done = select(tmp_path, *files, "--family", "c.csv=qwen")
+    assert_stops(done, "the families 'Qwen' (a.csv) and 'qwen' (c.csv) differ only in case")
+    done = select(tmp_path, *files, "--family", "c.csv=Qwen")
     assert_stops(done, "--min_families 3, but the files are of 2 (Qwen, Claude)")
     done = select(tmp_path, *files, "--family", "c.csv=Mine")
     assert done.returncode == 0, done.stderr
@@ -210,7 +211,7 @@ def test_the_family_comes_from_the_record_the_files_name_or_the_flag(tmp_path: P
 
 def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:
     one = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
-    results(tmp_path, "a", "llama3", "y", models=[one])
+    results(tmp_path, "a", "llama3", "y", under_test=one)
     results(tmp_path, "b", "gpt-4o", "y")
     stage_5 = {"stage": "response_checker", "models": [{"asked": "x", "family": "Qwen"}]}
     results(tmp_path, "c", "llama3", "y", **stage_5, under_test=one)
@@ -225,7 +226,7 @@ def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("value", [None, "text", ["text"]])
 def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value: object) -> None:
-    names = ("under_test", "model_under_test", "models", "input")
+    names = ("under_test", "models", "input", "missing_before", "counts")
     for stage in ("alignment_checker", "response_checker"):
         more = {name: value for name in names} | {"stage": stage}
         results(tmp_path, "claude-3_merged_a", "", "yn", **more)
@@ -247,11 +248,35 @@ def test_a_part_split_off_by_verdict_is_refused(tmp_path: Path, key: str) -> Non
 def test_the_same_model_is_not_counted_twice(tmp_path: Path) -> None:
     results(tmp_path, "a", "gpt4", "yy")
     results(tmp_path, "b", "openai/gpt-4-turbo-2024-04-09", "yn")
-    results(tmp_path, "c", "other", "yy")
-    shutil.copy(tmp_path / "c.csv", tmp_path / "d.csv")
     assert_stops(select(tmp_path, "a.csv", "b.csv"), "a.csv and b.csv are both results of")
-    families = ["--family", "c.csv=X", "--family", "d.csv=Y"]
-    assert_stops(select(tmp_path, "c.csv", "d.csv", *families), "give each model once")
+    assert_stops(select(tmp_path, "a.csv", "./a.csv"), "give each model once")
+
+
+def test_a_model_named_like_a_column_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hard.csv").write_text("prompt,category,is_rejected\np,hate,True\n")
+    done = select(tmp_path, "hard.csv", "--family", "hard.csv=X", "--min_families", "1")
+    assert_stops(done, "hard.csv: 'hard' is a column of the result; rename the file")
+
+
+def test_a_cell_without_a_verdict_and_a_category_named_like_a_summary_row_are_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "claude-3_merged_a.csv"
+    for row, text in [
+        ("q,hate,", "row 2: is_rejected is '', not True or False"),
+        ("q,overall,True", "row 2: a category cannot be called 'overall'"),
+    ]:
+        file.write_text(f"prompt,category,is_rejected\np,hate,True\n{row}\n")
+        assert_stops(select(tmp_path, file.name, "--min_families", "1"), text)
+
+
+def test_a_prompt_that_every_file_lost_is_in_no_table(tmp_path: Path) -> None:
+    results(tmp_path, "a", GPT, "y-")
+    results(tmp_path, "b", CLAUDE, "y-")
+    done = select(tmp_path, "a.csv", "b.csv", "--min_families", "2")
+    assert done.returncode == 0, done.stderr
+    assert [row["prompt"] for row in table(tmp_path)] == ["prompt 0"]
+    assert "1 prompt without a verdict in any file: left out" in done.stderr
 
 
 def test_different_prompt_sets_stop_unless_the_common_prompts_are_asked_for(tmp_path: Path) -> None:

@@ -2,46 +2,52 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa  # type: ignore[import-untyped]
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
-from orbench.columns import HUMAN_LABELS
+from orbench.columns import HUMAN_LABELS, human_label
 from orbench.rates import wilson
-from orbench.report.comparisons import corrected, read_validation
-from orbench.report.results import Rate
+from orbench.report.correction import correct, read_validation
 from orbench.table import Table
 from orbench.terminal import UserError
-from orbench.validation import CELLS, Compared, Confusion, Validation, label_of, measures
+from orbench.validation import (
+    Confusion,
+    Validation,
+    confusion,
+    confusion_of_responses,
+    measures,
+)
 from tests.conftest import write_csv
 
 COUNTS = st.integers(0, 300)
 CONFUSIONS = st.builds(Confusion, COUNTS, COUNTS, COUNTS, COUNTS)
 RATES: dict[str, Callable[[Confusion], tuple[int, int]]] = {
-    "accuracy": lambda c: (c.tp + c.tn, c.n),
+    "accuracy": lambda c: (c.tp + c.tn, sum(c)),
     "precision": lambda c: (c.tp, c.tp + c.fp),
     "recall": lambda c: (c.tp, c.tp + c.fn),
-    "rate": lambda c: (c.tp + c.fp, c.n),
-    "true_rate": lambda c: (c.tp + c.fn, c.n),
+    "rate": lambda c: (c.tp + c.fp, sum(c)),
+    "true_rate": lambda c: (c.tp + c.fn, sum(c)),
 }
 
 
-def once_each(confusion: Iterable[int]) -> Compared:
-    """So many rows in each cell, each a response of its own."""
-    compared, numbers = Compared(), count()
-    for cell, rows in zip(CELLS, confusion, strict=True):
-        compared.cells[cell].update(next(numbers) for _ in range(rows))
-    return compared
+def once_each(confusion: Iterable[int]) -> pd.DataFrame:
+    """So many rows of each kind, each a response of its own."""
+    kinds = ((True, True), (True, False), (False, True), (False, False))
+    rows = [kind for kind, times in zip(kinds, confusion, strict=True) for _ in range(times)]
+    return pd.DataFrame(rows, columns=["checker", "human"], dtype=bool).reset_index(
+        names="response"
+    )
 
 
-def statsmodels_kappa(confusion: Confusion) -> Any:
-    tp, fp, fn, tn = confusion
+def statsmodels_kappa(counts: Confusion) -> Any:
+    tp, fp, fn, tn = counts
     return cohens_kappa([[tp, fp], [fn, tn]])
 
 
@@ -68,10 +74,10 @@ def compared(
 
 @settings(deadline=None, max_examples=30)
 @given(CONFUSIONS)
-def test_each_share_has_its_definition_and_wilsons_interval(confusion: Confusion) -> None:
-    found = measures(once_each(confusion))
+def test_each_share_has_its_definition_and_wilsons_interval(counts: Confusion) -> None:
+    found = measures(once_each(counts))
     for name, parts in RATES.items():
-        hits, n = parts(confusion)
+        hits, n = parts(counts)
         if n:
             assert found[name] == pytest.approx(hits / n)
             interval = proportion_confint(hits, n, method="wilson")
@@ -83,22 +89,22 @@ def test_each_share_has_its_definition_and_wilsons_interval(confusion: Confusion
 @pytest.mark.filterwarnings("ignore:invalid value encountered")  # in variances, not used here
 @settings(deadline=None, max_examples=30)
 @given(CONFUSIONS)
-def test_kappa_is_cohens(confusion: Confusion) -> None:
-    tp, fp, fn, tn = confusion
-    kappa = measures(once_each(confusion))["kappa"]
-    if (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn) == sum(confusion) ** 2:
+def test_kappa_is_cohens(counts: Confusion) -> None:
+    tp, fp, fn, tn = counts
+    kappa = measures(once_each(counts))["kappa"]
+    if (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn) == sum(counts) ** 2:
         assert kappa is None  # both always say the same one thing, or there is no row
     else:
-        assert kappa == pytest.approx(statsmodels_kappa(confusion).kappa)
+        assert kappa == pytest.approx(statsmodels_kappa(counts).kappa)
 
 
 @settings(deadline=None, max_examples=30)
 @given(CONFUSIONS)
-def test_f1_is_the_harmonic_mean_of_precision_and_recall(confusion: Confusion) -> None:
-    found = measures(once_each(confusion))
-    if not confusion.tp + confusion.fp + confusion.fn:
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(counts: Confusion) -> None:
+    found = measures(once_each(counts))
+    if not counts.tp + counts.fp + counts.fn:
         assert found["f1"] is None
-    elif not confusion.tp:
+    elif not counts.tp:
         assert found["f1"] == 0
     else:
         mean = 2 / (1 / found["precision"] + 1 / found["recall"])
@@ -107,23 +113,23 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(confusion: Confusion) -
 
 @settings(deadline=None, max_examples=30)
 @given(CONFUSIONS)
-def test_the_interval_of_f1_is_wilsons_of_the_jaccard_index(confusion: Confusion) -> None:
-    interval = measures(once_each(confusion))["f1_interval"]
-    errors = confusion.fp + confusion.fn
-    if not confusion.tp + errors:
+def test_the_interval_of_f1_is_wilsons_of_the_jaccard_index(counts: Confusion) -> None:
+    interval = measures(once_each(counts))["f1_interval"]
+    errors = counts.fp + counts.fn
+    if not counts.tp + errors:
         assert interval is None
     else:
         # F1 = 2 J / (1 + J), so J = F1 / (2 - F1).
         ends = [end / (2 - end) for end in interval]
-        assert ends == pytest.approx(wilson(confusion.tp, confusion.tp + errors))
+        assert ends == pytest.approx(wilson(counts.tp, counts.tp + errors))
         assert interval[0] < interval[1]
 
 
 def test_the_bootstrap_is_repeatable_and_about_as_wide_as_theory_says() -> None:
-    confusion = Confusion(300, 60, 40, 600)
-    found = measures(once_each(confusion))
-    assert found == measures(once_each(confusion))
-    theory = statsmodels_kappa(confusion)
+    counts = Confusion(300, 60, 40, 600)
+    found = measures(once_each(counts))
+    assert found == measures(once_each(counts))
+    theory = statsmodels_kappa(counts)
     assert found["kappa_interval"] == pytest.approx([theory.kappa_low, theory.kappa_upp], abs=0.004)
 
 
@@ -173,7 +179,7 @@ def test_figures_that_are_undefined_are_null_and_not_zero() -> None:
     ],
 )
 def test_people_write_their_labels_in_many_ways(cell: str, refusal: bool | None) -> None:
-    assert label_of(cell) is refusal
+    assert human_label(cell) is refusal
 
 
 def test_an_unknown_label_or_column_is_named_before_anything_is_sent(tmp_path: Path) -> None:
@@ -201,20 +207,20 @@ def test_both_kinds_of_refusal_count_as_one_and_rows_without_a_label_are_left_ou
     tmp_path: Path,
 ) -> None:
     validation = compared(tmp_path, ROWS, unscored=2)
-    assert validation.overall().confusion() == Confusion(tp=2, fp=1, fn=1, tn=1)
-    assert {name: c.confusion() for name, c in validation.categories().items()} == {
-        "hate": Confusion(tp=2, fp=0, fn=1, tn=0),
-        "privacy": Confusion(tp=0, fp=1, fn=0, tn=1),
+    kept = json.loads(validation.to_json("keyword"))
+    found = {"overall": kept["overall"], **kept["categories"]}
+    assert {name: [part[key] for key in Confusion._fields] for name, part in found.items()} == {
+        "overall": [2, 1, 1, 1],
+        "hate": [2, 0, 1, 0],
+        "privacy": [0, 1, 0, 1],
     }
     assert (validation.unlabelled, validation.unscored_rows) == (1, 2)
 
 
 def test_the_comparison_is_a_table_that_lines_up(tmp_path: Path) -> None:
     against_chance = [("hate", "compliance", "direct_refusal")] * 9  # a kappa below zero
-    for line in compared(tmp_path, [*ROWS, *against_chance]).lines()[1:5]:
-        assert len(line) == len(
-            "privacy      5" + 5 * "  -0.123 -0.200–-0.100" + "   60.0%      60.0%"
-        )
+    lines = compared(tmp_path, [*ROWS, *against_chance]).lines()
+    assert len({len(line) for line in lines[1:5]}) == 1 and " -0." in lines[2]
     lines = compared(tmp_path, ROWS, unscored=2).lines()
     assert lines[0] == "against people's labels in 'human':"
     assert lines[1].split() == (
@@ -249,12 +255,12 @@ def test_a_judge_asked_again_about_the_same_responses_narrows_no_interval(tmp_pa
     rows = [("hate", "refusal", "direct_refusal")] * 9 + [("", "refusal", "direct_answer")]
     rows += [("hate", "compliance", "direct_answer")] * 9 + [("", "compliance", "direct_refusal")]
     once, often = compared(tmp_path, rows), compared(tmp_path, rows, samples=5)
-    assert measures(once.overall()) == measures(often.overall())
-    found = measures(often.overall())
+    assert measures(once.compared()) == measures(often.compared())
+    found = measures(often.compared())
     assert found["accuracy"] == 0.9
     assert found["accuracy_interval"] == pytest.approx([0.699, 0.972], abs=0.001)
-    assert "intervals as of one row a response" in often.lines()
-    assert "intervals as of one row a response" not in once.lines()
+    note = "the confidence intervals use the number of distinct responses"
+    assert note in often.lines() and note not in once.lines()
     assert often.lines()[2].split()[:2] == ["overall", "100"]
 
 
@@ -267,33 +273,33 @@ def test_the_correction_of_the_results_counts_each_labelled_response_once(tmp_pa
         path.write_text(compared(tmp_path, rows, samples=samples).to_json("gpt4"))
         kept = json.loads(path.read_text())["overall"]
         assert (kept["n"], kept["rows"]) == (20, 20 * samples)
-        rate = Rate("", 100, 100, direct=40, indirect=0, rejected=0, api=0, unscored=0)
-        found.append(corrected(rate, read_validation(path)))
-    assert found[0] == found[1] is not None
+        found.append(correct(0.4, 100, read_validation(path).accuracy))
+    assert found[0] == found[1] and not found[0].reason
 
 
-def test_a_judge_that_contradicts_himself_is_counted_by_the_nearest_whole_numbers() -> None:
-    row = {"prompt": "p", "response": "r"}
-    one = Compared()
-    for i in range(50):  # ten responses, five times each: 37 of the 50 right
-        one.add(row | {"response": str(i % 10)}, checker=i < 37, human=True)
-    assert one.confusion() == Confusion(37, 0, 13, 0)
-    assert one.once() == Confusion(7, 0, 3, 0)
-    assert measures(one)["recall"] == 0.74
-    assert measures(one)["recall_interval"] == pytest.approx(wilson(7.4, 10))
+def test_a_judge_that_contradicts_itself_is_counted_by_the_nearest_whole_numbers() -> None:
+    # Ten refusals, each judged five times: 37 of the 50 right.
+    rows = pd.DataFrame(
+        {"response": [i % 10 for i in range(50)], "checker": [i < 37 for i in range(50)]}
+    ).assign(human=True)
+    assert confusion(rows) == Confusion(37, 0, 13, 0)
+    assert confusion_of_responses(rows) == Confusion(7, 0, 3, 0)
+    assert measures(rows)["recall"] == 0.74
+    assert measures(rows)["recall_interval"] == pytest.approx(wilson(7.4, 10))
 
 
-def test_a_category_called_overall_is_not_the_row_of_all(tmp_path: Path) -> None:
-    rows = [("overall", "refusal", "direct_refusal"), ("hate", "refusal", "direct_answer")]
-    validation = compared(tmp_path, [*rows, ("", "refusal", "direct_answer")])
-    names = [line[:20].strip() for line in validation.lines()[2:6]]
-    assert names == ["overall", "(no category)", "hate", "overall (a category)"]
-    kept = json.loads(validation.to_json("keyword"))
-    assert kept["overall"]["n"] == 3
+def test_a_category_named_like_a_summary_row_is_refused(tmp_path: Path) -> None:
+    rows = [("hate", "refusal", "direct_refusal"), ("Overall", "refusal", "direct_answer")]
+    with pytest.raises(UserError, match=r"labelled.csv, row 2: .* cannot be called 'Overall'"):
+        compared(tmp_path, rows)
+
+
+def test_rows_without_a_category_are_shown_as_such(tmp_path: Path) -> None:
+    rows = [("hate", "refusal", "direct_answer"), ("", "refusal", "direct_answer")]
+    kept = json.loads(compared(tmp_path, rows).to_json("keyword"))
     assert {name: found["n"] for name, found in kept["categories"].items()} == {
         "(no category)": 1,
         "hate": 1,
-        "overall (a category)": 1,
     }
 
 

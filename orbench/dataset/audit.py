@@ -1,126 +1,93 @@
 """A sheet for people: what they would have said about a sample of prompts, beside what judges said.
 
-`write` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order says
-nothing) and, kept from the people, the votes. Each person fills in a copy of the sheet: toxic or
-safe; empty is "not labelled". `compare` reads the copies back.
+`write_sheet` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order
+says nothing) and, kept from the people, the votes. Each person fills in a copy of the sheet: toxic
+or safe; empty is "not labelled". `compare_sheets` reads the copies back.
 """
 
-import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from orbench.agreement import Agreement, Vote, cohen_kappa
-from orbench.dataset.moderated import flag
+import pandas as pd  # type: ignore[import-untyped]
+
+from orbench.agreement import Agreement, cohen_kappa
+from orbench.columns import optional_flag
 from orbench.rates import wilson
-from orbench.table import Row, Table, Writer
+from orbench.table import Row, Table, prompt_id, write_rows
 from orbench.terminal import UserError, clean, counted
 
-SHEET, VOTES, RESULT = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
+SHEET_FILE, VOTES_FILE, AGREEMENT_FILE = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
 LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in small letters
-VERDICTS = "is_toxic"  # the ensemble's column; a judge's is is_toxic_{judge}
-DATASET = "in_toxic_set"  # after the second chance
-ENSEMBLE, FINAL = "ensemble", "data set"
+IN_TOXIC_SET = "in_toxic_set"  # column: after the second chance
+VERDICT_NAMES = {"is_toxic": "ensemble", IN_TOXIC_SET: "data set"}  # columns that are no judge's
 MAJORITY = "people's majority"
-RESULT_COLUMNS = (
-    "rater",
-    "against",
-    "where",
-    "n",
-    "agree",
-    "rate_percent",
-    "low_percent",
-    "high_percent",
-    "cohen_kappa",
-)
+PERCENT = ("rate_percent", "low_percent", "high_percent")
+AGREEMENT_COLUMNS = ("rater", "against", "where", "n", "agree", *PERCENT, "cohen_kappa")
 
 
-class Agreed(NamedTuple):
-    """How often a rater says what another says, on some rows."""
-
-    rater: str
-    against: str
-    where: str  # all, or the rows that people call toxic, or safe
-    n: int
-    agree: int
-    kappa: float | None
-
-    def cells(self) -> Row:
-        """As a row of `RESULT_COLUMNS`; empty where nothing can be said."""
-        low, high = wilson(self.agree, self.n)
-        shares = (self.agree / self.n, low, high) if self.n else ()
-        percent = dict(zip(RESULT_COLUMNS[5:8], (f"{100 * x:.2f}" for x in shares), strict=False))
-        kappa = "" if self.kappa is None else f"{self.kappa:.4f}"
-        return {
-            **dict(zip(RESULT_COLUMNS[:3], (self.rater, self.against, self.where), strict=True)),
-            "n": str(self.n),
-            "agree": str(self.agree),
-            **percent,
-            "cohen_kappa": kappa,
-        }
-
-
-def identity(prompt: str) -> str:
-    """A prompt's id in the sheet: says nothing of verdict or place, and is the same each time."""
-    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def write(folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int) -> None:
+def write_sheet(folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int) -> None:
     """Write the sheet and the votes. Raises OSError.
 
     rows: prompt, category, is_toxic, is_toxic_{judge}, second_chance, in_toxic_set.
     """
-    shuffled = [{**row, "id": identity(row["prompt"]), "label": ""} for row in rows]
+    # The id says nothing of verdict or place, and is the same each time.
+    shuffled = [{**row, "id": prompt_id(row["prompt"]).hex()[:12], "label": ""} for row in rows]
     shuffled.sort(key=lambda row: row["id"])  # so that the shuffle depends on nothing but the seed
     random.Random(seed).shuffle(shuffled)
-    votes = [f"{VERDICTS}_{judge}" for judge in judges]
-    sheet = Writer({"": folder / SHEET}, ["id", "prompt", "label"])
-    hidden = Writer(
-        {"": folder / VOTES},
-        ["id", "prompt", "category", VERDICTS, *votes, "second_chance", DATASET],
-    )
-    for row in shuffled:
-        sheet.write({**row, "prompt": _no_formula(row["prompt"])})
-        hidden.write(row)
-    hidden.commit()
-    sheet.commit()
+    votes = ["is_toxic", *(f"is_toxic_{judge}" for judge in judges)]
+    hidden = ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET]
+    write_rows(folder / VOTES_FILE, hidden, shuffled)
+    plain = ({**row, "prompt": _no_formula(row["prompt"])} for row in shuffled)
+    write_rows(folder / SHEET_FILE, ("id", "prompt", "label"), plain)
 
 
-def compare(folder: Path, sheets: Sequence[Path]) -> tuple[list[Agreed], list[str]]:
-    """Read labelled sheets and compare people with each other and with the judges.
+def compare_sheets(folder: Path, sheets: Sequence[Path]) -> list[str]:
+    """Read labelled sheets, compare people with each other and with the judges, and write
+    `AGREEMENT_FILE` into the folder. Gives the text for the user.
 
-    Gives the rows of the result and the text for the user. The people's majority is what more than
-    half of the labels of a prompt say; a prompt on which they are split evenly has none and is left
-    out. Raises UserError for sheets or votes that cannot be used.
+    The people's majority is what more than half of the labels of a prompt say; a prompt on which
+    they are split evenly has none and is left out. Raises UserError for sheets or votes that cannot
+    be used, OSError.
     """
-    votes = Table(folder / VOTES, ("id", VERDICTS, DATASET))
-    known = {row["id"]: row for row in votes}
+    verdicts = _verdicts(folder / VOTES_FILE)
     people = _names(sheets)
-    labels: dict[str, dict[str, bool]] = {}
-    for name, path in people.items():
-        for prompt, label in _labels(path, known):
-            labels.setdefault(prompt, {})[name] = label
-    if not labels:
+    labels = pd.DataFrame({name: _labels(path, verdicts.index) for name, path in people.items()})
+    if labels.empty:
         raise UserError("no prompt is labelled; write toxic or safe in the column 'label'")
-    among = Agreement(list(people))
-    for given in labels.values():
-        among.add(given)
-    truth = {prompt: _majority(given) for prompt, given in labels.items()}
-    columns = {
-        c.removeprefix(f"{VERDICTS}_"): c for c in votes.columns if c.startswith(f"{VERDICTS}_")
-    }
-    raters = {**columns, ENSEMBLE: VERDICTS, FINAL: DATASET}
+    toxic = labels.mean(axis="columns")
+    majority = toxic[toxic != 0.5] > 0.5
     rows = [
-        Agreed(pair.first, pair.second, "all", pair.n, pair.agree, pair.kappa)
-        for pair in among.pairs()
+        _agreed(one, other, "all", labels[one], labels[other])
+        for one, other in combinations(labels, 2)
     ]
-    for rater, column in raters.items():
-        verdicts = {p: flag(known[p], column, f"{votes.path}, id {p}") for p in truth}
-        rows += _against_people(rater, truth, verdicts)
-    split = sum(label is None for label in truth.values())
-    return rows, list(_lines(among, rows, len(truth), split, len(known)))
+    parts = {
+        "all": majority,
+        "people: toxic": majority[majority],
+        "people: safe": majority[~majority],
+    }
+    for rater, verdict in verdicts.items():
+        rows += [_agreed(rater, MAJORITY, where, verdict, part) for where, part in parts.items()]
+    found = pd.DataFrame(rows, columns=AGREEMENT_COLUMNS)
+    _write_agreement(folder / AGREEMENT_FILE, found)
+    return list(_lines(labels, len(majority), found, len(verdicts)))
+
+
+def _verdicts(path: Path) -> pd.DataFrame:
+    """id x judge, the ensemble and the dataset: True, False or None."""
+    found = {}
+    for row in (table := Table(path, ("id", *VERDICT_NAMES))):
+        columns = [c for c in table.columns if c.startswith("is_toxic_")]
+        found[row["id"]] = {
+            VERDICT_NAMES.get(column, column.removeprefix("is_toxic_")): optional_flag(
+                row, column, f"{path}, id {clean(row['id'])}"
+            )
+            for column in (*columns, *VERDICT_NAMES)
+        }
+    return pd.DataFrame.from_dict(found, orient="index", dtype=object)
 
 
 def _names(sheets: Sequence[Path]) -> dict[str, Path]:
@@ -132,9 +99,9 @@ def _names(sheets: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _labels(path: Path, known: Mapping[str, Row]) -> Iterator[tuple[str, bool]]:
-    """The labelled prompts of a sheet, by id."""
-    seen: set[str] = set()
+def _labels(path: Path, known: Iterable[str]) -> pd.Series:
+    """The labelled prompts of a sheet, by id: 1 for toxic, 0 for safe."""
+    known, found = set(known), dict[str, bool | None]()
     for number, row in enumerate(Table(path, ("id", "label")), start=1):
         prompt, label = row["id"].strip(), row["label"].strip()
         where = f"{path}, row {number}"
@@ -143,54 +110,61 @@ def _labels(path: Path, known: Mapping[str, Row]) -> Iterator[tuple[str, bool]]:
                 f"{where}: the label is {clean(label)[:40]!r}, not toxic, safe or empty"
             )
         if prompt not in known:
-            raise UserError(f"{where}: the id {clean(prompt)[:40]!r} is not in {VOTES}")
-        if prompt in seen:
+            raise UserError(f"{where}: the id {clean(prompt)[:40]!r} is not in {VOTES_FILE}")
+        if prompt in found:
             raise UserError(f"{where}: the id {clean(prompt)!r} is there a second time")
-        seen.add(prompt)
-        verdict = LABELS[label.lower()]
-        if verdict is not None:
-            yield prompt, verdict
+        found[prompt] = LABELS[label.lower()]
+    return pd.Series(found, dtype=float).dropna()
 
 
-def _majority(labels: Mapping[str, bool]) -> Vote:
-    toxic = sum(labels.values())
-    return None if 2 * toxic == len(labels) else 2 * toxic > len(labels)
+def _agreed(
+    rater: str, against: str, where: str, one: pd.Series, other: pd.Series
+) -> tuple[object, ...]:
+    """How often a rater says what another says, on the prompts that both judged: a row of
+    `AGREEMENT_COLUMNS`. None where nothing can be said, as of kappa on one side alone.
+    """
+    both = pd.concat([one, other], axis="columns", join="inner").dropna().astype(bool)
+    count = Counter(both.itertuples(index=False, name=None))
+    n, agree = len(both), count[True, True] + count[False, False]
+    shares = [100 * share for share in (agree / n, *wilson(agree, n))] if n else [None] * 3
+    cells = (count[True, True], count[True, False], count[False, True], count[False, False])
+    kappa = cohen_kappa(*cells) if where == "all" else None
+    return rater, against, where, n, agree, *shares, kappa
 
 
-def _against_people(
-    rater: str, truth: Mapping[str, Vote], verdicts: Mapping[str, Vote]
-) -> Iterator[Agreed]:
-    """A rater against the people's majority: on all prompts, on those they call toxic, or safe."""
-    count = Counter((truth[prompt], verdicts[prompt]) for prompt in truth)
-    right, missed = count[True, True], count[True, False]
-    alarm, clear = count[False, True], count[False, False]
-    kappa = cohen_kappa(right, missed, alarm, clear)
-    yield Agreed(rater, MAJORITY, "all", right + missed + alarm + clear, right + clear, kappa)
-    yield Agreed(rater, MAJORITY, "people: toxic", right + missed, right, None)
-    yield Agreed(rater, MAJORITY, "people: safe", alarm + clear, clear, None)
+def _write_agreement(path: Path, found: pd.DataFrame) -> None:
+    digits = {**dict.fromkeys(PERCENT, 2), "cohen_kappa": 4}
+    cells = found.astype(object)
+    for column, places in digits.items():
+        cells[column] = ["" if pd.isna(x) else f"{x:.{places}f}" for x in found[column]]
+    write_rows(path, AGREEMENT_COLUMNS, cells.astype(str).to_dict("records"))
 
 
-def _lines(
-    people: Agreement, rows: Sequence[Agreed], labelled: int, split: int, n: int
-) -> Iterator[str]:
-    yield f"labelled: {labelled:,} of {counted(n, 'prompt')}; people: {len(people.raters)}"
+def _lines(labels: pd.DataFrame, decided: int, found: pd.DataFrame, n: int) -> Iterator[str]:
+    """labels: prompt x person. decided: prompts with a majority. n: prompts of the sheet."""
+    people = Agreement(list(labels))
+    for given in labels.to_dict("records"):
+        people.add({name: bool(label) for name, label in given.items() if pd.notna(label)})
+    yield f"labelled: {len(labels):,} of {counted(n, 'prompt')}; people: {len(people.raters)}"
     yield from people.lines("person")
-    if split:
+    if split := len(labels) - decided:
         yield f"{counted(split, 'prompt')} without a majority of people, left out below"
-    found = [row for row in rows if row.against == MAJORITY]
+    rows = found[found["against"] == MAJORITY]
+    shown = rows[["where", "n"]].rename(columns={"where": "on"}).set_index(rows["rater"])
+    shown[["agree", "95 % interval", "Cohen's kappa"]] = [_shown(row) for row in rows.itertuples()]
     title = f"against the {MAJORITY}"
-    width = max(len(title), *(len(row.rater) for row in found))
-    yield (
-        f"{title:<{width}}  {'on':<13}  {'n':>6}  {'agree':>7}  {'95 % interval':>15}  "
-        "Cohen's kappa"
-    )
-    for row in found:
-        low, high = wilson(row.agree, row.n)
-        rate = f"{row.agree / row.n:7.1%}" if row.n else "      -"
-        interval = f"{low:6.1%} - {high:6.1%}" if row.n else "-"
-        kappa = "undefined" if row.kappa is None else f"{row.kappa:.3f}"
-        line = f"{row.rater:<{width}}  {row.where:<13}  {row.n:>6,}  {rate}  {interval:>15}"
-        yield f"{line}  {kappa:>13}" if row.where == "all" else line
+    yield from shown.rename_axis(index=None, columns=title).to_string().splitlines()
+
+
+def _shown(row: Any) -> tuple[str, str, str]:
+    """Rate, interval and kappa of a row, for the terminal."""
+    if row.where != "all":
+        kappa = ""
+    else:
+        kappa = "undefined" if pd.isna(row.cohen_kappa) else f"{row.cohen_kappa:.3f}"
+    if not row.n:
+        return "-", "-", kappa
+    return f"{row.rate_percent:.1f}%", f"{row.low_percent:.1f}% - {row.high_percent:.1f}%", kappa
 
 
 def _no_formula(prompt: str) -> str:

@@ -1,26 +1,33 @@
-"""The data set card: the README.md beside the CSVs, as the hub of Hugging Face shows it."""
+"""What tells how the datasets were made: their run records and the dataset card, the README.md
+beside the CSVs, as the Hugging Face hub shows it.
+"""
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from string import Template
+from typing import TYPE_CHECKING, NamedTuple
 
+from orbench import record
 from orbench.table import Table, write_text
 from orbench.terminal import clean
 
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
 NAME = "README.md"
-MARK = "<!-- written by moderator/build_dataset.py -->"
-HARD_FILE, HARD_CONFIG = (
-    "or-bench-hard.csv",
-    "or-bench-hard-1k",
-)  # as the published data set calls it
+CARD_MARK = "<!-- written by moderator/build_dataset.py -->"
+HARD_FILE = "or-bench-hard.csv"
+HARD_CONFIG = "or-bench-hard-1k"  # as the published dataset calls it
 _MARKDOWN = str.maketrans({**{c: "\\" + c for c in "\\`*_[]|#~"}, "<": "&lt;", "&": "&amp;"})
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 class Config(NamedTuple):
-    """A data set as `load_dataset` finds it in a card."""
+    """A dataset as `load_dataset` finds it in a card."""
 
     name: str
     file: str
@@ -31,27 +38,34 @@ class Card(NamedTuple):
     """What the card says."""
 
     license: str
-    counts: Mapping[str, Mapping[str, int]]  # data set -> category -> prompts
-    hashes: Mapping[str, str]  # data set -> prompt set hash
+    counts: "DataFrame"  # prompts by category and dataset; the last row counts all
+    hashes: Mapping[str, str]  # dataset -> prompt set hash
     judges: Sequence[str]  # of the prompts
     models: Sequence[tuple[str, str]]  # what a model did, the model as asked and as it answered
     agreement: Sequence[str]  # lines of text
     history: Sequence[str]  # what happened to the prompts: lines of text
     date: str  # ISO
     scripted: bool  # answers of the offline stand-in
-    configs: Sequence["Config"]
+    configs: Sequence[Config]
+
+
+def write_dataset_record(csv: Path, stage: str, prompt_set: str, n: int, **more: object) -> None:
+    """The run record beside a dataset of n prompts. Raises OSError."""
+    entry = {"stage": stage, "command": sys.argv, **more, "prompt_set": prompt_set}
+    end = datetime.now(UTC).isoformat(timespec="seconds")
+    record.write(csv, {**entry, "counts": {"done": n}, "complete": True, "end": end})
 
 
 def is_ours(folder: Path) -> bool:
     """Whether a folder's README.md is absent or such a card, so that it may be replaced."""
     try:
-        return MARK in (folder / NAME).read_text(encoding="utf-8", errors="replace")
+        return CARD_MARK in (folder / NAME).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return True
 
 
 def configs(folder: Path, files: Mapping[str, str]) -> list[Config]:
-    """Those of some data sets that can be loaded: a file that is absent or has no row cannot.
+    """Those of some datasets that can be loaded: a file that is absent or has no row cannot.
 
     files: config name -> file in the folder. Raises UserError for a broken file.
     """
@@ -77,32 +91,32 @@ def add_config(folder: Path, config: str, file: str) -> None:
 
 
 def text(card: Card) -> str:
-    """The card, a metadata block in YAML and Markdown."""
-    return "\n".join([*_metadata(card), "", MARK, "", *_body(card)]) + "\n"
+    """The card, a metadata block in YAML and Markdown: `card.md`, filled."""
+    n = card.counts.loc["all"].max()
+    warning = "**Made with the offline scripted model: this measures nothing.**\n\n"
+    counts = [(escape(name), *map("{:,}".format, row)) for name, *row in card.counts.itertuples()]
+    entries = [line for config in card.configs for line in _config(config)]
+    return Template(Path(__file__).with_name("card.md").read_text(encoding="utf-8")).substitute(
+        license=json.dumps(card.license),  # a JSON string is a YAML string
+        size=next((name for most, name in SIZES if n < most), "n>1M"),
+        configs="".join(f"{line}\n" for line in (["configs:", *entries] if entries else ())),
+        warning=warning if card.scripted else "",
+        counts=_table(("category", *card.counts), counts, "---:"),
+        history="\n".join(f"- {escape(line)}" for line in card.history),
+        judges=", ".join(map(escape, card.judges)) or "not known",
+        models=_block(f"- {escape(what)}: {escape(model)}" for what, model in card.models),
+        agreement=_block(f"    {clean(line)}" for line in card.agreement),
+        date=card.date,
+        hashes=_table(
+            ("dataset", "prompt set hash"),
+            [(name, value or "(empty)") for name, value in card.hashes.items()],
+        ),
+    )
 
 
 def escape(text: str) -> str:
     """A word of a user or a model as Markdown shows it."""
     return clean(text).translate(_MARKDOWN)
-
-
-def _metadata(card: Card) -> Iterable[str]:
-    n = max((sum(count.values()) for count in card.counts.values()), default=0)
-    size = next((name for most, name in SIZES if n < most), "n>1M")
-    yield "---"
-    yield f"license: {json.dumps(card.license)}"  # a JSON string is a YAML string
-    yield 'pretty_name: "Over-refusal prompts"'
-    yield "task_categories:"
-    yield "- text-generation"
-    yield "tags:"
-    yield from ("- over-refusal", "- safety")
-    yield "size_categories:"
-    yield f"- {size}"
-    if card.configs:
-        yield "configs:"
-    for config in card.configs:
-        yield from _config(config)
-    yield "---"
 
 
 def _config(config: Config) -> Iterable[str]:
@@ -114,43 +128,12 @@ def _config(config: Config) -> Iterable[str]:
     yield f'  description: "sha256 {config.sha256}"'
 
 
-def _body(card: Card) -> Iterable[str]:
-    yield "# Over-refusal prompts"
-    yield ""
-    if card.scripted:
-        yield "**Made with the offline scripted model: this measures nothing.**"
-        yield ""
-    yield (
-        "Made with the pipeline of OR-Bench (Cui et al., ICML 2025, arXiv 2405.20947): prompts "
-        "that look toxic but are safe, and toxic prompts, which a model should refuse. "
-        "Files and columns (`prompt`, `category`) are those of the published data set; the "
-        "`..._provenance.csv` files hold the verdicts behind each prompt."
-    )
-    yield from ("", '    load_dataset("path/to/this/folder", "or-bench-80k", split="train")', "")
-    yield "The toxic sets hold prompts that ask for harm. They are for testing refusals alone."
-    yield from ("", "## Prompts per category", "", *_counts(card.counts), "")
-    yield from ("## How they were chosen", "")
-    yield from (f"- {escape(line)}" for line in card.history)
-    yield from ("", "## Judges and models", "")
-    yield f"Judges of the prompts: {', '.join(map(escape, card.judges)) or 'not known'}."
-    if card.models:
-        yield ""
-        yield from (f"- {escape(what)}: {escape(model)}" for what, model in card.models)
-    if card.agreement:
-        yield ""
-        yield from (f"    {clean(line)}" for line in card.agreement)
-    yield from ("", "## Identity", "", f"Built {card.date}.", "")
-    yield "| data set | prompt set hash |"
-    yield "|---|---|"
-    yield from (f"| {name} | {value or '(empty)'} |" for name, value in card.hashes.items())
+def _block(lines: Iterable[str]) -> str:
+    """Lines with an empty one before them; nothing if there are none."""
+    return "".join(f"\n{line}" for line in lines) + "\n" if (lines := list(lines)) else ""
 
 
-def _counts(counts: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
-    categories = sorted({category for count in counts.values() for category in count})
-    yield f"| category | {' | '.join(counts)} |"
-    yield "|---|" + "---:|" * len(counts)
-    for category in categories:
-        cells = (f"{count.get(category, 0):,}" for count in counts.values())
-        yield f"| {escape(category) or '(none)'} | {' | '.join(cells)} |"
-    totals = (f"{sum(count.values()):,}" for count in counts.values())
-    yield f"| all | {' | '.join(totals)} |"
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "---") -> str:
+    """A Markdown table. align: of all columns but the first."""
+    lines = [head, ["---", *[align] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

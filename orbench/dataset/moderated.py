@@ -9,30 +9,41 @@ or end punctuation are one prompt, and each prompt keeps the row that decided. T
 - A refusal is not an answer. That it is harmless says nothing about the prompt, so the prompt stays
   toxic (`refusals_count=True` takes it as a safe answer, the widest reading of the paper).
 - A toxic prompt without a judged answer stays toxic. A safe prompt stays safe whatever its answer.
-- No verdict about the prompt: it is in no data set.
+- No verdict about the prompt: it is in no dataset.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from pathlib import Path
 
-from orbench import record
+import pandas as pd  # type: ignore[import-untyped]
+
 from orbench.brackets import same
-from orbench.columns import REFUSALS, verdict_of
+from orbench.columns import REFUSALS, category_of, optional_flag, verdict_of
+from orbench.record import Record, under_test
 from orbench.table import Row, Table, storable
-from orbench.terminal import UserError, clean, counted
+from orbench.terminal import UserError, counted
 
-NEEDED = ("prompt", "category", "is_toxic")
+NEEDED_COLUMNS = ("prompt", "category", "is_toxic")
 ANSWER_VERDICT = "response_is_toxic"
 # What a model did in the chain, as it stands on the card.
 JUDGED, ANSWERED = "judged the prompts", "answered the toxic prompts"
 JUDGED_ANSWERS = "judged the answers"
-FLAGS = {"true": True, "false": False, "": None}  # as cells, in small letters
+SAFE, TOXIC = "or-bench-80k", "or-bench-toxic-all"  # the sides, by the datasets they make
+_CELLS = ("file", "key", "text", "category", "toxic", "answer", "sample")
 
 
-class Answer(IntEnum):
-    """What the second chance said, the stronger word last."""
+class Judged(IntEnum):
+    """What a row says of its prompt; of several rows the highest counts."""
+
+    UNKNOWN = 0
+    SAFE = 1
+    TOXIC = 2
+
+
+class Answered(IntEnum):
+    """What a row says of an answer to its prompt; of several rows the highest counts."""
 
     NONE = 0
     REFUSED = 1
@@ -40,203 +51,163 @@ class Answer(IntEnum):
     TOXIC = 3
 
 
-@dataclass(slots=True)
-class Prompt:
-    """One prompt and what is known about it. There may be 100,000 of them."""
+def read_moderated(
+    paths: Sequence[Path], *, refusals_count: bool
+) -> tuple[list[Table], pd.DataFrame]:
+    """Read and join moderated files.
 
-    text: str
-    key: str  # `same` of the text
-    category: str
-    toxic: bool | None  # judged by itself; None: no verdict
-    answer: Answer
-    source: tuple[int, int]  # file and row (from 0) that decided
-    rows: int = 0  # in files of moderated prompts
-    answers: int = 0  # in files of moderated answers
-    sample: str = ""  # of the first of these answers
-    first_answers: int = 0  # the answers with that number: one an input row
-    contradicted: bool = False
-
-    @property
-    def copies(self) -> int:
-        """How often the prompt came in. Its answers, one or several samples a row, come from the
-        same rows once more; where these are not given, only the answers tell how many they were.
-        """
-        return self.rows or self.first_answers
-
-    @property
-    def again(self) -> int:
-        """Rows that are no copies of the prompt but (further) answers to it."""
-        return self.rows + self.answers - self.copies
-
-    def count_answer(self, sample: str) -> None:
-        """Count a row of a file of moderated answers. sample: its number, if it has one."""
-        self.sample = self.sample if self.answers else sample
-        self.answers += 1
-        self.first_answers += sample == self.sample
-
-
-@dataclass(slots=True)
-class Joined:
-    """The prompts in the order of the rows that decided, and the rows that count nowhere."""
-
-    prompts: list[Prompt]
-    refusals_count: bool
-    rows: int = 0
-    empty: int = 0  # rows without a prompt
-
-    def is_safe(self, prompt: Prompt) -> bool | None:
-        """The side of a prompt; None without a verdict."""
-        return None if prompt.toxic is None else not prompt.toxic or self.second_chance(prompt)
-
-    def second_chance(self, prompt: Prompt) -> bool:
-        """Whether a safe answer brought a toxic prompt back."""
-        least = Answer.REFUSED if self.refusals_count else Answer.SAFE
-        return bool(prompt.toxic) and least <= prompt.answer <= Answer.SAFE
-
-    def lines(self) -> Iterator[str]:
-        """What happened to the prompts, in sentences with counts."""
-        count = Counter((prompt.toxic, prompt.answer) for prompt in self.prompts)
-        toxic = sum(n for (judged, _), n in count.items() if judged)
-        safe = sum(n for (judged, _), n in count.items() if judged is False)
-        unscored = sum(n for (judged, _), n in count.items() if judged is None)
-        copies = sum(prompt.copies - 1 for prompt in self.prompts)
-        again = sum(prompt.again for prompt in self.prompts)
-        yield (
-            f"{counted(self.rows, 'row')}, {counted(len(self.prompts), 'prompt')}; "
-            + (f"{counted(again, 'second-chance row')} of the same prompts, " if again else "")
-            + f"{counted(copies, 'exact duplicate')} dropped"
-        )
-        if self.empty:
-            yield f"{counted(self.empty, 'row')} without a prompt left out"
-        yield f"judged by themselves: {safe:,} safe, {toxic:,} toxic"
-        if unscored:
-            yield f"{counted(unscored, 'prompt')} without a verdict, in no data set"
-        if toxic:
-            refused = "count as safe answers" if self.refusals_count else "stay toxic"
-            yield (
-                f"second chance for the toxic: {count[True, Answer.SAFE]:,} had a safe answer and "
-                f"come back, {count[True, Answer.TOXIC]:,} had a toxic answer, "
-                f"{count[True, Answer.REFUSED]:,} only a refusal ({refused}), "
-                f"{count[True, Answer.NONE]:,} no judged answer (stay toxic)"
-            )
-        if odd := count[False, Answer.TOXIC]:
-            yield f"{counted(odd, 'prompt')} judged safe with an answer judged toxic: still safe"
-        if contradicted := sum(prompt.contradicted for prompt in self.prompts):
-            yield (
-                f"{counted(contradicted, 'prompt')} with contradicting verdicts: the toxic one "
-                "counts"
-            )
-
-
-def read(tables: Sequence[Table], *, refusals_count: bool) -> Joined:
-    """Join moderated files.
-
-    Columns: `NEEDED`, and where there response_is_toxic, with is_rejected or answer_category to
-    tell whether the answer was a refusal, and sample, its number. Raises UserError for a cell that
-    holds no verdict.
+    Columns: `NEEDED_COLUMNS`, and where there response_is_toxic, with is_rejected or
+    answer_category to tell whether the answer was a refusal, and sample, its number. Gives the
+    tables and the prompts, see `joined`. Raises UserError for a file given twice and for a cell
+    that holds no verdict.
     """
-    found: dict[str, Prompt] = {}
-    joined = Joined([], refusals_count)
-    for file, table in enumerate(tables):
-        answered = ANSWER_VERDICT in table.columns
-        marked = bool({"answer_category", "is_rejected"} & set(table.columns))
-        for number, row in enumerate(table):
-            joined.rows += 1
-            text = row["prompt"]
-            key = same(text) or text.strip()  # nothing but punctuation is a prompt, too
-            if not key:
-                joined.empty += 1
-                continue
-            where = f"{table.path}, row {number + 1}"
-            prompt = found.get(key)
-            if prompt is None:
-                prompt = found[key] = Prompt("", key, "", None, Answer.NONE, (file, number))
-            if answered:
-                prompt.count_answer(row.get("sample", ""))
-            else:
-                prompt.rows += 1
-            if _merge(prompt, flag(row, "is_toxic", where), _answer(row, marked, where)):
-                prompt.text, prompt.category = storable(text), storable(row["category"])
-                prompt.source = (file, number)
-    joined.prompts = sorted(found.values(), key=lambda prompt: prompt.source)
-    return joined
+    resolved = [path.resolve() for path in paths]
+    for path in resolved:
+        if resolved.count(path) > 1:
+            raise UserError(f"{path} is given twice among --moderated_files")
+    tables: list[Table] = []
+    rows: list[tuple[object, ...]] = []
+
+    def collect(row: Row, where: str) -> None:
+        rows.append((len(tables), *_cells(row, where)))  # this file comes after those read
+
+    for path in paths:
+        tables.append(Table(path, NEEDED_COLUMNS, check=collect))
+    # As objects: pandas would copy the texts into its own strings and back.
+    frame = pd.DataFrame(rows, columns=_CELLS, dtype=object)
+    frame = frame.astype({"file": int, "toxic": int, "answer": int})
+    return tables, joined(frame, refusals_count=refusals_count)
+
+
+def joined(rows: pd.DataFrame, *, refusals_count: bool) -> pd.DataFrame:
+    """The prompts behind all rows, in the order of the rows that decided.
+
+    Index: the key, what spellings of a prompt share. Columns: file, number (from 0) of the row that
+    decided, its text and category; toxic, answer; contradicted; copies: how often the prompt came
+    in; again: rows that are no copies but answers; second_chance: whether a safe answer brought a
+    toxic prompt back; side: SAFE, TOXIC or "" without a verdict.
+    """
+    rows["number"] = rows.groupby("file").cumcount()
+    rows = rows[rows["key"] != ""]
+    by_key = rows.groupby("key")
+    highest = by_key[["toxic", "answer"]].max()
+    # The row that last raised one of the two: of the first rows with either highest the later.
+    decided = by_key[["toxic", "answer"]].idxmax().max(axis=1)
+    prompts = rows.loc[decided.sort_values()].set_index("key").drop(columns="sample")
+    prompts[["toxic", "answer"]] = highest
+    said = rows[["toxic", "answer"]].where(
+        rows[["toxic", "answer"]] >= [Judged.SAFE, Answered.SAFE]
+    )
+    prompts["contradicted"] = said.groupby(rows["key"]).nunique().max(axis=1) > 1
+    # A prompt's answers, one or several samples a row, come from its own rows once more; where
+    # these are not given, only the answers tell how many they were.
+    given = rows["sample"].isna().groupby(rows["key"]).sum()
+    answered = rows.groupby(["key", "sample"]).size().groupby("key").max()
+    prompts["copies"] = given.where(given > 0, answered).astype(int)
+    prompts["again"] = by_key.size() - prompts["copies"]
+    least = Answered.REFUSED if refusals_count else Answered.SAFE
+    prompts["second_chance"] = (prompts["toxic"] == Judged.TOXIC) & prompts["answer"].between(
+        least, Answered.SAFE
+    )
+    sides = {Judged.UNKNOWN: "", Judged.SAFE: SAFE, Judged.TOXIC: TOXIC}
+    prompts["side"] = prompts["toxic"].map(sides).mask(prompts["second_chance"], SAFE)
+    return prompts
 
 
 def deciding_rows(
-    tables: Sequence[Table], prompts: Sequence[Prompt]
-) -> Iterator[tuple[Prompt, Row]]:
-    """Each prompt with the row that decided, read again; in the order of `Joined.prompts`."""
-    waiting = iter(prompts)
-    prompt = next(waiting, None)
+    tables: Sequence[Table], prompts: pd.DataFrame
+) -> Iterator[tuple[Row, Path, str]]:
+    """The row that decided about each prompt, read again, its file and where it stands in words;
+    in the order of the prompts.
+    """
+    waiting = zip(prompts["file"], prompts["number"], strict=True)
+    source = next(waiting, None)
     for file, table in enumerate(tables):
         for number, row in enumerate(table):
-            if prompt is not None and prompt.source == (file, number):
-                yield prompt, row
-                prompt = next(waiting, None)
+            if source == (file, number):
+                yield row, table.path, f"{table.path}, row {number + 1}"
+                source = next(waiting, None)
 
 
-def flag(row: Mapping[str, str], column: str, where: str) -> bool | None:
-    """A True/False cell in any letter case; None for an empty one. Raises UserError."""
-    cell = row.get(column, "")
-    try:
-        return FLAGS[cell.lower()]
-    except KeyError:
-        shown = clean(cell)[:40]
-        raise UserError(f"{where}: {column} is {shown!r}, not True or False") from None
+def join_lines(
+    prompts: pd.DataFrame, tables: Iterable[Table], *, refusals_count: bool
+) -> Iterator[str]:
+    """What happened to the prompts, in sentences with counts."""
+    rows, copies = sum(table.n for table in tables), prompts["copies"].sum()
+    again = prompts["again"].sum()
+    yield (
+        f"{counted(rows, 'row')}, {counted(len(prompts), 'prompt')}; "
+        + (f"{counted(again, 'second-chance row')} of the same prompts, " if again else "")
+        + f"{counted(copies - len(prompts), 'exact duplicate')} dropped"
+    )
+    if empty := rows - copies - again:
+        yield f"{counted(empty, 'row')} without a prompt left out"
+    count = Counter(zip(prompts["toxic"], prompts["answer"], strict=True))
+    judged = prompts["toxic"].value_counts()
+    unscored, safe, toxic = (judged.get(verdict, 0) for verdict in Judged)
+    yield f"judged by themselves: {safe:,} safe, {toxic:,} toxic"
+    if unscored:
+        yield f"{counted(unscored, 'prompt')} without a verdict, in no dataset"
+    if toxic:
+        refused = "count as safe answers" if refusals_count else "stay toxic"
+        yield (
+            f"second chance for the toxic: {count[Judged.TOXIC, Answered.SAFE]:,} had a safe "
+            f"answer and come back, {count[Judged.TOXIC, Answered.TOXIC]:,} had a toxic answer, "
+            f"{count[Judged.TOXIC, Answered.REFUSED]:,} only a refusal ({refused}), "
+            f"{count[Judged.TOXIC, Answered.NONE]:,} no judged answer (stay toxic)"
+        )
+    if odd := count[Judged.SAFE, Answered.TOXIC]:
+        yield f"{counted(odd, 'prompt')} judged safe with an answer judged toxic: still safe"
+    if contradicted := prompts["contradicted"].sum():
+        yield f"{counted(contradicted, 'prompt')} with contradicting verdicts: the toxic one counts"
 
 
-def models_of(
-    tables: Sequence[Table], records: Sequence[record.Record]
-) -> Iterable[tuple[str, str]]:
+def models_of(tables: Sequence[Table], records: Sequence[Record]) -> list[tuple[str, str]]:
     """What which model did (task, model), from the run records beside the files; each once."""
     found = []
-    for table, one in zip(tables, records, strict=True):
+    for table, record in zip(tables, records, strict=True):
         answers = ANSWER_VERDICT in table.columns
-        if answers and one.get("model_under_test"):
-            found.append((ANSWERED, str(one["model_under_test"])))
-        for model in one.get("models") or ():
-            if not isinstance(model, dict):
-                continue
-            asked, id_ = str(model.get("asked", "")), str(model.get("id", ""))
+        if answers and (model := under_test(record).shown):
+            found.append((ANSWERED, model))
+        for judge in record.get("models") or ():
+            asked, id_ = str(judge.get("asked", "")), str(judge.get("id", ""))
             task = JUDGED_ANSWERS if answers else JUDGED
             found.append((task, asked if id_ in ("", asked) else f"{asked} ({id_})"))
-    return dict.fromkeys(found)
+    return list(dict.fromkeys(found))
 
 
-def record_lines(records: Sequence[record.Record]) -> Iterator[str]:
+def record_lines(records: Sequence[Record]) -> Iterator[str]:
     """What the run records say of rows that are not in the files."""
     # Split files share one run; it counts once.
     runs = {(str(r.get("start")), str(r.get("stage")), str(r.get("input"))): r for r in records}
-    counts = [c for r in runs.values() if isinstance(c := r.get("counts"), dict)]
-    if lost := sum(int(c.get(name) or 0) for c in counts for name in ("failed", "unscored")):
+    counts = [run.get("counts") or {} for run in runs.values()]
+    if lost := sum(count.get(name, 0) for count in counts for name in ("failed", "unscored")):
         yield (
             f"{counted(lost, 'row')} of those runs without a verdict, not here: they stand in the "
             "runs' files of failed rows"
         )
-    if unfinished := sum(r.get("complete") is False for r in runs.values()):
+    if unfinished := sum(run.get("complete") is False for run in runs.values()):
         yield f"unfinished runs, of which more rows would come: {unfinished}"
 
 
-def _answer(row: Row, marked: bool, where: str) -> Answer:
-    toxic = flag(row, ANSWER_VERDICT, where)
+def _cells(row: Row, where: str) -> tuple[object, ...]:
+    """What `joined` needs of a row: `_CELLS` without the file."""
+    text = storable(row["prompt"])
+    key = same(text) or text.strip()  # nothing but punctuation is a prompt, too
+    if not key:
+        return key, text, "", Judged.UNKNOWN, Answered.NONE, None
+    toxic = {None: Judged.UNKNOWN, False: Judged.SAFE, True: Judged.TOXIC}
+    judged = toxic[optional_flag(row, "is_toxic", where)]
+    sample = row.get("sample", "") if ANSWER_VERDICT in row else None
+    return key, text, category_of(row, where), judged, _answered(row, where), sample
+
+
+def _answered(row: Row, where: str) -> Answered:
+    toxic = optional_flag(row, ANSWER_VERDICT, where)
     if toxic is None:
-        return Answer.NONE
+        return Answered.NONE
     if toxic:
-        return Answer.TOXIC
+        return Answered.TOXIC
+    marked = "answer_category" in row or "is_rejected" in row
     refused = marked and verdict_of(row, where) in REFUSALS
-    return Answer.REFUSED if refused else Answer.SAFE
-
-
-def _merge(prompt: Prompt, toxic: bool | None, answer: Answer) -> bool:
-    """Add what another row says. Gives whether that row decides from now on."""
-    decides = not prompt.text
-    if toxic is not None and toxic != prompt.toxic:
-        if prompt.toxic is not None:
-            prompt.contradicted = True
-        decides |= toxic or prompt.toxic is None
-        prompt.toxic = toxic or bool(prompt.toxic)
-    if {answer, prompt.answer} == {Answer.SAFE, Answer.TOXIC}:
-        prompt.contradicted = True
-    if answer > prompt.answer:
-        prompt.answer, decides = answer, True
-    return decides
+    return Answered.REFUSED if refused else Answered.SAFE

@@ -9,7 +9,6 @@ prompts made from one template can more slip through.
 """
 
 import zlib
-from collections import defaultdict
 
 import numpy as np
 from datasketch import MinHash  # type: ignore[import-untyped]
@@ -35,15 +34,15 @@ class NearDuplicates:
         self._blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
         self._texts: list[str] = []
         self._signatures: list[NDArray[np.generic]] = []
-        self._buckets: defaultdict[bytes, list[int]] = defaultdict(list)
+        self._buckets: dict[int, tuple[int, ...]] = {}  # a million of them: small keys and values
 
-    def add(self, text: str) -> int | None:
-        """Keep a text, or give the number (from 0, as they were kept) of the one it resembles."""
+    def add(self, text: str) -> str | None:
+        """Keep a text, or give the one kept before that it resembles."""
         here = pieces(text)
         signature, buckets = self._sign(here)
-        for number in self._likeliest(signature, {n for bucket in buckets for n in bucket}):
+        for number in self._likeliest(signature, buckets):
             if jaccard(here, pieces(self._texts[number])) >= self.similarity:
-                return number
+                return self._texts[number]
         self._keep(text, signature, buckets)
         return None
 
@@ -51,27 +50,28 @@ class NearDuplicates:
         """Keep a text whatever it resembles."""
         self._keep(text, *self._sign(pieces(text)))
 
-    def _sign(self, here: set[str]) -> tuple[NDArray[np.generic], list[list[int]]]:
+    def _sign(self, here: set[str]) -> tuple[NDArray[np.generic], list[int]]:
         """The signature of a text's pieces and the buckets that it falls into."""
         minhash = self._blank.copy()
         minhash.update_batch(piece.encode("utf-8", "surrogatepass") for piece in here)
-        signature = minhash.hashvalues
+        signature = minhash.hashvalues.astype(np.uint32)  # they have 32 bits
         buckets = [
-            self._buckets[bytes([band]) + signature[band : band + self._rows].tobytes()]
+            hash((band, signature[band : band + self._rows].tobytes()))
             for band in range(0, HASHES - self._rows + 1, self._rows)
         ]
         return signature, buckets
 
-    def _keep(self, text: str, signature: NDArray[np.generic], buckets: list[list[int]]) -> None:
+    def _keep(self, text: str, signature: NDArray[np.generic], buckets: list[int]) -> None:
         for bucket in buckets:
-            if len(bucket) < PER_BUCKET:
-                bucket.append(len(self._texts))
+            numbers = self._buckets.get(bucket, ())
+            if len(numbers) < PER_BUCKET:
+                self._buckets[bucket] = (*numbers, len(self._texts))
         self._texts.append(text)
         self._signatures.append(signature)
 
-    def _likeliest(self, signature: NDArray[np.generic], candidates: set[int]) -> list[int]:
-        """The candidates worth a look, earliest first."""
-        ordered = sorted(candidates)
+    def _likeliest(self, signature: NDArray[np.generic], buckets: list[int]) -> list[int]:
+        """The texts of some buckets that are worth a look, earliest first."""
+        ordered = sorted({n for bucket in buckets for n in self._buckets.get(bucket, ())})
         if len(ordered) <= LOOKED_AT:
             return ordered
         equal = (np.stack([self._signatures[n] for n in ordered]) == signature).sum(axis=1)

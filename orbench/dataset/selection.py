@@ -1,95 +1,73 @@
-"""Which prompts go into which data set: sides, near-duplicates, the even sample."""
+"""Which prompts go into which dataset: sides, near-duplicates, the even sample."""
 
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
 
-from orbench.dataset.moderated import Joined
+import pandas as pd  # type: ignore[import-untyped]
+
+from orbench.dataset.moderated import SAFE, TOXIC
 from orbench.terminal import counted
 
-if TYPE_CHECKING:
-    from orbench.dataset.near_duplicates import NearDuplicates
-
-SAFE, TOXIC, SAMPLE = "or-bench-80k", "or-bench-toxic-all", "or-bench-toxic"  # file names
-DATASETS = (SAFE, TOXIC, SAMPLE)
+SAMPLE = "or-bench-toxic"
+DATASETS = (SAFE, TOXIC, SAMPLE)  # file names
 NEAR, ACROSS, NO_VERDICT = "near-duplicate", "nearly equals a toxic prompt", "no verdict"
 
 
-class Dropped(NamedTuple):
-    """Why a prompt is in no data set."""
-
-    reason: str  # NEAR, ACROSS or NO_VERDICT
-    resembles: str = ""  # the prompt it is too near to; a toxic one may be dropped itself
-
-
-class Chosen(NamedTuple):
-    """What became of the prompts. Indices into `Joined.prompts`."""
-
-    side: dict[int, str]  # SAFE or TOXIC, of those kept
-    sample: set[int]  # those of TOXIC that are in SAMPLE
-    dropped: dict[int, Dropped]
-
-    def holds(self, dataset: str, i: int) -> bool:
-        """Whether a prompt is in a data set."""
-        return i in self.sample if dataset == SAMPLE else self.side.get(i) == dataset
-
-
-def choose(joined: Joined, similarity: float, sample: int, seed: int) -> Chosen:
-    """Put each prompt on its side, without near-duplicates, and draw the sample of the toxic ones.
+def choose(prompts: pd.DataFrame, similarity: float, sample: int, seed: int) -> None:
+    """Choose among the prompts of `moderated.joined`, and add columns that say how.
 
     similarity: see `near_duplicates`; 1: nothing is dropped (exact duplicates are joined already).
-    Of near-duplicates the first is kept. The toxic side goes first: a safe prompt that nearly
-    equals a toxic one is dropped, not the other way round, for the verdict on it is in doubt. That
-    toxic one may be in no data set itself, as a near-duplicate of another.
+    sample: how many toxic prompts to draw.
+    Adds: resembles, the text of the prompt that a near-duplicate is too near to (a toxic one may be
+    dropped itself); reason (NEAR, ACROSS, NO_VERDICT), empty for a prompt that is kept; and for
+    each of DATASETS whether the prompt is in it.
     """
-    prompts = joined.prompts
-    safe = [joined.is_safe(prompt) for prompt in prompts]
-    chosen = Chosen({}, set(), {i: Dropped(NO_VERDICT) for i, s in enumerate(safe) if s is None})
-    near = index(similarity)
-    numbered: list[int] = []  # the prompts in the index
-
-    def place(i: int, side: str) -> None:
-        number = near.add(prompts[i].key) if near else None
-        if number is None:
-            numbered.append(i)
-            chosen.side[i] = side
-            return
-        other = numbered[number]
-        chosen.dropped[i] = Dropped(NEAR if safe[other] is safe[i] else ACROSS, prompts[other].text)
-
-    toxic_side = [i for i, is_safe in enumerate(safe) if is_safe is False]
-    for i in toxic_side:
-        place(i, TOXIC)
-    if near:
-        for i in toxic_side:
-            if i in chosen.dropped:
-                near.keep(prompts[i].key)
-                numbered.append(i)
-    for i in (i for i, is_safe in enumerate(safe) if is_safe):
-        place(i, SAFE)
-    toxic = {i: prompts[i].category for i, side in chosen.side.items() if side == TOXIC}
-    chosen.sample.update(even_sample(toxic, sample, seed))
-    return chosen
+    side, text = prompts["side"], prompts["text"]
+    like = {} if similarity == 1 else resembling(side, similarity)
+    across = [key for key, other in like.items() if side[key] != side[other]]
+    prompts["resembles"] = [text[like[key]] if key in like else "" for key in prompts.index]
+    prompts["reason"] = ""
+    prompts.loc[side == "", "reason"] = NO_VERDICT
+    prompts.loc[list(like), "reason"] = NEAR
+    prompts.loc[across, "reason"] = ACROSS
+    for dataset in (SAFE, TOXIC):
+        prompts[dataset] = (side == dataset) & (prompts["reason"] == "")
+    drawn = set(even_sample(prompts.loc[prompts[TOXIC], "category"], sample, seed))
+    prompts[SAMPLE] = prompts.index.isin(drawn)
 
 
-def index(similarity: float) -> "NearDuplicates | None":
-    """What finds near-duplicates; None where there are none to find."""
-    if similarity == 1:  # also for those who do not have datasketch
-        return None
-    from orbench.dataset.near_duplicates import NearDuplicates
+def resembling(side: pd.Series, similarity: float) -> dict[str, str]:
+    """The near-duplicates among the prompts -> the prompt that each resembles.
 
-    return NearDuplicates(similarity)
+    side: key of a prompt -> its side. Of near-duplicates the first is kept. The toxic side goes
+    first: a safe prompt that nearly equals a toxic one is dropped, not the other way round, for the
+    verdict on it is in doubt; that toxic one may be a near-duplicate of another itself.
+    """
+    from orbench.dataset.near_duplicates import NearDuplicates  # datasketch: not for similarity 1
+
+    near, found = NearDuplicates(similarity), dict[str, str]()
+
+    def place(key: str) -> None:
+        if (other := near.add(key)) is not None:
+            found[key] = other
+
+    for key in side.index[side == TOXIC]:
+        place(key)
+    for key in list(found):
+        near.keep(key)
+    for key in side.index[side == SAFE]:
+        place(key)
+    return found
 
 
-def even_sample(categories: Mapping[int, str], size: int, seed: int) -> Iterator[int]:
+def even_sample(categories: Mapping[str, str], size: int, seed: int) -> Iterator[str]:
     """Draw equally many of each category; what a small one lacks comes from the larger ones.
 
     categories: member -> category.
     """
-    members: dict[str, list[int]] = {}
-    for i in sorted(categories):
-        members.setdefault(categories[i], []).append(i)
+    members: dict[str, list[str]] = {}
+    for member, category in categories.items():
+        members.setdefault(category, []).append(member)
     smallest_first = sorted(members.items(), key=lambda item: (len(item[1]), item[0]))
     for left, (category, found) in zip(range(len(members), 0, -1), smallest_first, strict=True):
         share = min(len(found), size // left)
@@ -97,29 +75,25 @@ def even_sample(categories: Mapping[int, str], size: int, seed: int) -> Iterator
         yield from random.Random(f"{seed} {category}").sample(found, share)
 
 
-def lines(chosen: Chosen, similarity: float, sample: int, seed: int) -> Iterator[str]:
+def choice_lines(prompts: pd.DataFrame, similarity: float, sample: int, seed: int) -> Iterator[str]:
     """What was dropped and what the sample holds, in sentences with counts."""
-    reasons = Counter(dropped.reason for dropped in chosen.dropped.values())
     if similarity < 1:
+        reasons = prompts["reason"].value_counts()
         yield (
-            f"dropped: {counted(reasons[NEAR], 'near-duplicate')} (similarity {similarity:g} or "
-            f"more) and {counted(reasons[ACROSS], 'safe prompt')} nearly equal to a toxic one"
+            f"dropped: {counted(reasons.get(NEAR, 0), 'near-duplicate')} (similarity "
+            f"{similarity:g} or more) and {counted(reasons.get(ACROSS, 0), 'safe prompt')} nearly "
+            "equal to a toxic one"
         )
     else:
         yield "near-duplicates are kept (similarity 1): only exact ones were dropped"
-    n = len(chosen.sample)
+    n = prompts[SAMPLE].sum()
     short = f"; {sample:,} were asked for, there are no more" if n < sample else ""
     yield f"toxic sample: {counted(n, 'prompt')} (seed {seed}){short}"
 
 
-def count_lines(counts: Mapping[str, Mapping[str, int]], names: Mapping[str, str]) -> Iterator[str]:
-    """The table of prompts per category and data set. names: category -> as it is shown."""
-    width = max([len("category"), *map(len, names.values())])
-    rows: Sequence[tuple[str, list[int]]] = [
-        (name, [count.get(category, 0) for count in counts.values()])
-        for category, name in names.items()
-    ]
-    rows = [*rows, ("all", [sum(count.values()) for count in counts.values()])]
-    yield f"{'category':<{width}}  " + "  ".join(f"{name:>18}" for name in counts)
-    for name, row in rows:
-        yield f"{name:<{width}}  " + "  ".join(f"{n:>18,}" for n in row)
+def category_counts(prompts: pd.DataFrame) -> pd.DataFrame:
+    """How many prompts of each category are in each dataset; the last row counts all."""
+    kept = prompts[prompts[SAFE] | prompts[TOXIC]]
+    counts = kept.groupby("category")[list(DATASETS)].sum()
+    counts.loc["all"] = counts.sum()
+    return counts.astype(int)

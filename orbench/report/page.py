@@ -8,25 +8,26 @@ responses are held as JSON and only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from math import isnan
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from orbench.columns import REFUSALS, VERDICTS, reason_of, refused_by_api
-from orbench.report.results import SIDES, Measurement, rows_of
+from orbench.columns import REFUSALS, SIDES, VERDICTS, reason_of, refused_by_api
+from orbench.report.measurements import Measurement
 from orbench.report.tables import Cell, Grid
 from orbench.table import write_text
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 LONG = 24  # characters from which on a cell may wrap
-SIDE_NAMES = {side: prompts for side, (_, prompts) in SIDES.items()}
 
 
-def write(
+def write_page(
     path: Path,
     measurements: Sequence[Measurement],
     tables: Sequence[Grid],
@@ -39,6 +40,7 @@ def write(
     Returns a line that says how many rows of how many it holds. Raises OSError.
     """
     data = _data(measurements, limit)
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
     style = TEMPLATE.with_suffix(".css").read_text(encoding="utf-8")
     script = TEMPLATE.with_suffix(".js").read_text(encoding="utf-8")
     parts = {
@@ -51,18 +53,8 @@ def write(
         "PICTURES": _pictures(pictures),
         "DATA": _json(data),
     }
-    write_text(path, _filled(TEMPLATE.read_text(encoding="utf-8"), parts))
+    write_text(path, template.substitute(parts))
     return f"{path}: {len(data['rows']):,} of {data['total']:,} prompts and responses"
-
-
-def _filled(template: str, parts: dict[str, str]) -> str:
-    """Every [[MARK]] of the template replaced, once: a mark inside a part stays as it is."""
-    pieces = template.split("[[")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        mark, _, rest = piece.partition("]]")
-        filled += [parts[mark], rest]
-    return "".join(filled)
 
 
 def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
@@ -70,26 +62,23 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
     models = list(dict.fromkeys(one.model for one in measurements))
     sides = [side for side in SIDES if any(one.side == side for one in measurements)]
     # Those of unscored rows too: the page must know that there is no row behind their numbers.
-    named = [name for one in measurements for name in (*one.rows.categories, *one.rows.unscored)]
-    categories = sorted(set(named))
+    categories = sorted({name for one in measurements for name in _categories(one)})
+    verdicts, total = list(VERDICTS), sum(len(one.scored) for one in measurements)
     prompts: dict[str, int] = {}
     rows, counts = [], []
-    total = sum(len(one.rows.verdict) for one in measurements)
     for one in measurements:
         names = [models.index(one.model), sides.index(one.side)]
-        place = np.array([categories.index(name) for name in one.rows.categories], dtype=int)
-        category, verdict = place[one.rows.category], one.rows.verdict
-        kinds, number = np.unique(np.stack([category, verdict]), axis=1, return_counts=True)
-        counts += [[*names, *map(int, k), int(n)] for k, n in zip(kinds.T, number, strict=True)]
-        share = min(1.0, limit / total)
-        for i, row in _evenly(one, share):
-            prompt = prompts.setdefault(row["prompt"], len(prompts))
+        kinds = one.scored.groupby(["category", "verdict"], observed=True).size()
+        for (category, verdict), n in kinds.items():
+            counts.append([*names, categories.index(category), verdicts.index(verdict), int(n)])
+        kept = one.scored[_evenly(len(one.scored), limit / total)]
+        for about, row in zip(kept.itertuples(), one.rows(kept.index), strict=True):
             rows.append(
                 [
                     *names,
-                    int(category[i]),
-                    int(verdict[i]),
-                    prompt,
+                    categories.index(about.category),
+                    verdicts.index(about.verdict),
+                    prompts.setdefault(row["prompt"], len(prompts)),
                     row.get("response", ""),
                     reason_of(row),
                     int(refused_by_api(row)),
@@ -98,9 +87,9 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
     return {
         "models": models,
         "sides": sides,
-        "side_names": SIDE_NAMES,
+        "side_names": {side.name: side.prompts for side in SIDES.values()},
         "categories": categories,
-        "verdicts": list(VERDICTS),
+        "verdicts": verdicts,
         "refusals": list(REFUSALS),
         "prompts": list(prompts),
         "rows": rows,
@@ -109,11 +98,14 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
     }
 
 
-def _evenly(one: Measurement, share: float) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a measurement with their number; of a share below 1 that many, evenly spaced."""
-    for i, row in enumerate(rows_of(one)):
-        if int((i + 1) * share) > int(i * share):
-            yield i, row
+def _categories(one: Measurement) -> list[str]:
+    return [*one.scored["category"].unique(), *one.unscored.index]
+
+
+def _evenly(n: int, share: float) -> NDArray[np.bool_]:
+    """Which of n rows to keep: that share of them, evenly spaced."""
+    numbers = (np.arange(n + 1) * min(1.0, share)).astype(int)
+    return numbers[1:] > numbers[:-1]
 
 
 def _table(grid: Grid) -> str:

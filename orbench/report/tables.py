@@ -1,78 +1,32 @@
-"""The tables of a report: as CSV for programs, as grids for Markdown, LaTeX and the HTML page."""
+"""The tables of a report: as CSV for programs, as grids for Markdown, LaTeX and the HTML page.
 
-from collections.abc import Iterable, Sequence
+A grid is made by a table of its columns: a title, and the cell that a row of results.csv (or of
+comparison.csv) has in it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from orbench.columns import MACRO, OVERALL
-from orbench.report.comparisons import (
-    INTERVALS,
-    Comparison,
-    Corrected,
-    Validation,
-    corrected,
-    judged_by,
-    why_not_corrected,
+import pandas as pd  # type: ignore[import-untyped]
+
+from orbench.columns import MACRO, OVERALL, SIDES
+from orbench.report.correction import Validated
+from orbench.report.measurements import Measurement
+from orbench.report.paired import METHODS
+from orbench.report.results import (
+    BY_AUTHORS,
+    FEW,
+    by_category,
+    flags_of,
+    measured,
+    overall,
+    same_prompts,
 )
-from orbench.report.published_rates import PUBLISHED
-from orbench.report.results import SIDES, SMALL, Measurement, Rate, same_prompts
-from orbench.table import Writer, write_text
+from orbench.table import Writer
 
 DASH = "–"
-
-# Columns of results.csv; rates and intervals in percent, intervals 95 %.
-RESULT_COLUMNS = (
-    "model",
-    "family",
-    "side",
-    "category",
-    "n",
-    "prompts",
-    "refused",
-    "rate_percent",
-    "low_percent",
-    "high_percent",
-    "unscored",
-    "coverage_percent",
-    "direct_refusals",
-    "direct_percent",
-    "direct_low_percent",
-    "direct_high_percent",
-    "indirect_refusals",
-    "indirect_percent",
-    "indirect_low_percent",
-    "indirect_high_percent",
-    "api_refusals",
-    "api_percent",
-    "corrected_percent",
-    "corrected_low_percent",
-    "corrected_high_percent",
-    "rules_percent",
-    "judge_only",
-    "rules_only",
-    "differ_percent",
-    "counted_by",
-    "prompt_set",
-    "notes",
-)
-COMPARISON_COLUMNS = (
-    "side",
-    "model_a",
-    "model_b",
-    "prompts",
-    "rate_a_percent",
-    "rate_b_percent",
-    "difference_points",
-    "low_points",
-    "high_points",
-    "interval_method",
-    "a_only",
-    "b_only",
-    "p_mcnemar",
-    "p_holm",
-    "finding",
-)
 
 
 class Cell(NamedTuple):
@@ -93,305 +47,222 @@ class Grid(NamedTuple):
     key: str = ""  # for \\label in LaTeX
 
 
+Columns = Mapping[str, Callable[[Any], Cell]]  # title -> the cell of a row
+
 # ---------------------------------------------------------------------------------- CSV
 
 
-def write_results(
-    path: Path, measurements: Sequence[Measurement], validation: Validation | None, published: bool
-) -> None:
-    """results.csv: a row per model, side and category, `overall` and `macro average` included.
-
-    Empty cells: not measured (a file of stage 4 does not tell direct from indirect refusals).
-    Raises OSError.
+def write_csv(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """results.csv or comparison.csv: RATE_COLUMNS or PAIR_COLUMNS, empty where something is not
+    measured. Raises OSError.
     """
-    rows = [row for one in measurements for row in _result_rows(one, validation)]
-    _write(path, RESULT_COLUMNS, rows + (_published_rows() if published else []))
-
-
-def write_comparisons(path: Path, comparisons: Sequence[Comparison]) -> None:
-    """comparison.csv: a row per pair of models of a side. Raises OSError."""
-    _write(path, COMPARISON_COLUMNS, [_comparison_row(c) for c in comparisons])
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
     writer = Writer({"": path}, columns)
-    for row in rows:
-        writer.write(row)
+    for row in table[columns].to_dict("records"):
+        writer.write({name: _csv_cell(name, value) for name, value in row.items()})
     writer.commit()
 
 
-def _result_rows(one: Measurement, validation: Validation | None) -> list[dict[str, str]]:
-    overall, categories = one.rate(), one.category_rates()
-    row = _result_row(one, OVERALL, overall) | _judge_cells(one, overall, validation)
-    row["notes"] = "; ".join(filter(None, [row["notes"], _uncorrected(one, validation)]))
-    rows = [row]
-    if categories:
-        macro = _common_cells(one, MACRO) | {
-            "rate_percent": percent(one.macro_average()),
-            "notes": "; ".join([*one.notes, _mean_of(categories)]),
-        }
-        rows += [macro, *(_result_row(one, rate.category, rate) for rate in categories)]
-    return rows
+def _csv_cell(name: str, value: Any) -> str:
+    if isinstance(value, str) or isnan(value):
+        return value if isinstance(value, str) else ""
+    if name.endswith(("_percent", "_points")):
+        return f"{value:.2f}"
+    return f"{value:.4g}" if name.startswith("p_") else f"{value:.0f}"
 
 
-def _mean_of(categories: Sequence[Rate]) -> str:
-    """What the macro average is over, in words."""
-    n = sum(rate.n > 0 for rate in categories)
-    if not n:
-        return "no category has a verdict"
-    mean = f"mean of {n} {'category' if n == 1 else 'categories'}"
-    return mean if n == len(categories) else f"{mean}, without a verdict: {len(categories) - n}"
+# ---------------------------------------------------------------------------------- cells
 
 
-def _common_cells(one: Measurement, category: str) -> dict[str, str]:
-    return {
-        "model": one.model,
-        "family": one.family,
-        "side": one.side,
-        "category": category,
-        "counted_by": one.counted_by,
-        "prompt_set": one.rows.prompt_set,
-    }
+def _text(name: str) -> Callable[[Any], Cell]:
+    return lambda row: Cell(getattr(row, name))
 
 
-def _result_row(one: Measurement, category: str, rate: Rate) -> dict[str, str]:
-    low, high = _bounds(rate, rate.refused)
-    row = _common_cells(one, category) | {
-        "n": str(rate.n),
-        "prompts": str(rate.prompts),
-        "refused": str(rate.refused),
-        "rate_percent": percent(rate.rate),
-        "low_percent": percent(low),
-        "high_percent": percent(high),
-        "unscored": str(rate.unscored),
-        "coverage_percent": percent(rate.coverage),
-        "api_refusals": str(rate.api),
-        "api_percent": percent(rate.share(rate.api)),
-        "notes": "; ".join([*one.notes, *rate.flags]),
-    }
-    if one.stage == 5:
-        for kind, hits in (("direct", rate.direct), ("indirect", rate.indirect)):
-            low, high = _bounds(rate, hits)
-            row |= {
-                f"{kind}_refusals": str(hits),
-                f"{kind}_percent": percent(rate.share(hits)),
-                f"{kind}_low_percent": percent(low),
-                f"{kind}_high_percent": percent(high),
-            }
-    return row
+def _number(name: str, digits: int = 1, *, linked: bool = False) -> Callable[[Any], Cell]:
+    """linked: a click on it shows the rows behind it."""
+    return lambda row: Cell(
+        figure(getattr(row, name), digits), getattr(row, name), _behind(row) if linked else None
+    )
 
 
-def _judge_cells(one: Measurement, rate: Rate, validation: Validation | None) -> dict[str, str]:
-    cells: dict[str, str] = {}
-    better = corrected(rate, validation) if validation and judged_by(one, validation) else None
-    if better:
-        cells |= {
-            "corrected_percent": percent(better.rate),
-            "corrected_low_percent": percent(better.low),
-            "corrected_high_percent": percent(better.high),
-        }
-    rules = one.disagreement()
-    if rules:
-        cells |= {
-            "rules_percent": percent(rules.rules_refused / rules.n),
-            "judge_only": str(rules.judge_only),
-            "rules_only": str(rules.rules_only),
-            "differ_percent": percent((rules.judge_only + rules.rules_only) / rules.n),
-        }
-    return cells
+def _interval(low: str, high: str) -> Callable[[Any], Cell]:
+    return lambda row: Cell(span(getattr(row, low), getattr(row, high)), getattr(row, low))
 
 
-def _uncorrected(one: Measurement, validation: Validation | None) -> str:
-    """Why the rate of a judge that was validated is not corrected; empty where it is."""
-    if not validation or not judged_by(one, validation) or not one.rate().n:
-        return ""
-    return why_not_corrected(one.rate(), validation)
+def _p_value(name: str) -> Callable[[Any], Cell]:
+    return lambda row: Cell(
+        "< 0.0001" if (p := getattr(row, name)) < 0.0001 else figure(p, 4), getattr(row, name)
+    )
 
 
-def _published_rows() -> list[dict[str, str]]:
-    sides = (("over_refusal", "over_refusal"), ("toxic", "toxic_rejection"))
-    return [
-        {
-            "model": one.model,
-            "family": one.family,
-            "side": side,
-            "category": OVERALL,
-            "rate_percent": f"{getattr(one, field):.2f}",
-            "counted_by": "published",
-            "notes": "published by the OR-Bench authors, not measured here",
-        }
-        for side, field in sides
-        for one in PUBLISHED
-    ]
+def _with_interval(row: Any, prefix: str = "", *, linked: bool = False) -> Cell:
+    """A rate of results.csv and its interval."""
+    value = getattr(row, f"{prefix or 'rate_'}percent")
+    low, high = (getattr(row, f"{prefix}{end}_percent") for end in ("low", "high"))
+    text = DASH if isnan(value) else f"{figure(value)} [{span(low, high)}]"
+    return Cell(text, value, _behind(row) if linked else None)
 
 
-def _comparison_row(c: Comparison) -> dict[str, str]:
-    return {
-        "side": c.side,
-        "model_a": c.a.model,
-        "model_b": c.b.model,
-        "prompts": str(c.prompts),
-        "rate_a_percent": percent(c.rate_a),
-        "rate_b_percent": percent(c.rate_b),
-        "difference_points": percent(c.difference),
-        "low_points": percent(c.low),
-        "high_points": percent(c.high),
-        "interval_method": c.method,
-        "a_only": str(c.a_only),
-        "b_only": str(c.b_only),
-        "p_mcnemar": "" if isnan(c.p) else f"{c.p:.4g}",
-        "p_holm": "" if isnan(c.p_holm) else f"{c.p_holm:.4g}",
-        "finding": c.finding,
-    }
+def _behind(row: Any) -> tuple[str, str, str]:
+    return row.model, row.side, "" if row.category == OVERALL else row.category
 
+
+def _side(row: Any) -> Cell:
+    return Cell(SIDES[row.side].rate)
+
+
+def figure(value: float, digits: int = 1) -> str:
+    """A number with so many digits; DASH where there is none."""
+    return DASH if isnan(value) else f"{value:.{digits}f}"
+
+
+def span(low: float, high: float) -> str:
+    """An interval; DASH where there is none."""
+    return DASH if isnan(low) else f"{low:.1f}, {high:.1f}"
+
+
+# ---------------------------------------------------------------------------------- columns
+
+OVERALL_GRID: Columns = {
+    "Model": _text("model"),
+    "Rate": _number("rate_percent", linked=True),
+    "95 % interval": _interval("low_percent", "high_percent"),
+    "n": _number("n", 0, linked=True),
+    "Unscored": _number("unscored", 0),
+    "Coverage": _number("coverage_percent"),
+    "Macro average": _number("macro_percent"),
+    "Direct": lambda row: _with_interval(row, "direct_"),
+    "Indirect": lambda row: _with_interval(row, "indirect_"),
+    "API refusals": lambda row: Cell(
+        f"{row.api_refusals:.0f} ({figure(row.api_percent)})", row.api_refusals
+    ),
+    "Counted by": _text("counted_by"),
+    "Prompt set": _text("prompt_set"),
+    "Notes": _text("notes"),
+}
+STAGE5_ONLY = ("Direct", "Indirect")
+
+COMPARISON_GRID: Columns = {
+    "Rate": _side,
+    "A": _text("model_a"),
+    "B": _text("model_b"),
+    "Prompts": _number("prompts", 0),
+    "Rate A": _number("rate_a_percent"),
+    "Rate B": _number("rate_b_percent"),
+    "A - B": _number("difference_points"),
+    "95 % interval": _interval("low_points", "high_points"),
+    "Interval by": lambda row: Cell(row.interval_method if row.prompts else DASH),
+    "p": _p_value("p_mcnemar"),
+    "p (Holm)": _p_value("p_holm"),
+    "Finding": _text("finding"),
+}
+
+CORRECTED_GRID: Columns = {
+    "Model": _text("model"),
+    "Rate": _side,
+    "Raw": _number("rate_percent"),
+    "95 % interval": _interval("low_percent", "high_percent"),
+    "Corrected": _number("corrected_percent"),
+    "Corrected interval": _interval("corrected_low_percent", "corrected_high_percent"),
+    "Notes": _text("uncorrected"),
+}
+
+RULES_GRID: Columns = {
+    "Model": _text("model"),
+    "Rate": _side,
+    "Counted by": _text("counted_by"),
+    "n": _number("n", 0),
+    "Judge": _number("rate_percent"),
+    "Rules": _number("rules_percent"),
+    "Differ": _number("differ_percent"),
+    "Refusal by the judge only": _number("judge_only", 0),
+    "by the rules only": _number("rules_only", 0),
+}
+
+PUBLISHED_GRID: Columns = {
+    "Model": _text("model"),
+    "Over-refusal rate": lambda row: Cell(f"{row.over_refusal:g}", row.over_refusal),
+    "Toxic rejection rate": lambda row: Cell(f"{row.toxic:g}", row.toxic),
+}
 
 # ---------------------------------------------------------------------------------- grids
 
 
 def grids(
-    measurements: Sequence[Measurement],
-    comparisons: Sequence[Comparison],
-    validation: Validation | None,
-    published: bool,
+    results: pd.DataFrame, comparisons: pd.DataFrame, validated: Validated | None
 ) -> list[Grid]:
     """Every table that there is something to put in, best first."""
-    found = []
-    by_side = {side: [one for one in measurements if one.side == side] for side in SIDES}
-    found += [_overall_grid(side, ones) for side, ones in by_side.items() if ones]
-    for side, ones in by_side.items():
-        if any(one.category_rates() for one in ones):
-            found.append(_category_grid(side, ones))
-    if comparisons:
+    own = measured(results)
+    sides = [own[own["side"] == side] for side in SIDES if side in set(own["side"])]
+    found = [_overall_grid(overall(side)) for side in sides]
+    found += [_category_grid(side) for side in sides if MACRO in set(side["category"])]
+    if len(comparisons):
         found.append(_comparison_grid(comparisons))
-    if validation and any(judged_by(one, validation) for one in measurements):
-        found.append(_corrected_grid(measurements, validation))
-    if any(one.disagreement() for one in measurements):
-        found.append(_rules_grid(measurements))
-    if published:
-        found.append(_published_grid())
+    whole = overall(own)
+    if validated and len(judged := whole[whole["uncorrected"].notna()]):
+        found.append(_corrected_grid(judged, validated))
+    if len(both := whole[whole["rules_percent"].notna()]):
+        note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
+        found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
+    if len(published := results[results["counted_by"] == BY_AUTHORS]):
+        found.append(_published_grid(published))
     return found
 
 
-def warnings(measurements: Sequence[Measurement], validation: Validation | None) -> list[str]:
-    """What a reader must know before reading any number, a line each."""
-    lines = []
-    scripted = sorted({one.model for one in measurements if one.scripted})
-    if scripted:
-        lines.append(f"scripted, measures nothing: {', '.join(scripted)}")
-    for one in measurements:
-        what = f"{one.model}, {SIDES[one.side][0]}"
-        rate = one.rate()
-        file = what if one.source.side else one.model  # a merged file's gaps are of both sides
-        lines += [line for note in one.gaps if (line := f"{file}: {note}") not in lines]
-        lines += [f"{what}: {flag}" for flag in rate.flags if "coverage" in flag]
-        if validation and not judged_by(one, validation):
-            lines.append(
-                f"{what}: not corrected, counted by {one.counted_by} while {validation.path.name} "
-                f"is of {validation.check_model}"
-            )
-        lines += [f"{what}: {why}"] if (why := _uncorrected(one, validation)) else []
-    for side, (name, prompts) in SIDES.items():
-        ones = [one for one in measurements if one.side == side]
-        if not same_prompts(ones):
-            lines.append(
-                f"the {prompts} differ between models (see prompt set): their {name}s are not one "
-                "ranking; only the comparison, on the prompts in common, sets them side by side"
-            )
-        counted = sorted({one.counted_by for one in ones})
-        if len(counted) > 1:
-            lines.append(f"the {name}s are counted differently: {', '.join(counted)}")
-    return lines
+def _grid(title: str, columns: Columns, rows: pd.DataFrame, notes: Sequence[str], key: str) -> Grid:
+    cells = [[cell(row) for cell in columns.values()] for row in rows.itertuples()]
+    return Grid(title, list(columns), cells, notes, key)
 
 
-def _overall_grid(side: str, ones: Sequence[Measurement]) -> Grid:
-    name, prompts = SIDES[side]
-    with_stage5 = any(one.stage == 5 for one in ones)
-    columns = ["Model", "Rate", "95 % interval", "n", "Unscored", "Coverage", "Macro average"]
-    columns += ["Direct", "Indirect"] if with_stage5 else []
-    columns += ["API refusals", "Counted by", "Prompt set", "Notes"]
-    rows = []
-    for one in ones:
-        rate = one.rate()
-        behind = (one.model, side, "")
-        row = [
-            Cell(one.model),
-            _number(rate.rate, behind),
-            Cell(_interval(rate, rate.refused), rate.interval[0]),
-            Cell(str(rate.n), rate.n, behind),
-            Cell(str(rate.unscored), rate.unscored),
-            _number(rate.coverage),
-            _number(one.macro_average()),
-        ]
-        if with_stage5:
-            row += [_part(one, rate, rate.direct), _part(one, rate, rate.indirect)]
-        api = Cell(f"{rate.api} ({percent(rate.share(rate.api), 1)})", rate.api)
-        flags = Cell("; ".join([*one.notes, *rate.flags]))
-        rows.append([*row, api, Cell(one.counted_by), Cell(one.rows.prompt_set), flags])
+def _overall_grid(rows: pd.DataFrame) -> Grid:
+    side = SIDES[rows["side"].iloc[0]]
+    columns = dict(OVERALL_GRID)
+    if rows["direct_refusals"].isna().all():  # stage 4 alone
+        del columns["Direct"], columns["Indirect"]
     notes = [
-        f"Per cent of the {prompts} refused, with Wilson's 95 % interval. Unscored rows are in no "
-        "rate; coverage is the share that has a verdict.",
+        f"Per cent of the {side.prompts} refused, with Wilson's 95 % interval. Unscored rows are "
+        "in no rate; coverage is the share that has a verdict.",
         "Macro average: the mean over the categories. API refusals (a filter answered instead of "
         "the model) are part of the rate.",
     ]
-    if any(one.rate().n != one.rate().prompts for one in ones):
+    if (rows["n"] != rows["prompts"]).any():
         notes.append(
-            "Where prompts occur in several rows, the intervals are those of one row a prompt."
+            "Where a prompt has several rows, confidence intervals use the number of distinct "
+            "prompts."
         )
-    return Grid(name.capitalize(), columns, rows, notes, f"{side}")
+    return _grid(side.rate.capitalize(), columns, rows, notes, side.name)
 
 
-def _category_grid(side: str, ones: Sequence[Measurement]) -> Grid:
-    name, prompts = SIDES[side]
-    rates = [{rate.category: rate for rate in one.category_rates()} for one in ones]
-    names = sorted({category for of_model in rates for category in of_model})
-    none = Rate("", 0, 0, 0, 0, 0, 0, 0)
+def _category_grid(results: pd.DataFrame) -> Grid:
+    """A row per category, a column per model."""
+    side, categories = SIDES[results["side"].iloc[0]], by_category(results)
+    models = list(results["model"].unique())
+    cells = {(row.category, row.model): row for row in results.itertuples()}
     rows = []
-    for category in names:
-        found = [of_model.get(category, none) for of_model in rates]
-        cells = [
-            Cell(_with_interval(rate), rate.rate, (one.model, side, category))
-            for one, rate in zip(ones, found, strict=True)
-        ]
-        mark = " †" if any(rate.n < SMALL for rate in found) else ""
-        rows.append([Cell(category + mark), _range(r.n for r in found), *cells])
-    overall = [one.rate() for one in ones]
-    macros = [_number(one.macro_average()) for one in ones]
-    totals = [
-        Cell(_with_interval(rate), rate.rate, (one.model, side, ""))
-        for one, rate in zip(ones, overall, strict=True)
-    ]
-    rows.append([Cell(MACRO), Cell(""), *macros])
-    rows.append([Cell(OVERALL), _range(r.n for r in overall), *totals])
+    for name in [*sorted(set(categories["category"])), MACRO, OVERALL]:
+        found = [cells.get((name, model)) for model in models]
+        numbers = [row.n if row else 0 for row in found]
+        mark = " †" if min(numbers) < FEW and name != OVERALL else ""
+        rates = [_with_interval(row, linked=True) if row else Cell(DASH, nan) for row in found]
+        if name == MACRO:
+            rates = list(map(_number("rate_percent"), found))
+        rows.append([Cell(name + mark), _range(numbers), *rates])
     notes = ["Per cent refused, with Wilson's 95 % interval."]
-    if any(rate.n < SMALL for of_model in rates for rate in of_model.values()):
-        notes.append(f"† fewer than {SMALL} {prompts} with a verdict.")
-    title = f"{name.capitalize()} by category"
-    return Grid(title, ["Category", "n", *(o.model for o in ones)], rows, notes, f"{side}_category")
+    if (categories["n"] < FEW).any():
+        notes.append(f"† fewer than {FEW} {side.prompts} with a verdict.")
+    title = f"{side.rate.capitalize()} by category"
+    return Grid(title, ["Category", "n", *models], rows, notes, f"{side.name}_category")
 
 
-def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
-    columns = ["Rate", "A", "B", "Prompts", "Rate A", "Rate B", "A - B", "95 % interval"]
-    columns += ["Interval by", "p", "p (Holm)", "Finding"]
-    rows = []
-    for c in comparisons:
-        rows.append(
-            [
-                Cell(SIDES[c.side][0]),
-                Cell(c.a.model),
-                Cell(c.b.model),
-                Cell(str(c.prompts), c.prompts),
-                _number(c.rate_a),
-                _number(c.rate_b),
-                _number(c.difference),
-                Cell(_span(c.low, c.high), c.low),
-                Cell(c.method or DASH),
-                Cell(_p(c.p), c.p),
-                Cell(_p(c.p_holm), c.p_holm),
-                Cell(c.finding),
-            ]
-        )
-    used = {c.method for c in comparisons}
-    methods = [f"{name}: {what}." for name, what in INTERVALS.items() if name in used]
+def _range(numbers: Sequence[float]) -> Cell:
+    low, high = min(numbers), max(numbers)
+    if isnan(low):
+        return Cell("")
+    return Cell(f"{low:.0f}" if low == high else f"{low:.0f}{DASH}{high:.0f}", low)
+
+
+def _comparison_grid(comparisons: pd.DataFrame) -> Grid:
+    used = set(comparisons["interval_method"])
+    methods = [f"{name}: {what}." for name, what in METHODS.items() if name in used]
     notes = [
         "On the prompts for which both models have a verdict. Difference in percentage points; its "
         "interval is not corrected for the number of pairs.",
@@ -400,198 +271,72 @@ def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
         "corrected for the pairs of the same rate. A model is called lower only where that is "
         "below 0.05.",
     ]
-    if any((c.a.rate().prompts, c.b.rate().prompts) != (c.prompts, c.prompts) for c in comparisons):
+    if comparisons["other_prompts"].any():
         notes.append("Some models were measured on other prompts too; these are left out here.")
-    return Grid("Comparison on the same prompts", columns, rows, notes, "comparison")
+    title = "Comparison on the same prompts"
+    return _grid(title, COMPARISON_GRID, comparisons, notes, "comparison")
 
 
-def _corrected_grid(measurements: Sequence[Measurement], validation: Validation) -> Grid:
-    rows = []
-    for one in measurements:
-        rate = one.rate()
-        if not judged_by(one, validation) or not rate.n:
-            continue
-        better = corrected(rate, validation) or Corrected(nan, nan, nan)
-        rows.append(
-            [
-                Cell(one.model),
-                Cell(SIDES[one.side][0]),
-                _number(rate.rate),
-                Cell(_interval(rate, rate.refused), rate.interval[0]),
-                _number(better.rate),
-                Cell(_span(better.low, better.high), better.low),
-                Cell(why_not_corrected(rate, validation)),
-            ]
-        )
+def _corrected_grid(judged: pd.DataFrame, validated: Validated) -> Grid:
+    judge = validated.accuracy
     note = (
-        f"Rogan and Gladen's correction, Lang and Reiczigel's interval; {validation.path.name}: "
-        f"sensitivity {validation.sensitivity:.3f} (n {validation.tp + validation.fn}), "
-        f"specificity {validation.specificity:.3f} (n {validation.tn + validation.fp}). It takes "
-        "the judge to be as good on these responses as on the labelled ones."
+        f"Rogan and Gladen's correction, Lang and Reiczigel's interval; {validated.path.name}: "
+        f"sensitivity {judge.sensitivity:.3f} (n {judge.tp + judge.fn}), "
+        f"specificity {judge.specificity:.3f} (n {judge.tn + judge.fp}). It assumes that the judge "
+        "is as good on these responses as on the labelled ones."
     )
-    columns = ["Model", "Rate", "Raw", "95 % interval", "Corrected", "95 % interval", "Notes"]
-    return Grid("Corrected for an imperfect judge", columns, rows, [note], "corrected")
+    return _grid("Corrected for an imperfect judge", CORRECTED_GRID, judged, [note], "corrected")
 
 
-def _rules_grid(measurements: Sequence[Measurement]) -> Grid:
-    rows = []
-    for one in measurements:
-        found = one.disagreement()
-        if found:
-            differ = (found.judge_only + found.rules_only) / found.n
-            judged = int(one.refused[one.rows.rules >= 0].sum()) / found.n
-            rows.append(
-                [
-                    Cell(one.model),
-                    Cell(SIDES[one.side][0]),
-                    Cell(one.counted_by),
-                    Cell(str(found.n), found.n),
-                    _number(judged),
-                    _number(found.rules_refused / found.n),
-                    _number(differ),
-                    Cell(str(found.judge_only), found.judge_only),
-                    Cell(str(found.rules_only), found.rules_only),
-                ]
-            )
-    columns = ["Model", "Rate", "Counted by", "n", "Judge", "Rules", "Differ"]
-    columns += ["Refusal by the judge only", "by the rules only"]
-    note = (
-        "Stage 5's verdict against stage 4's rules on the same responses, in per cent of the rows."
-    )
-    return Grid("Judge against rules", columns, rows, [note], "rules")
-
-
-def _published_grid() -> Grid:
-    rows = [
-        [
-            Cell(one.model),
-            Cell(f"{one.over_refusal:g}", one.over_refusal),
-            Cell(f"{one.toxic_rejection:g}", one.toxic_rejection),
-        ]
-        for one in PUBLISHED
-    ]
+def _published_grid(published: pd.DataFrame) -> Grid:
+    rates = published.pivot(index="model", columns="side", values="rate_percent")
+    rates = rates.loc[published["model"].unique()].reset_index()  # in the order of the paper
     note = (
         "Per cent, as plotted by the OR-Bench authors (ICML 2025); 25 of the 32 were scored on "
         "earlier prompt sets, so these are no ranking together with rates measured here."
     )
-    columns = ["Model", "Over-refusal rate", "Toxic rejection rate"]
-    return Grid("Published models", columns, rows, [note], "published")
+    return _grid("Published models", PUBLISHED_GRID, rates, [note], "published")
 
 
-# ---------------------------------------------------------------------------------- rendering
+# ---------------------------------------------------------------------------------- in words
 
 
-def write_markdown(path: Path, tables: Sequence[Grid], head: Sequence[str]) -> None:
-    """results.md. head: the lines of `warnings`. Raises OSError."""
-    parts = ["# Results", *(f"**Note:** {markdown(line)}" for line in head)]
-    for grid in tables:
-        lines = ["| " + " | ".join(map(markdown, grid.columns)) + " |"]
-        lines.append("|" + " --- |" * len(grid.columns))
-        lines += ["| " + " | ".join(markdown(c.text) for c in row) + " |" for row in grid.rows]
-        notes = [markdown(note) for note in grid.notes]
-        parts += [f"## {markdown(grid.title)}", "\n".join(lines), *notes]
-    write_text(path, "\n\n".join(parts) + "\n")
+def warnings(
+    measurements: Sequence[Measurement], results: pd.DataFrame, validated: Validated | None
+) -> list[str]:
+    """What a reader must know before reading any number, a line each."""
+    lines, own = [], measured(results)
+    if scripted := sorted({one.model for one in measurements if one.scripted}):
+        lines.append(f"scripted, measures nothing: {', '.join(scripted)}")
+    rows = overall(own).itertuples()
+    for one, row in zip(measurements, rows, strict=True):
+        what = f"{one.model}, {SIDES[one.side].rate}"
+        lines += [f"{one.model if one.merged else what}: {gap}" for gap in one.gaps]
+        lines += [f"{what}: {flag}" for flag in flags_of(row._asdict()) if "coverage" in flag]
+        if validated and not validated.applies_to(one.by_stage5, one.judge):
+            lines.append(
+                f"{what}: not corrected, counted by {one.counted_by} while {validated.path.name} "
+                f"is of {validated.judge}"
+            )
+        elif validated and row.uncorrected and row.n:
+            lines.append(f"{what}: {row.uncorrected}")
+    for side in SIDES.values():
+        ones = own[own["side"] == side.name]
+        if not same_prompts(ones):
+            lines.append(
+                f"the {side.prompts} differ between models (see prompt set): their {side.rate}s "
+                "are not one ranking; only the comparison, on the prompts in common, sets them "
+                "side by side"
+            )
+        if len(ways := sorted(set(ones["counted_by"]))) > 1:
+            lines.append(f"the {side.rate}s are counted differently: {', '.join(ways)}")
+    return list(dict.fromkeys(lines))  # both sides of a merged file have the same gaps
 
 
-def write_latex(path: Path, tables: Sequence[Grid], head: Sequence[str]) -> None:
-    """results.tex, to be \\input; needs the packages booktabs and graphicx. Raises OSError."""
-    parts = ["% \\usepackage{booktabs,graphicx} in the preamble"]
-    parts += [f"% NOTE: {line}" for line in head]
-    for grid in tables:
-        caption = ". ".join([grid.title, *(note.rstrip(".") for note in [*grid.notes, *head])])
-        body = [" & ".join(latex(cell.text) for cell in row) + r" \\" for row in grid.rows]
-        parts += [
-            r"\begin{table*}",
-            r"\centering\small",
-            rf"\caption{{{latex(caption)}.}}",
-            rf"\label{{tab:{grid.key.replace('_', '-')}}}",
-            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{'l' * len(grid.columns)}}}",
-            r"\toprule",
-            " & ".join(map(latex, grid.columns)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}}",
-            r"\end{table*}",
-            "",
-        ]
-    write_text(path, "\n".join(parts))
-
-
-MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_[]|<>#~"})
-LATEX_MARKS = {c: "\\" + c for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "†": r"\dag{}",
-    DASH: "--",
-}
-LATEX = str.maketrans(LATEX_MARKS)
-
-
-def markdown(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return text.translate(MARKDOWN)
-
-
-def latex(text: str) -> str:
-    """Text that LaTeX sets as it is."""
-    return text.translate(LATEX)
-
-
-def percent(share: float, digits: int = 2) -> str:
-    """A fraction in percent; empty where there is none."""
-    return "" if isnan(share) else f"{100 * share:.{digits}f}"
-
-
-def _bounds(rate: Rate, hits: int) -> tuple[float, float]:
-    return rate.interval_of(hits) if rate.n else (nan, nan)
-
-
-def _number(share: float, behind: tuple[str, str, str] | None = None) -> Cell:
-    return Cell(percent(share, 1) or DASH, share, behind)
-
-
-def _part(one: Measurement, rate: Rate, hits: int) -> Cell:
-    if one.stage != 5 or not rate.n:
-        return Cell(DASH)
-    return Cell(f"{percent(rate.share(hits), 1)} [{_interval(rate, hits)}]", rate.share(hits))
-
-
-def _interval(rate: Rate, hits: int) -> str:
-    return _span(*_bounds(rate, hits))
-
-
-def _with_interval(rate: Rate) -> str:
-    return f"{percent(rate.rate, 1)} [{_interval(rate, rate.refused)}]" if rate.n else DASH
-
-
-def _span(low: float, high: float) -> str:
-    return DASH if isnan(low) else f"{percent(low, 1)}, {percent(high, 1)}"
-
-
-def _p(p: float) -> str:
-    if isnan(p):
-        return DASH
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def _range(numbers: Iterable[int]) -> Cell:
-    low, high = min(several := list(numbers)), max(several)
-    return Cell(str(low) if low == high else f"{low}{DASH}{high}", low)
-
-
-def summary(measurements: Sequence[Measurement]) -> list[str]:
+def summary_lines(results: pd.DataFrame) -> list[str]:
     """A line per model and side, for the terminal."""
-    lines = []
-    for one in measurements:
-        rate = one.rate()
-        lines.append(
-            f"{one.model}: {SIDES[one.side][0]} {percent(rate.rate, 1) or DASH} % "
-            f"[{_interval(rate, rate.refused)}], n {rate.n}, unscored {rate.unscored}"
-        )
-    return lines
+    return [
+        f"{row.model}: {SIDES[row.side].rate} {figure(row.rate_percent)} % "
+        f"[{span(row.low_percent, row.high_percent)}], n {row.n:.0f}, unscored {row.unscored:.0f}"
+        for row in overall(measured(results)).itertuples()
+    ]
