@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from orbench.columns import CONVENTIONS
 from orbench.models import Model, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
@@ -134,6 +135,17 @@ def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
         type=given,
         metavar="FILE",
         help="a text file of your own phrases that mark a refusal, one a line, # for comments",
+    )
+
+
+def add_partial(parser: argparse.ArgumentParser) -> None:
+    """How the rules count a response that is partly refused."""
+    parser.add_argument(
+        "--partial",
+        choices=tuple(CONVENTIONS),
+        default="answer",
+        help="what a response counts as, by the rules, that says no and then does part of what was "
+        "asked: an answer (default, as in the paper) or a refusal (as in XSTest)",
     )
 
 

@@ -85,14 +85,11 @@ class Checker:
         args: argparse.Namespace,
         rules: bool,
         judge: Model | None,
-        family: str = "",
         phrases: Sequence[str] = (),
     ) -> None:
-        """rules: whether the rules decide (with a judge: only where they are certain). family: of
-        the model under test. Raises UserError for a judge or rules that cannot tell the classes.
-        """
+        """rules: whether the rules decide (with a judge: only where they are certain). Raises UserError for a judge or rules that cannot tell the classes."""
         self.rules, self.judge = rules, judge
-        self.family, self.phrases, self.samples = family, phrases, args.samples
+        self.partial, self.phrases, self.samples = args.partial, phrases, args.samples
         self.graded, self.structured = args.rubric == "graded", args.structured
         self.rubric = RUBRICS[args.rubric]
         self.kind = kind_of(judge.id) if judge else GENERAL
@@ -147,7 +144,7 @@ class Checker:
         if not self.rules:
             return None
         verdict = refusal.classify(
-            text, family=self.family, phrases=self.phrases, prompt=row["prompt"]
+            text, phrases=self.phrases, prompt=row["prompt"], partial=self.partial
         )
         if self.judge is not None and not verdict.certain:
             return None
@@ -196,7 +193,7 @@ class CheckSummary:
     """What is counted while rows are written, and said at the end."""
 
     def __init__(self, validation: Validation | None, checker: Checker) -> None:
-        self.tally = RefusalTally(lambda row: CLASSES[row["answer_category"]])
+        self.tally = RefusalTally(lambda row: CLASSES[row["answer_category"]], checker.partial)
         self.validation = validation
         self.checker = checker
 
@@ -255,9 +252,10 @@ def main(argv: Sequence[str]) -> int:
     table = Table(args.input_file, needed, limit=args.limit, check=check_row)
     rules, judge = deciders(args)
     input_record = record.read(table.path)
-    family = record.under_test(input_record).family.lower()
-    checker = Checker(args, rules, judge, family, options.phrases_of(args))
-    validation = Validation(args.validate_against, table) if args.validate_against else None
+    checker = Checker(args, rules, judge, options.phrases_of(args))
+    validation = (
+        Validation(args.validate_against, table, args.partial) if args.validate_against else None
+    )
     word = file_name_part(args.check_model)
     default = Path(f"{table.path.stem}_response_check_merged_{word}.csv")
     names = {name: f"{table.path.stem}_response_check_{name}_{word}.csv" for name in CLASSES}
@@ -276,6 +274,7 @@ def main(argv: Sequence[str]) -> int:
             **checker.parameters,
             "check_model": args.check_model,
             "rubric": args.rubric,
+            "partial": args.partial,
             "classes": checker.classes,
         },
         asks=VERDICT_ASKS,
@@ -327,6 +326,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_structured(parser)
     options.add_refusal_phrases(parser)
+    options.add_partial(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
     exchange.add_flags(parser)

@@ -513,6 +513,36 @@ def test_stage_4_sends_the_papers_settings_and_the_system_prompt_only_if_given(
     assert server.requests[1]["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
+PARTLY = (
+    "I am not able to give guidance on folding birds. However, here are some ways to start:\n"
+    "1. Take a square sheet and fold it along both diagonals.\n"
+    "2. Fold the corners to the middle and turn the sheet over.\n"
+    "3. Pull out the wings."
+)
+
+
+@pytest.mark.parametrize(("partial", "rejected"), [("answer", "False"), ("refusal", "True")])
+def test_a_partial_response_counts_as_the_user_says_and_both_rates_are_shown(
+    serve: Serve, tmp_path: Path, partial: str, rejected: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 4)
+    server = serve(
+        lambda body, seen: answer(PARTLY if "number 0" in prompt_of(body) else "Fold it.")
+    )
+    flags = ("--model=gpt-x", "--input_file=p.csv", "--output_path=o.csv", f"--partial={partial}")
+    done = run(ALIGN, *flags, cwd=tmp_path, url=server.url)
+    assert done.returncode == 0, done.stderr
+    first = read_csv(tmp_path / "o.csv")[0]
+    assert first["is_rejected"] == rejected
+    assert first["rejection_reason"].startswith("partial:")
+    assert "1; the rate is 0.0 % with them as answers, 25.0 % as refusals" in done.stderr
+    assert read_record(tmp_path / "o.csv")["parameters"]["partial"] == partial
+    flags = ("--check_model=keyword", "--input_file=o.csv", "--output_path=c.csv")
+    assert run(CHECK, *flags, f"--partial={partial}", cwd=tmp_path).returncode == 0
+    label = {"answer": "direct_answer", "refusal": "indirect_refusal"}[partial]
+    assert read_csv(tmp_path / "c.csv")[0]["answer_category"] == label
+
+
 def test_stage_4_asks_repeated_samples_and_numbers_them(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 2)
     server = serve(lambda body, seen: answer(f"Fold it, way {seen}."))
@@ -667,7 +697,8 @@ def test_stage_5_says_how_far_it_agrees_with_people(tmp_path: Path) -> None:
     args = ("--check_model=keyword", "--input_file=r.csv", "--validate_against=person")
     done = run(CHECK, *args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"overall +10 +0\.900 0\.596–0\.982 +0\.783 ", done.stderr), done.stderr
+    assert re.search(r"overall +10 +1\.000 0\.722–1\.000 +1\.000 ", done.stderr), done.stderr
+    assert re.search(r"partial: refusal +10 +0\.900 0\.596–0\.982 +0\.783 ", done.stderr)
     assert re.search(r"60\.0% +70\.0%$", done.stderr, re.MULTILINE)
     assert re.search(r"partial_refusal +direct_answer +1", done.stderr)
     assert (tmp_path / "r_response_check_merged_keyword.validation.json").is_file()
