@@ -87,7 +87,10 @@ class Checker:
         judge: Model | None,
         phrases: Sequence[str] = (),
     ) -> None:
-        """rules: whether the rules decide (with a judge: only where they are certain). Raises UserError for a judge or rules that cannot tell the classes."""
+        """rules: whether the rules decide (with a judge: only where they are certain).
+
+        Raises UserError for a judge or rules that cannot tell the classes.
+        """
         self.rules, self.judge = rules, judge
         self.partial, self.phrases, self.samples = args.partial, phrases, args.samples
         self.graded, self.structured = args.rubric == "graded", args.structured

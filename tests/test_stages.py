@@ -537,8 +537,8 @@ def test_a_partial_response_counts_as_the_user_says_and_both_rates_are_shown(
     assert first["rejection_reason"].startswith("partial:")
     assert "1; the rate is 0.0 % with them as answers, 25.0 % as refusals" in done.stderr
     assert read_record(tmp_path / "o.csv")["parameters"]["partial"] == partial
-    flags = ("--check_model=keyword", "--input_file=o.csv", "--output_path=c.csv")
-    assert run(CHECK, *flags, f"--partial={partial}", cwd=tmp_path).returncode == 0
+    check = ("--check_model=keyword", "--input_file=o.csv", "--output_path=c.csv")
+    assert run(CHECK, *check, f"--partial={partial}", cwd=tmp_path).returncode == 0
     label = {"answer": "direct_answer", "refusal": "indirect_refusal"}[partial]
     assert read_csv(tmp_path / "c.csv")[0]["answer_category"] == label
 
