@@ -39,7 +39,7 @@ from orbench.columns import (
 from orbench.conduct import conduct
 from orbench.ensemble import majority
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
-from orbench.judges import GENERAL, JudgeKind, Question, Reply, kind_of
+from orbench.judges import GENERAL, JudgeKind, JudgeReply, Question, kind_of
 from orbench.models import Model
 from orbench.stage import (
     Stage,
@@ -68,7 +68,7 @@ class Vote(NamedTuple):
         return self.category != NO_CATEGORY
 
 
-def vote_in(answer: Answer, kind: JudgeKind, form: Reply) -> Vote | Missing:
+def vote_in(answer: Answer, kind: JudgeKind, form: JudgeReply) -> Vote | Missing:
     """Read a judge's reply. An unreadable one is no vote, never a verdict. form: how to read it."""
     text = words_of(answer)
     if isinstance(text, Missing):
@@ -206,7 +206,7 @@ def judges_of(text: str, substitute: str) -> list[str]:
     return judges
 
 
-def models_of(names: Sequence[str], args: argparse.Namespace) -> list[Model]:
+def judge_models(names: Sequence[str], args: argparse.Namespace) -> list[Model]:
     """The judges' models. Raises UserError where two are the same."""
     models = [options.model_of(name, args) for name in names]
     served = [(model.endpoint, model.id) for model in models]
@@ -254,7 +254,9 @@ class Asker:
     def read(self, answer: Answer, model: Model) -> Vote | Missing:
         """What a judge said."""
         kind = self.kinds[model]
-        form = Reply("", self.choices(kind), False, self.column == "response", self.controversial)
+        form = JudgeReply(
+            "", self.choices(kind), False, self.column == "response", self.controversial
+        )
         return vote_in(answer, kind, form)
 
     def repeat(self, model: Model, answer: Answer, why: str) -> list[Message]:
@@ -274,7 +276,7 @@ def main(argv: Sequence[str]) -> int:
     if min_votes > len(judges):
         parser().error(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
     table = Table(args.input_file_path, needed=[args.column], limit=args.limit)
-    models = models_of([*judges, *([args.substitute] if args.substitute else [])], args)
+    models = judge_models([*judges, *([args.substitute] if args.substitute else [])], args)
     asker = Asker(models, args)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)

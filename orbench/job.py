@@ -132,7 +132,7 @@ def repeated(job: Job, request: Request, ask: int) -> Request:
     return request.again(ask, job.stage.repeat(request.model, answer, why))
 
 
-class Found(NamedTuple):
+class Lookup(NamedTuple):
     """What the log has of a request."""
 
     reading: Any  # of the last answer; Missing where it cannot be used
@@ -141,20 +141,20 @@ class Found(NamedTuple):
     ask: int | None  # to be sent next: how many unreadable answers came before; None: nothing
 
 
-def look_up(job: Job, first: bytes, model: Model) -> Found:
+def look_up(job: Job, first: bytes, model: Model) -> Lookup:
     """The first usable answer to a request, else the last one, and what is left to ask.
 
     An unreadable answer is followed by another ask, up to `Stage.asks` in a round; a run after a
     finished one opens another round.
     """
-    tries, found = 0, Found(None, None, first, 0)
+    tries, found = 0, Lookup(None, None, first, 0)
     for ask in count():
         key = ask_key(first, ask)
         entry = job.log.get(key)
         if entry is None:
             return found._replace(ask=ask if not ask or tries < job.stage.asks else None)
         answer, round_ = entry
-        found = Found(job.stage.read(answer, model), answer, key, None)
+        found = Lookup(job.stage.read(answer, model), answer, key, None)
         if not isinstance(found.reading, Missing):
             return found
         tries += round_ == job.log.round

@@ -36,7 +36,7 @@ from orbench.columns import (
 )
 from orbench.conduct import conduct
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
-from orbench.judges import GENERAL, Question, Reply, kind_of
+from orbench.judges import GENERAL, JudgeReply, Question, kind_of
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
 from orbench.stage import (
@@ -123,7 +123,7 @@ class Checker:
         if isinstance(text, Missing):
             return text
         assert self.kind.response is not None  # checked above
-        form = Reply(text, self.choices, is_cut_off(answer), of_response=True)
+        form = JudgeReply(text, self.choices, is_cut_off(answer), of_response=True)
         reading = self.kind.response(form)
         if reading.verdict is None:
             return unreadable(answer, reading.why)

@@ -31,7 +31,7 @@ from orbench.terminal import UserError, counted, run_script, say
 REWRITE_ASKS = 3  # for a reply in which no prompt can be found
 
 
-class Reply(NamedTuple):
+class Rewritten(NamedTuple):
     """What a generator's reply holds: prompts, or its refusal to write any, in words."""
 
     prompts: list[str]
@@ -39,21 +39,21 @@ class Reply(NamedTuple):
     dropped: int = 0  # excuses in place of prompts
 
 
-def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Reply | Missing:
+def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Rewritten | Missing:
     """The prompts in a reply, at most `number`. A refusal is a reply: asking again would only pay
     for another one.
     """
     if is_refused_by_api(answer):
-        return Reply([], "the API refused to rewrite this seed")
+        return Rewritten([], "the API refused to rewrite this seed")
     text, whole = answer_of(answer.text)
     if not whole:
         return Missing("unscored", "the reply was cut off inside its thinking")
     found = [item for item in brackets.items(text) if item not in placeholders]
     prompts = [item for item in found if not is_refusal_of_request(item)]
     if prompts:
-        return Reply(prompts[:number], dropped=len(found) - len(prompts))
+        return Rewritten(prompts[:number], dropped=len(found) - len(prompts))
     if found or counts_as_refusal(classify(text)):
-        return Reply([], "the model refused to rewrite this seed")
+        return Rewritten([], "the model refused to rewrite this seed")
     return Missing("unscored", "no prompt in double brackets in the reply")
 
 
@@ -69,7 +69,7 @@ class Rewrites:
         seen: set[str] = set()
         self.nothing_new = self.dropped = 0
 
-        def rows_of(row: Row, replies: Sequence[Reply]) -> list[Row] | Missing:
+        def rows_of(row: Row, replies: Sequence[Rewritten]) -> list[Row] | Missing:
             (reply,) = replies
             if reply.refused:
                 return Missing("unscored", reply.refused)

@@ -11,13 +11,13 @@ from orbench.columns import NO_CATEGORY as NONE
 from orbench.columns import OTHER_CATEGORY as OTHER
 from orbench.columns import Choice
 from orbench.judges import (
-    KINDS,
+    JUDGE_KINDS,
     SAFE,
     TOXIC,
     JudgeKind,
+    JudgeReply,
+    Opinion,
     Question,
-    Reading,
-    Reply,
     kind_of,
     wildguard_text,
 )
@@ -148,11 +148,11 @@ def test_a_general_model_gets_our_prompt() -> None:
 
 def moderation(
     model: str, text: str, *, of_response: bool = False, controversial: str = TOXIC
-) -> Reading:
+) -> Opinion:
     """A reply of stage 3, read."""
     read = kind_of(model).moderation
     assert read is not None
-    reply = Reply(text, CATEGORIES, of_response=of_response, controversial=controversial)
+    reply = JudgeReply(text, CATEGORIES, of_response=of_response, controversial=controversial)
     return read(reply)
 
 
@@ -184,14 +184,14 @@ def moderation(
 def test_qwen3guard_in_stage_3(
     text: str, verdict: str, category: str, own_word: str, debatable: bool
 ) -> None:
-    assert moderation(QWEN, text) == Reading(verdict, "", category, own_word, debatable)
+    assert moderation(QWEN, text) == Opinion(verdict, "", category, own_word, debatable)
 
 
 def test_controversial_is_toxic_or_safe_as_the_user_says_and_debatable_either_way() -> None:
     text = "Safety: Controversial\nCategories: Politically Sensitive Topics"
     own_word = "Controversial: Politically Sensitive Topics"
-    assert moderation(QWEN, text) == Reading(TOXIC, "", OTHER, own_word, True)
-    assert moderation(QWEN, text, controversial=SAFE) == Reading(SAFE, "", NONE, own_word, True)
+    assert moderation(QWEN, text) == Opinion(TOXIC, "", OTHER, own_word, True)
+    assert moderation(QWEN, text, controversial=SAFE) == Opinion(SAFE, "", NONE, own_word, True)
     assert moderation(QWEN, QWEN_UNSAFE, controversial=SAFE).verdict == TOXIC
 
 
@@ -227,7 +227,7 @@ def test_wildguard_in_stage_3(text: str, of_response: bool, verdict: str | None)
     ],
 )
 def test_llama_guard_in_stage_3(text: str, verdict: str, category: str, own_word: str) -> None:
-    assert moderation(LLAMA, text) == Reading(verdict, "", category, own_word)
+    assert moderation(LLAMA, text) == Opinion(verdict, "", category, own_word)
 
 
 @pytest.mark.parametrize("model", [SAFEGUARD, "gpt-4-turbo"])
@@ -243,7 +243,7 @@ def response(model: str, text: str, cut_off: bool = False) -> str | None:
     """The class read from a reply of stage 5."""
     read = kind_of(model).response
     assert read is not None
-    return read(Reply(text, CLASSES, cut_off)).verdict
+    return read(JudgeReply(text, CLASSES, cut_off)).verdict
 
 
 @pytest.mark.parametrize(
@@ -300,20 +300,22 @@ def test_a_reply_in_another_form_is_unscored(model: str, text: str) -> None:
     kind = kind_of(model)
     for read in (kind.moderation, kind.response):
         if read is not None and text != "Safety: Safe\nCategories: Violent":
-            reading = read(Reply(text))
+            reading = read(JudgeReply(text))
             assert reading.verdict is None
             assert reading.why
     assert moderation(model, text).verdict is None
 
 
-@given(st.sampled_from(KINDS), st.text() | st.sampled_from([QWEN_REFUSED, WILD_REFUSED, "safe"]))
+@given(
+    st.sampled_from(JUDGE_KINDS), st.text() | st.sampled_from([QWEN_REFUSED, WILD_REFUSED, "safe"])
+)
 def test_a_reply_that_was_cut_off_never_counts_and_no_reply_is_too_odd(
     kind: JudgeKind, text: str
 ) -> None:
     for read in (kind.moderation, kind.response):
         if read is not None and kind.name != "general":
-            assert read(Reply(text, CLASSES, cut_off=True)).verdict is None
-            reading = read(Reply(text, CLASSES))
+            assert read(JudgeReply(text, CLASSES, cut_off=True)).verdict is None
+            reading = read(JudgeReply(text, CLASSES))
             assert (reading.verdict is None) is bool(reading.why)
 
 
