@@ -50,7 +50,8 @@ from orbench.exchange import (
 )
 from orbench.models import PROVIDERS, Model
 from orbench.options import UserError, say
-from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S, Failure, Run
+from orbench.gate import LONGEST_WAIT_S
+from orbench.run import FAILURES_IN_A_ROW, Failure, Run
 from orbench.table import write_text
 
 if TYPE_CHECKING:

@@ -1,38 +1,70 @@
-"""One back-off for all requests to an endpoint: who may send now, and how many at once.
+"""When a request to an endpoint may be sent, and what becomes of one that was refused.
 
-A row that backs off alone only makes room for the others to run into the same limit. So a 429 holds
-back everyone: the gate pauses as long as the endpoint asked, lets fewer requests be in flight, and
-paces them at the rate that the endpoint was seen to accept; then it feels its way up again.
+A refusal is a 429 or a fault that can pass: the same is done about both. A refused request waits by
+itself. The pace of all is free until refusals come from the pace, then it follows what the endpoint
+accepts. An endpoint that does nothing but refuse is asked by one request at a time.
 """
 
 import asyncio
+import math
 import random
-import time
-from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-START_IN_FLIGHT = 128  # more than this is grown into, a doubling per round trip
-EASE = 0.95  # of the accepted rate, after a 429: just below the limit
-FLOOR = 0.5  # of the best rate seen: 429s that come at random must not strangle a run
-FORGET = 0.7  # of that best rate stays after a 429 when many requests are refused
-MANY = 0.45  # share of refused requests, of late, that is many
-LATE = 0.05  # weight of the last request in that share
-RETURN_S = 12.0  # seconds in which the pace returns from EASE to where the last 429 came
-SEARCH = 0.3  # of the accepted rate, a second: growth after the first 429
-SPEED_UP = 1.5  # beyond that, each such stretch of a second multiplies the growth
-SHORTEST_PAUSE_S = 0.1
-PATIENT_PAUSES = 5  # in a row, of the length the endpoint asks for; then it is not believed, and
-LONGEST_OWN_PAUSE_S = 15.0  # the shortest pause doubles up to this: an outage takes minutes
-LONGEST_PAUSE_S = 60.0  # of the back-off's own choosing; an endpoint may ask for more
-WINDOW_S = 1.0  # over which the accepted rate is measured
+from orbench.chat import Limited, Passing
+
+WINDOW_S = 1.0  # answers and refusals are counted over so long at least,
+WINDOW = 20  # and over so many of them; so many refusals in a row are an outage
+MANY = 0.25  # share refused of a window: more of it ends the free pace
+FEW = 0.05  # with no more than this a pace grows, with more it is cut
+GROWTH = 0.025  # of the pace after a clean window; twice that after the second in a row, ...
+OWN_WAIT_S = 1.0  # of a refused request, at least
+LONGEST_GAP_S = 10.0  # between two probes, where the endpoint does not ask for more
+LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
+PATIENCE_S = 180.0  # with an endpoint that does nothing but refuse
+FIRST_PATIENCE_S = 30.0  # with one that never gave a sign of life: an answer, a 429
+FEWEST_TRIES = 6  # one after the other, however long each takes, before patience ends
+LIMITED_TRIES = 30  # 429s that one request may meet while others pass
+
+
+class TimedOut(Passing):
+    """No whole answer came in the time that an attempt may take."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no whole answer within {seconds:g} s")
+        self.seconds = seconds
+
+
+class Sent(NamedTuple):
+    """A request under way."""
+
+    at: float
+    answers: int  # of the endpoint, up to then
+    probe: bool
+
+
+class Tries:
+    """The refusals that one request met."""
+
+    def __init__(self, max_retries: int) -> None:
+        self.max_retries = max_retries
+        self.limited = self.faults = 0
+
+    def count(self, sent: Sent, fault: Limited | Passing) -> None:
+        """Raise the fault where it was one too many. What probes meet is not the request's."""
+        if isinstance(fault, Limited):
+            self.limited += 1
+        elif not sent.probe or self.faults < self.max_retries == 0:
+            self.faults += 1
+        if self.limited > LIMITED_TRIES or self.faults > self.max_retries:
+            raise fault
 
 
 class Gate:
-    """Lets requests of one endpoint pass. Call `enter`, send, then one of `passed`, `failed`,
-    `limited`.
+    """Lets the requests to one endpoint pass: `enter`, send, then `passed`, `refused` or `left`.
 
-    limit: requests that may be in flight now; rate: requests a second, None until a 429 taught one;
-    pauses: 429s in a row that no success interrupted, pauses of the whole run.
+    limit: requests that may be in flight; pace: requests a second, None where it is free; over:
+    why the endpoint is given up, once it is. say: takes a line for the user.
     """
 
     def __init__(
@@ -40,159 +72,190 @@ class Gate:
         concurrency: int,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.concurrency = concurrency
-        self.limit = float(min(concurrency, START_IN_FLIGHT))
-        self.rate: float | None = None
-        self.pauses = 0
-        self._cap = requests_per_minute / 60 if requests_per_minute else None
-        self._tokens_a_second = tokens_per_minute / 60 if tokens_per_minute else None
-        self._clock = clock
-        self._in_flight = 0
-        self._taken = False  # somebody stands at the gate
-        self._again: deque[asyncio.Future[None]] = deque()
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._place: asyncio.Future[None] | None = None
-        self._resume_at = 0.0
-        self._next_slot = 0.0
-        self._cut_at = 0.0  # requests sent before the last cut say nothing new
-        self._ceiling = 0.0  # the rate at which the last 429 came
-        self._best = 0.0
-        self._refused = 0.0  # share of requests answered 429 of late
-        self._accepted: deque[float] = deque()  # when, within the last window
-        self._grown_at = 0.0
-        self._growth = 0.0
+        self.limit = concurrency
+        self.pace: float | None = None
+        self.over = ""
+        self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
+        self._say = say
+        self._turn = asyncio.Lock()  # one at a time stands at the gate
+        self._changed = asyncio.Event()
+        self._in_flight = self._answers = 0
+        self._next = self._owed = self._asked = 0.0  # when pace, caps, Retry-After let one pass
+        self._probe_at: float | None = None  # when the next probe goes; None: no outage
+        self._row = self._tries = 0  # refusals in a row; of them one after the other
+        self._row_since = self._tried_at = self._outage_at = self._shrunk_at = 0.0
+        self._alive = self._told = self._shown = False
+        self._clean = 0  # windows in a row
+        self._noise = 0.0  # share that is refused at any pace
+        self._shares: list[float] = []  # of the windows since the last clean one
+        self._rate = 0.0  # answers a second, last window
+        self._open_window(0.0)
 
-    async def enter(self, tokens: int = 0, *, again: bool = False) -> float:
-        """Wait until a request of about so many tokens may be sent; who tries again goes first.
-
-        Gives the time at which it was let through. One at a time stands at the gate, so that each
-        is let through at the pace and the limit as they are by then.
-        """
-        if self._taken:
-            turn = asyncio.get_running_loop().create_future()
-            queue = self._again if again else self._waiting
-            queue.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._next()
-                elif turn in queue:
-                    queue.remove(turn)
-                raise
-        self._taken = True
-        try:
-            while self._in_flight >= int(self.limit):
-                self._place = asyncio.get_running_loop().create_future()
-                await self._place
-            now = await self._slot(tokens)
+    async def enter(self, tokens: int = 0) -> Sent:
+        """Wait until a request of about so many tokens may be sent."""
+        async with self._turn:
+            while (wait := self._wait()) > 0:
+                self._changed.clear()
+                try:
+                    async with asyncio.timeout(wait if wait < math.inf else None):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+            now = _now()
+            late = now - 0.05  # a sleep that ended late is made up for
+            if self.pace:
+                self._next = max(self._next, late) + 1 / self.pace
+            self._owed = max(self._owed, late) + max(self._request_s, tokens * self._token_s)
+            probe = self._probe_at is not None
+            if probe:
+                self._probe_at = math.inf
             self._in_flight += 1
-            return now
-        finally:
-            self._next()
+            return Sent(now, self._answers, probe)
 
-    def _next(self) -> None:
-        """Let the next one stand at the gate."""
-        while queue := self._again or self._waiting:
-            turn = queue.popleft()
-            if not turn.done():  # else its task was cancelled and has not noticed yet
-                turn.set_result(None)
-                return
-        self._taken = False
+    def _wait(self) -> float:
+        if self._in_flight >= self.limit:
+            return math.inf
+        until = max(self._next, self._owed)
+        if self._probe_at is not None:
+            until = max(until, self._probe_at, self._asked)
+        return until - _now()
 
-    async def _slot(self, tokens: int) -> float:
-        while True:
-            now = self._clock()
-            until = max(self._resume_at, self._next_slot)
-            if until <= now:
-                break
-            await asyncio.sleep(until - now)
-        spacing = self._spacing(now, tokens)
-        if spacing:  # a sleep that ended late is made up for
-            self._next_slot = max(self._next_slot, now - 0.05) + spacing
+    def passed(self, sent: Sent, more_tokens: int = 0) -> None:
+        """It was answered; more_tokens: what it took beyond the estimate given to `enter`."""
+        now = self._leave(sent)
+        self._answers += 1
+        self._alive = True
+        self._row = self._tries = 0
+        if self._token_s:
+            self._owed = max(self._owed, now) + more_tokens * self._token_s
+        if sent.probe:
+            self._reopen(now)
+        elif self._probe_at is not None:  # sent before the outage: there is room for one
+            self._probe_at = min(self._probe_at, now)
+        self._count(sent, now, refused=False)
+
+    def left(self, sent: Sent) -> None:
+        """It was not sent after all, or says nothing about the endpoint."""
+        self._leave(sent)
+
+    def refused(self, sent: Sent, fault: Limited | Passing) -> float:
+        """It was refused. Gives the seconds after which it may come again; see `over` too."""
+        now = self._leave(sent)
+        asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
+        self._asked = max(self._asked, now + asked)
+        self._alive = self._alive or isinstance(fault, Limited)
+        if not self._row:
+            self._row_since = now
+        self._row += 1
+        if sent.at >= self._tried_at:
+            self._tries += 1
+            self._tried_at = now
+        age = now - self._row_since
+        if isinstance(fault, TimedOut):
+            self._shrink(sent, now, fault)
+        self._count(sent, now, refused=True)
+        if self._probe_at is None and (self._row >= WINDOW or age >= LONGEST_GAP_S):
+            self._outage(now)
+        if self._probe_at is not None and (sent.probe or self._probe_at == math.inf):
+            pass
+        if sent.probe:
+            self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
+        self._judge(age, asked, fault)
+        return max(OWN_WAIT_S, asked, min(age, LONGEST_GAP_S)) + random.random() / 4
+
+    def _judge(self, age: float, asked: float, fault: Limited | Passing) -> None:
+        patience = PATIENCE_S if self._alive else FIRST_PATIENCE_S
+        if asked > LONGEST_WAIT_S:
+            self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
+        elif age >= patience and self._tries >= FEWEST_TRIES:
+            self.over = f"nothing but refusals for {age:.0f} s, the last one: {fault}"
+        elif max(age, asked) >= LONGEST_GAP_S and not self._told:
+            self._told = True
+            what = f"asks for a pause of {asked:.0f} s" if asked else "answers nothing for now"
+            self._say(f"the endpoint {what} ({fault}); one request at a time tries again")
+
+    def _outage(self, now: float) -> None:
+        self._outage_at = now
+        self._probe_at = now + OWN_WAIT_S
+
+    def _reopen(self, now: float) -> None:
+        self._probe_at = None
+        self._told = False
+        self._set_pace(self.pace / 2 if self.pace else self._rate or None, now)
+
+    def _set_pace(self, pace: float | None, now: float) -> None:
+        self.pace = pace
+        self._clean = 0
+        self._next = now
+        self._open_window(now)
+
+    def _open_window(self, now: float) -> None:
+        self._counted_from = now
+        self._window_since: float | None = None
+        self._n_answered = self._n_refused = 0
+
+    def _count(self, sent: Sent, now: float, refused: bool) -> None:
+        if sent.at < self._counted_from or sent.probe:
+            return
+        if self._window_since is None:
+            self._window_since = now
+        self._n_refused += refused
+        self._n_answered += not refused
+        n = self._n_answered + self._n_refused
+        age = now - self._window_since
+        if n < WINDOW or age < WINDOW_S:
+            if age and self._n_answered:
+                self._rate = self._n_answered / max(age, WINDOW_S)
+            return
+        self._rate = self._n_answered / age
+        share = self._n_refused / n
+        self._window_since, self._n_answered, self._n_refused = now, 0, 0
+        self._steer(share, now)
+
+    def _steer(self, share: float, now: float) -> None:
+        if self.pace is None:
+            if share > self._noise + MANY:
+                self._shares = [share]
+                self._set_pace(max(self._rate, 1.0), now)
+        elif share > self._noise + FEW:
+            self._shares.append(share)
+            if len(self._shares) > 2 and share > 0.75 * self._shares[-3]:
+                self._noise = sum(self._shares[-3:]) / 3
+                self._shares = []
+                self._set_pace(None, now)
+            else:
+                self._set_pace(self.pace * max(0.5, 1 - share), now)
+        else:
+            self._shares = []
+            self._clean += 1
+            self.pace *= 1 + GROWTH * self._clean
+            if share <= FEW:
+                self._noise = 0.0
+            if self.pace > 2 * self._rate:
+                self.pace = None
+
+    def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
+        """Fewer in flight, where the endpoint cannot answer so many within the time."""
+        if sent.probe or sent.at < self._shrunk_at or self._answers - sent.answers >= self.limit:
+            return
+        self._shrunk_at = now
+        self.limit = max(1, self.limit // 2)
+        self._say(
+            f"no answer in {fault.seconds:g} s: {self.limit} in flight from here on; "
+            "--timeout, --concurrency"
+        )
+
+    def _leave(self, sent: Sent) -> float:
+        self._in_flight -= 1
+        now = _now()
+        if sent.probe and self._probe_at == math.inf:
+            self._probe_at = now
+        self._changed.set()
         return now
 
-    def _spacing(self, now: float, tokens: int) -> float:
-        rates = [rate for rate in (self._paced(now), self._cap) if rate]
-        spacing = 1 / min(rates) if rates else 0.0
-        if self._tokens_a_second:
-            spacing = max(spacing, tokens / self._tokens_a_second)
-        return spacing
 
-    def _paced(self, now: float) -> float | None:
-        """The pace now: back to the ceiling within RETURN_S, then ever faster beyond it."""
-        if self.rate is None:
-            return None
-        elapsed = max(0.0, now - self._grown_at)
-        if elapsed >= 0.1:
-            self._grown_at = now
-            self._growth = max(self._growth, self._ceiling * (1 - EASE) / RETURN_S)
-            if self.rate > self._ceiling:
-                self._growth *= SPEED_UP**elapsed
-            self.rate += self._growth * elapsed
-        return self.rate
-
-    def passed(self, more_tokens: int = 0) -> None:
-        """The request was answered; more_tokens: what it took beyond the estimate given to
-        `enter`.
-        """
-        now = self._clock()
-        if self._tokens_a_second:
-            self._next_slot = max(self._next_slot, now) + more_tokens / self._tokens_a_second
-        self.pauses = 0
-        if self.limit < self.concurrency:
-            self.limit = min(self.concurrency, self.limit + self._step())
-        self._accepted.append(now)
-        while self._accepted and self._accepted[0] < now - WINDOW_S:
-            self._accepted.popleft()
-        self._refused -= LATE * self._refused
-        self._best = max(self._best, len(self._accepted) / WINDOW_S)
-        self._leave()
-
-    def _step(self) -> float:
-        # Before any 429: one more for each answer, a doubling per round trip. After: some per
-        # round.
-        return 1.0 if self.rate is None else min(1.0, 4.0 / self.limit)
-
-    def failed(self) -> None:
-        """The request failed in a way that says nothing about the endpoint's limits."""
-        self._leave()
-
-    def limited(self, sent: float, wait: float | None) -> None:
-        """The request, sent at that time, was refused as one too many; wait: seconds asked for."""
-        now = self._clock()
-        self._refused += LATE * (1 - self._refused)
-        if sent >= self._cut_at:
-            self._cut(now)
-        if wait is not None:
-            doublings = min(max(0, self.pauses - PATIENT_PAUSES), 10)
-            own = min(LONGEST_OWN_PAUSE_S, SHORTEST_PAUSE_S * 2.0**doublings)
-            until = now + max(wait, own)
-        else:
-            wait = min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(self.pauses - 1, 10))
-            wait *= 0.75 + random.random() / 2
-            until = self._cut_at + wait
-        self._resume_at = max(self._resume_at, until)
-        self._next_slot = self._resume_at  # nothing to make up for after a pause
-        self._leave()
-
-    def _cut(self, now: float) -> None:
-        recent = sum(1 for then in self._accepted if then >= now - WINDOW_S) / WINDOW_S
-        if self._refused > MANY:  # a burst that an endpoint allows once is no rate
-            self._best *= FORGET
-        seen = max(recent, self._best * FLOOR, 1.0 / WINDOW_S)
-        # The first 429 of a burst says little about the rate; grow fast until a second one does.
-        self._growth = SEARCH * seen if self.rate is None else 0.0
-        self._ceiling = seen
-        self.rate = EASE * seen
-        self._grown_at = now
-        self.limit = max(1.0, self.limit / 2)
-        self._cut_at = now
-        self.pauses += 1
-
-    def _leave(self) -> None:
-        self._in_flight -= 1
-        if self._place is not None and not self._place.done() and self._in_flight < int(self.limit):
-            self._place.set_result(None)
+def _now() -> float:
+    return asyncio.get_running_loop().time()
