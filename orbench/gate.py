@@ -50,11 +50,11 @@ class Tries:
         self.max_retries = max_retries
         self.limited = self.faults = 0
 
-    def count(self, sent: Sent, fault: Limited | Passing) -> None:
-        """Raise the fault where it was one too many. What probes meet is not the request's."""
+    def count(self, fault: Limited | Passing) -> None:
+        """Raise the fault where it was one too many."""
         if isinstance(fault, Limited):
             self.limited += 1
-        elif not sent.probe or self.faults < self.max_retries == 0:
+        else:
             self.faults += 1
         if self.limited > LIMITED_TRIES or self.faults > self.max_retries:
             raise fault
@@ -86,11 +86,14 @@ class Gate:
         self._next = self._owed = self._asked = 0.0  # when pace, caps, Retry-After let one pass
         self._probe_at: float | None = None  # when the next probe goes; None: no outage
         self._row = self._tries = 0  # refusals in a row; of them one after the other
-        self._row_since = self._tried_at = self._outage_at = self._shrunk_at = 0.0
+        self._row_since = self._tried_at = self._shrunk_at = 0.0
+        self._answers_then = 0
+        self._reopened_at = _now()
         self._alive = self._told = self._shown = False
         self._clean = 0  # windows in a row
         self._noise = 0.0  # share that is refused at any pace
-        self._shares: list[float] = []  # of the windows since the last clean one
+        self._trial: tuple[float, float] | None = None  # pace and share when cutting began
+        self._trial_n = self._trial_refused = 0
         self._rate = 0.0  # answers a second, last window
         self._open_window(0.0)
 
@@ -131,7 +134,7 @@ class Gate:
         self._row = self._tries = 0
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
-        if sent.probe:
+        if self._probe_at is not None and sent.probe:
             self._reopen(now)
         elif self._probe_at is not None:  # sent before the outage: there is room for one
             self._probe_at = min(self._probe_at, now)
@@ -157,14 +160,14 @@ class Gate:
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
         self._count(sent, now, refused=True)
-        if self._probe_at is None and (self._row >= WINDOW or age >= LONGEST_GAP_S):
+        if self._probe_at is None and self._row >= WINDOW:
             self._outage(now)
-        if self._probe_at is not None and (sent.probe or self._probe_at == math.inf):
-            pass
-        if sent.probe:
+        if sent.probe and self._probe_at is not None:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
         self._judge(age, asked, fault)
-        return max(OWN_WAIT_S, asked, min(age, LONGEST_GAP_S)) + random.random() / 4
+        if not isinstance(fault, Limited):
+            asked = min(age, LONGEST_GAP_S)
+        return max(OWN_WAIT_S, asked) + random.random() / 4
 
     def _judge(self, age: float, asked: float, fault: Limited | Passing) -> None:
         patience = PATIENCE_S if self._alive else FIRST_PATIENCE_S
@@ -178,13 +181,14 @@ class Gate:
             self._say(f"the endpoint {what} ({fault}); one request at a time tries again")
 
     def _outage(self, now: float) -> None:
-        self._outage_at = now
         self._probe_at = now + OWN_WAIT_S
 
     def _reopen(self, now: float) -> None:
         self._probe_at = None
         self._told = False
-        self._set_pace(self.pace / 2 if self.pace else self._rate or None, now)
+        lasting = (self._answers - self._answers_then) / (now - self._reopened_at)
+        self._set_pace(max(self.pace / 2, lasting) if self.pace else self._rate or None, now)
+        self._answers_then, self._reopened_at = self._answers, now
 
     def _set_pace(self, pace: float | None, now: float) -> None:
         self.pace = pace
@@ -207,10 +211,11 @@ class Gate:
         n = self._n_answered + self._n_refused
         age = now - self._window_since
         if n < WINDOW or age < WINDOW_S:
-            if age and self._n_answered:
-                self._rate = self._n_answered / max(age, WINDOW_S)
+            self._rate = max(self._rate, self._n_answered / max(age, WINDOW_S))
             return
         self._rate = self._n_answered / age
+        self._trial_n += n
+        self._trial_refused += self._n_refused
         share = self._n_refused / n
         self._window_since, self._n_answered, self._n_refused = now, 0, 0
         self._steer(share, now)
@@ -218,24 +223,24 @@ class Gate:
     def _steer(self, share: float, now: float) -> None:
         if self.pace is None:
             if share > self._noise + MANY:
-                self._shares = [share]
-                self._set_pace(max(self._rate, 1.0), now)
+                self._trial = None
+                self._set_pace(self._rate, now)
         elif share > self._noise + FEW:
-            self._shares.append(share)
-            if len(self._shares) > 2 and share > 0.75 * self._shares[-3]:
-                self._noise = sum(self._shares[-3:]) / 3
-                self._shares = []
+            mean = self._trial_refused / self._trial_n
+            if self._trial is None or mean < self._trial[1] / 2:
+                self._trial = (self.pace, share if self._trial is None else mean)
+                self._trial_n = self._trial_refused = 0
+            elif self.pace < 0.7 * self._trial[0]:
+                self._noise, self._trial = mean, None
                 self._set_pace(None, now)
-            else:
-                self._set_pace(self.pace * max(0.5, 1 - share), now)
+                return
+            self._set_pace(self.pace * max(0.5, 1 - share + self._noise), now)
         else:
-            self._shares = []
             self._clean += 1
             self.pace *= 1 + GROWTH * self._clean
-            if share <= FEW:
-                self._noise = 0.0
             if self.pace > 2 * self._rate:
                 self.pace = None
+        self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
         """Fewer in flight, where the endpoint cannot answer so many within the time."""

@@ -214,7 +214,7 @@ class _Lane:
 
     def start(self) -> None:
         """Set the workers to work, as many as there may be requests in flight."""
-        self.workers = [asyncio.create_task(self.work()) for _ in range(self.gate.limit)]
+        self.workers = [asyncio.create_task(self.work()) for _ in range(2 * self.gate.limit)]
 
     async def work(self) -> None:
         run = self.run
@@ -295,7 +295,7 @@ class _Lane:
                 wait = gate.refused(sent, fault)
                 if gate.over:
                     self.give_up(gate.over)
-                tries.count(sent, fault)
+                tries.count(fault)
             except BadRequest:
                 gate.passed(sent)  # a sign of life
                 raise
