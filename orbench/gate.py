@@ -82,7 +82,8 @@ class Gate:
         self._say = say
         self._turn = asyncio.Lock()  # one at a time stands at the gate
         self._changed = asyncio.Event()
-        self._in_flight = self._answers = 0
+        self._in_flight = self._waiting = self._answers = 0
+        self._free = False
         self._next = self._owed = self._asked = 0.0  # when pace, caps, Retry-After let one pass
         self._probe_at: float | None = None  # when the next probe goes; None: no outage
         self._row = self._tries = 0  # refusals in a row; of them one after the other
@@ -119,7 +120,8 @@ class Gate:
             return Sent(now, self._answers, probe)
 
     def _wait(self) -> float:
-        if self._in_flight >= self.limit:
+        waiting = 0 if self._free else self._waiting
+        if self._in_flight + waiting >= self.limit:
             return math.inf
         until = max(self._next, self._owed)
         if self._probe_at is not None:
@@ -160,14 +162,21 @@ class Gate:
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
         self._count(sent, now, refused=True)
-        if self._probe_at is None and self._row >= WINDOW:
+        if self._probe_at is None and self._row >= 15:
             self._outage(now)
         if sent.probe and self._probe_at is not None:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
         self._judge(age, asked, fault)
-        if not isinstance(fault, Limited):
+        if not isinstance(fault, Limited) and self._probe_at is None:
             asked = min(age, LONGEST_GAP_S)
-        return max(OWN_WAIT_S, asked) + random.random() / 4
+        wait = max(OWN_WAIT_S, asked) + random.random() / 4
+        self._waiting += 1
+        asyncio.get_running_loop().call_later(wait, self._waited)
+        return wait
+
+    def _waited(self) -> None:
+        self._waiting -= 1
+        self._changed.set()
 
     def _judge(self, age: float, asked: float, fault: Limited | Passing) -> None:
         patience = PATIENCE_S if self._alive else FIRST_PATIENCE_S
@@ -184,6 +193,7 @@ class Gate:
         self._probe_at = now + OWN_WAIT_S
 
     def _reopen(self, now: float) -> None:
+        self._free = False
         self._probe_at = None
         self._told = False
         lasting = (self._answers - self._answers_then) / (now - self._reopened_at)
@@ -232,6 +242,7 @@ class Gate:
                 self._trial_n = self._trial_refused = 0
             elif self.pace < 0.7 * self._trial[0]:
                 self._noise, self._trial = mean, None
+                self._free = True
                 self._set_pace(None, now)
                 return
             self._set_pace(self.pace * max(0.5, 1 - share + self._noise), now)
@@ -240,6 +251,7 @@ class Gate:
             self.pace *= 1 + GROWTH * self._clean
             if self.pace > 2 * self._rate:
                 self.pace = None
+        self._free = self.pace is None
         self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
