@@ -84,6 +84,7 @@ class Gate:
         self._changed = asyncio.Event()
         self._in_flight = self._waiting = self._answers = 0
         self._free = False
+        self._settled = False
         self._next = self._owed = self._asked = 0.0  # when pace, caps, Retry-After let one pass
         self._probe_at: float | None = None  # when the next probe goes; None: no outage
         self._row = self._tries = 0  # refusals in a row; of them one after the other
@@ -162,7 +163,7 @@ class Gate:
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
         self._count(sent, now, refused=True)
-        if self._probe_at is None and self._row >= 15:
+        if self._probe_at is None and self._row >= 15 and self._tries >= 2:
             self._outage(now)
         if sent.probe and self._probe_at is not None:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
@@ -194,6 +195,9 @@ class Gate:
 
     def _reopen(self, now: float) -> None:
         self._free = False
+        self._settled = False
+        self._trial = None
+        self._settled = False
         self._probe_at = None
         self._told = False
         lasting = (self._answers - self._answers_then) / (now - self._reopened_at)
@@ -231,13 +235,17 @@ class Gate:
         self._steer(share, now)
 
     def _steer(self, share: float, now: float) -> None:
+        cut_now = False
         if self.pace is None:
             if share > self._noise + MANY:
                 self._trial = None
                 self._set_pace(self._rate, now)
+                cut_now = True
         elif share > self._noise + FEW:
             mean = self._trial_refused / self._trial_n
-            if self._trial is None or mean < self._trial[1] / 2:
+            if not self._settled:
+                pass
+            elif self._trial is None or mean < self._trial[1] / 2:
                 self._trial = (self.pace, share if self._trial is None else mean)
                 self._trial_n = self._trial_refused = 0
             elif self.pace < 0.7 * self._trial[0]:
@@ -252,6 +260,7 @@ class Gate:
             if self.pace > 2 * self._rate:
                 self.pace = None
         self._free = self.pace is None
+        self._settled = not cut_now
         self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
