@@ -239,7 +239,7 @@ class Gate:
         if self.pace is None:
             if share > self._noise + MANY:
                 self._trial = None
-                self._set_pace(self._rate, now)
+                self._set_pace(0.9 * self._rate, now)
                 cut_now = True
         elif share > self._noise + FEW:
             mean = self._trial_refused / self._trial_n
@@ -248,7 +248,7 @@ class Gate:
             elif self._trial is None or mean < self._trial[1] / 2:
                 self._trial = (self.pace, share if self._trial is None else mean)
                 self._trial_n = self._trial_refused = 0
-            elif self.pace < 0.7 * self._trial[0]:
+            elif self.pace < 0.8 * self._trial[0]:
                 self._noise, self._trial = mean, None
                 self._free = True
                 self._set_pace(None, now)
