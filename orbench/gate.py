@@ -13,16 +13,18 @@ from typing import NamedTuple
 
 from orbench.chat import Limited, Passing
 
-WINDOW_S = 1.0  # answers and refusals are counted over so long at least,
-WINDOW = 20  # and over so many of them; so many refusals in a row are an outage
+WINDOW_S = 1.0  # what is sent and refused is counted over so long at least,
+WINDOW = 20  # and over so many requests
 MANY = 0.25  # share refused of a window: more of it ends the free pace
 FEW = 0.05  # with no more than this a pace grows, with more it is cut
 GROWTH = 0.025  # of the pace after a clean window; twice that after the second in a row, ...
+
+OUTAGE = 15  # refusals in a row
 OWN_WAIT_S = 1.0  # of a refused request, at least
 LONGEST_GAP_S = 10.0  # between two probes, where the endpoint does not ask for more
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 PATIENCE_S = 180.0  # with an endpoint that does nothing but refuse
-FIRST_PATIENCE_S = 30.0  # with one that never gave a sign of life: an answer, a 429
+FIRST_PATIENCE_S = 29.0  # with one that never gave a sign of life: an answer, a 429
 FEWEST_TRIES = 6  # one after the other, however long each takes, before patience ends
 LIMITED_TRIES = 30  # 429s that one request may meet while others pass
 
@@ -33,14 +35,6 @@ class TimedOut(Passing):
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no whole answer within {seconds:g} s")
         self.seconds = seconds
-
-
-class Sent(NamedTuple):
-    """A request under way."""
-
-    at: float
-    answers: int  # of the endpoint, up to then
-    probe: bool
 
 
 class Tries:
@@ -60,11 +54,102 @@ class Tries:
             raise fault
 
 
+class Sent(NamedTuple):
+    """A request under way: when it was sent, after how many answers, and whether as a probe."""
+
+    at: float
+    answers: int
+    probe: bool
+
+
+class Pace:
+    """Requests a second (rate; None: free), from what is sent and refused in windows of time.
+
+    at_random: the pace is free although some are refused.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.at_random = False
+        self._noise = 0.0  # share that is refused at any pace
+        self.set(None, now)
+
+    def set(self, rate: float | None, now: float) -> None:
+        """Start again with a rate; what was sent before says nothing about it."""
+        self.rate = rate
+        self.next = self._from = now
+        self._clean = 0  # windows in a row
+        self._open(now)
+
+    def _open(self, now: float) -> None:
+        self._since = now
+        self._sent = self._refused = 0
+
+    def sent(self, now: float, late: float) -> None:
+        """Count a request; late: a sleep that ended after it is made up for."""
+        self._sent += 1
+        if self.rate:
+            self.next = max(self.next, late) + 1 / self.rate
+
+    def refused(self, sent: float) -> None:
+        """Count a refusal."""
+        self._refused += sent >= self._from
+
+    def accepted(self, until: float, unknown: int = 0) -> float | None:
+        """Requests a second that this window accepted; unknown: not answered, not counted."""
+        n = self._sent - self._refused - unknown
+        return n / (until - self._since) if n >= WINDOW and until > self._since else self._last
+
+    def reopen(self, rate: float | None, now: float) -> None:
+        self.at_random = False
+        self._trial = None
+        self._settled = False
+        self.set(rate, now)
+
+    def steer(self, now: float) -> None:
+        """Close the window if it is long enough, and set the pace by what it says."""
+        if self._sent < WINDOW or now - self._since < WINDOW_S:
+            return
+        share = min(1.0, self._refused / self._sent)
+        self._last = accepted = max(1, self._sent - self._refused) / (now - self._since)
+        self._trial_sent += self._sent
+        self._trial_refused += self._refused
+        self._open(now)
+        if self.rate is None and share > max(MANY, self._noise + 0.15):
+            self.reopen(0.9 * accepted, now)
+        elif self.rate is not None and share > self._noise + FEW:
+            self._cut(share, now)
+        elif self.rate is not None:
+            self._clean += 1
+            more = self.rate * (1 + GROWTH * self._clean)
+            self.rate = max(self.rate, min(more, 2 * accepted))  # no further than it is used
+        self.at_random = self.rate is None
+        self._noise = min(self._noise, 0.8 * self._noise + 0.2 * share)
+
+    _trial: tuple[float, float] | None = None
+    _settled = False
+    _last = None
+    _trial_sent = _trial_refused = 0
+
+    def _cut(self, share: float, now: float) -> None:
+        assert self.rate is not None
+        mean = self._trial_refused / self._trial_sent
+        if not self._settled:
+            self._settled = True
+        elif self._trial is None or mean < self._trial[1] / 2:
+            self._trial = (self.rate, share if self._trial is None else mean)
+            self._trial_sent = self._trial_refused = 0
+        elif self.rate < 0.8 * self._trial[0]:
+            self._noise, self._trial = mean, None
+            self.set(None, now)
+            return
+        self.set(self.rate * max(0.1, 1 - share + self._noise), now)
+
+
 class Gate:
     """Lets the requests to one endpoint pass: `enter`, send, then `passed`, `refused` or `left`.
 
-    limit: requests that may be in flight; pace: requests a second, None where it is free; over:
-    why the endpoint is given up, once it is. say: takes a line for the user.
+    limit: requests that may be in flight; over: why the endpoint is given up, once it is. say:
+    takes a line for the user.
     """
 
     def __init__(
@@ -75,29 +160,20 @@ class Gate:
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.limit = concurrency
-        self.pace: float | None = None
         self.over = ""
         self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
         self._token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._say = say
         self._turn = asyncio.Lock()  # one at a time stands at the gate
         self._changed = asyncio.Event()
-        self._in_flight = self._waiting = self._answers = 0
-        self._free = False
-        self._settled = False
-        self._next = self._owed = self._asked = 0.0  # when pace, caps, Retry-After let one pass
+        self._pace = Pace(_now())
+        self._in_flight = self._waiting = self._answers = self._answers_then = 0
+        self._owed = self._asked = 0.0  # when caps, Retry-After let one pass
         self._probe_at: float | None = None  # when the next probe goes; None: no outage
         self._row = self._tries = 0  # refusals in a row; of them one after the other
         self._row_since = self._tried_at = self._shrunk_at = 0.0
-        self._answers_then = 0
         self._reopened_at = _now()
-        self._alive = self._told = self._shown = False
-        self._clean = 0  # windows in a row
-        self._noise = 0.0  # share that is refused at any pace
-        self._trial: tuple[float, float] | None = None  # pace and share when cutting began
-        self._trial_n = self._trial_refused = 0
-        self._rate = 0.0  # answers a second, last window
-        self._open_window(0.0)
+        self._alive = self._told = False
 
     async def enter(self, tokens: int = 0) -> Sent:
         """Wait until a request of about so many tokens may be sent."""
@@ -110,23 +186,23 @@ class Gate:
                 except TimeoutError:
                     pass
             now = _now()
-            late = now - 0.05  # a sleep that ended late is made up for
-            if self.pace:
-                self._next = max(self._next, late) + 1 / self.pace
+            late = now - 0.05
             self._owed = max(self._owed, late) + max(self._request_s, tokens * self._token_s)
             probe = self._probe_at is not None
             if probe:
                 self._probe_at = math.inf
+            else:
+                self._pace.sent(now, late)
             self._in_flight += 1
             return Sent(now, self._answers, probe)
 
     def _wait(self) -> float:
-        waiting = 0 if self._free else self._waiting
+        waiting = 0 if self._pace.at_random else self._waiting
         if self._in_flight + waiting >= self.limit:
             return math.inf
-        until = max(self._next, self._owed)
+        until = max(self._pace.next if self._pace.rate else 0.0, self._owed)
         if self._probe_at is not None:
-            until = max(until, self._probe_at, self._asked)
+            until = max(self._owed, self._probe_at, self._asked)
         return until - _now()
 
     def passed(self, sent: Sent, more_tokens: int = 0) -> None:
@@ -137,11 +213,12 @@ class Gate:
         self._row = self._tries = 0
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
-        if self._probe_at is not None and sent.probe:
+        if self._probe_at is None:
+            self._pace.steer(now)
+        elif sent.probe:
             self._reopen(now)
-        elif self._probe_at is not None:  # sent before the outage: there is room for one
+        else:  # sent before the outage: there is room for one
             self._probe_at = min(self._probe_at, now)
-        self._count(sent, now, refused=False)
 
     def left(self, sent: Sent) -> None:
         """It was not sent after all, or says nothing about the endpoint."""
@@ -162,10 +239,15 @@ class Gate:
         age = now - self._row_since
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
-        self._count(sent, now, refused=True)
-        if self._probe_at is None and self._row >= 15 and self._tries >= 2:
-            self._outage(now)
-        if sent.probe and self._probe_at is not None:
+        if not sent.probe:
+            self._pace.refused(sent.at)
+        if self._probe_at is None:
+            if self._row >= OUTAGE and self._tries >= 2:
+                self._probe_at = now + OWN_WAIT_S
+                self._lasting = self._pace.accepted(self._row_since, self._in_flight)
+            else:
+                self._pace.steer(now)
+        elif sent.probe:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
         self._judge(age, asked, fault)
         if not isinstance(fault, Limited) and self._probe_at is None:
@@ -190,78 +272,13 @@ class Gate:
             what = f"asks for a pause of {asked:.0f} s" if asked else "answers nothing for now"
             self._say(f"the endpoint {what} ({fault}); one request at a time tries again")
 
-    def _outage(self, now: float) -> None:
-        self._probe_at = now + OWN_WAIT_S
-
     def _reopen(self, now: float) -> None:
-        self._free = False
-        self._settled = False
-        self._trial = None
-        self._settled = False
         self._probe_at = None
         self._told = False
+        rate = self._pace.rate
         lasting = (self._answers - self._answers_then) / (now - self._reopened_at)
-        self._set_pace(max(self.pace / 2, lasting) if self.pace else self._rate or None, now)
+        self._pace.reopen(max(rate / 2, lasting) if rate else self._lasting, now)
         self._answers_then, self._reopened_at = self._answers, now
-
-    def _set_pace(self, pace: float | None, now: float) -> None:
-        self.pace = pace
-        self._clean = 0
-        self._next = now
-        self._open_window(now)
-
-    def _open_window(self, now: float) -> None:
-        self._counted_from = now
-        self._window_since: float | None = None
-        self._n_answered = self._n_refused = 0
-
-    def _count(self, sent: Sent, now: float, refused: bool) -> None:
-        if sent.at < self._counted_from or sent.probe:
-            return
-        if self._window_since is None:
-            self._window_since = now
-        self._n_refused += refused
-        self._n_answered += not refused
-        n = self._n_answered + self._n_refused
-        age = now - self._window_since
-        if n < WINDOW or age < WINDOW_S:
-            self._rate = max(self._rate, self._n_answered / max(age, WINDOW_S))
-            return
-        self._rate = self._n_answered / age
-        self._trial_n += n
-        self._trial_refused += self._n_refused
-        share = self._n_refused / n
-        self._window_since, self._n_answered, self._n_refused = now, 0, 0
-        self._steer(share, now)
-
-    def _steer(self, share: float, now: float) -> None:
-        cut_now = False
-        if self.pace is None:
-            if share > self._noise + MANY:
-                self._trial = None
-                self._set_pace(0.9 * self._rate, now)
-                cut_now = True
-        elif share > self._noise + FEW:
-            mean = self._trial_refused / self._trial_n
-            if not self._settled:
-                pass
-            elif self._trial is None or mean < self._trial[1] / 2:
-                self._trial = (self.pace, share if self._trial is None else mean)
-                self._trial_n = self._trial_refused = 0
-            elif self.pace < 0.8 * self._trial[0]:
-                self._noise, self._trial = mean, None
-                self._free = True
-                self._set_pace(None, now)
-                return
-            self._set_pace(self.pace * max(0.5, 1 - share + self._noise), now)
-        else:
-            self._clean += 1
-            self.pace *= 1 + GROWTH * self._clean
-            if self.pace > 2 * self._rate:
-                self.pace = None
-        self._free = self.pace is None
-        self._settled = not cut_now
-        self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
         """Fewer in flight, where the endpoint cannot answer so many within the time."""
