@@ -70,6 +70,9 @@ class Pace:
 
     def __init__(self, now: float) -> None:
         self.at_random = False
+        self._answers = self._answers_then = 0
+        self._reopened_at = now
+        self._answer_s = 0.0
         self._noise = 0.0  # share that is refused at any pace
         self.set(None, now)
 
@@ -99,15 +102,24 @@ class Pace:
         n = self._sent - self._refused - unknown
         return n / (until - self._since) if n >= WINDOW and until > self._since else self._last
 
-    def reopen(self, rate: float | None, now: float) -> None:
+    def answered(self, seconds: float) -> None:
+        self._answers += 1
+        self._answer_s += (seconds - self._answer_s) / min(self._answers, 20)
+
+    def lasting(self, now: float) -> float:
+        return (self._answers - self._answers_then) / (now - self._reopened_at)
+
+    def reopen(self, now: float) -> None:
         self.at_random = False
+        rate = max(self.rate / 2, self.lasting(now)) if self.rate else self._before
+        self._answers_then, self._reopened_at = self._answers, now
         self._trial = None
         self._settled = False
         self.set(rate, now)
 
     def steer(self, now: float) -> None:
         """Close the window if it is long enough, and set the pace by what it says."""
-        if self._sent < WINDOW or now - self._since < WINDOW_S:
+        if self._sent < WINDOW or now - self._since < max(WINDOW_S, self._answer_s):
             return
         share = min(1.0, self._refused / self._sent)
         self._last = accepted = max(1, self._sent - self._refused) / (now - self._since)
@@ -115,7 +127,9 @@ class Pace:
         self._trial_refused += self._refused
         self._open(now)
         if self.rate is None and share > max(MANY, self._noise + 0.15):
-            self.reopen(0.9 * accepted, now)
+            self._trial = None
+            self._settled = False
+            self.set(0.9 * accepted, now)
         elif self.rate is not None and share > self._noise + FEW:
             self._cut(share, now)
         elif self.rate is not None:
@@ -133,8 +147,8 @@ class Pace:
     def _cut(self, share: float, now: float) -> None:
         assert self.rate is not None
         mean = self._trial_refused / self._trial_sent
-        if not self._settled:
-            self._settled = True
+        if not self._settled or share > 0.6:
+            self._settled, self._trial = True, None
         elif self._trial is None or mean < self._trial[1] / 2:
             self._trial = (self.rate, share if self._trial is None else mean)
             self._trial_sent = self._trial_refused = 0
@@ -142,7 +156,8 @@ class Pace:
             self._noise, self._trial = mean, None
             self.set(None, now)
             return
-        self.set(self.rate * max(0.1, 1 - share + self._noise), now)
+        rate = self.rate * max(0.5, 1 - share + self._noise)
+        self.set(max(rate, min(self.rate, self.lasting(now) / 2)), now)
 
 
 class Gate:
@@ -210,6 +225,7 @@ class Gate:
         now = self._leave(sent)
         self._answers += 1
         self._alive = True
+        self._pace.answered(now - sent.at)
         self._row = self._tries = 0
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
@@ -244,7 +260,7 @@ class Gate:
         if self._probe_at is None:
             if self._row >= OUTAGE and self._tries >= 2:
                 self._probe_at = now + OWN_WAIT_S
-                self._lasting = self._pace.accepted(self._row_since, self._in_flight)
+                self._pace._before = self._pace.accepted(self._row_since, self._in_flight)
             else:
                 self._pace.steer(now)
         elif sent.probe:
@@ -275,10 +291,7 @@ class Gate:
     def _reopen(self, now: float) -> None:
         self._probe_at = None
         self._told = False
-        rate = self._pace.rate
-        lasting = (self._answers - self._answers_then) / (now - self._reopened_at)
-        self._pace.reopen(max(rate / 2, lasting) if rate else self._lasting, now)
-        self._answers_then, self._reopened_at = self._answers, now
+        self._pace.reopen(now)
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
         """Fewer in flight, where the endpoint cannot answer so many within the time."""
