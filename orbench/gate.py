@@ -111,8 +111,13 @@ class Pace:
 
     def reopen(self, now: float) -> None:
         self.at_random = False
-        rate = max(self.rate / 2, self.lasting(now)) if self.rate else self._before
-        self._answers_then, self._reopened_at = self._answers, now
+        lasting = self.lasting(now)
+        if self.rate:
+            rate = max(self.rate / 2, lasting)
+        else:
+            rate = self._before or (lasting if self._answers >= self._answers_then + WINDOW else None)
+        if rate:
+            self._answers_then, self._reopened_at = self._answers, now
         self._trial = None
         self._settled = False
         self.set(rate, now)
@@ -129,18 +134,20 @@ class Pace:
         if self.rate is None and share > max(MANY, self._noise + 0.15):
             self._trial = None
             self._settled = False
+            self._ever_clean = False
             self.set(0.9 * accepted, now)
         elif self.rate is not None and share > self._noise + FEW:
             self._cut(share, now)
         elif self.rate is not None:
             self._clean += 1
+            self._ever_clean = True
             more = self.rate * (1 + GROWTH * self._clean)
             self.rate = max(self.rate, min(more, 2 * accepted))  # no further than it is used
         self.at_random = self.rate is None
         self._noise = min(self._noise, 0.8 * self._noise + 0.2 * share)
 
     _trial: tuple[float, float] | None = None
-    _settled = False
+    _settled = _ever_clean = False
     _last = None
     _trial_sent = _trial_refused = 0
 
@@ -153,8 +160,8 @@ class Pace:
             self._trial = (self.rate, share if self._trial is None else mean)
             self._trial_sent = self._trial_refused = 0
         elif self.rate < 0.8 * self._trial[0]:
-            self._noise, self._trial = mean, None
-            self.set(None, now)
+            self.set(self._trial[0] if self._ever_clean else None, now)
+            self._noise, self._trial = min(mean, 0.5), None
             return
         rate = self.rate * max(0.5, 1 - share + self._noise)
         self.set(max(rate, min(self.rate, self.lasting(now) / 2)), now)
