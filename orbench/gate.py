@@ -130,13 +130,14 @@ class Pace:
         self._last = accepted = max(1, self._sent - self._refused) / (now - self._since)
         self._trial_sent += self._sent
         self._trial_refused += self._refused
+        chance = 2 * math.sqrt(self._noise * (1 - self._noise) / self._sent)
         self._open(now)
-        if self.rate is None and share > max(MANY, self._noise + 0.15):
+        if self.rate is None and share > self._noise + MANY:
             self._trial = None
             self._settled = False
             self._ever_clean = False
             self.set(0.9 * accepted, now)
-        elif self.rate is not None and share > self._noise + FEW:
+        elif self.rate is not None and share > self._noise + max(FEW, chance):
             self._cut(share, now)
         elif self.rate is not None:
             self._clean += 1
@@ -144,7 +145,7 @@ class Pace:
             more = self.rate * (1 + GROWTH * self._clean)
             self.rate = max(self.rate, min(more, 2 * accepted))  # no further than it is used
         self.at_random = self.rate is None
-        self._noise = min(self._noise, 0.8 * self._noise + 0.2 * share)
+        self._noise = min(self._noise, 0.95 * self._noise + 0.05 * share)
 
     _trial: tuple[float, float] | None = None
     _settled = _ever_clean = False

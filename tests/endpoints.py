@@ -51,14 +51,14 @@ SAYS: dict[str, Callable[[float], float | None]] = {
 
 
 class Bucket(Endpoint):
-    """So many requests a second, and as many at once after a pause."""
+    """So many requests a second, and so many at once after a pause (as many if not given)."""
 
-    def __init__(self, a_second: float, says: str) -> None:
-        self.a_second, self.says = a_second, SAYS[says]
-        self.tokens, self.at = a_second, 0.0
+    def __init__(self, a_second: float, says: str, burst: float = 0) -> None:
+        self.a_second, self.says, self.burst = a_second, SAYS[says], burst or a_second
+        self.tokens, self.at = self.burst, 0.0
 
     def ask(self, at: float) -> Refusal | None:
-        self.tokens = min(self.a_second, self.tokens + (at - self.at) * self.a_second)
+        self.tokens = min(self.burst, self.tokens + (at - self.at) * self.a_second)
         self.at = at
         if self.tokens < 1:
             return Refusal(retry_after=self.says((1 - self.tokens) / self.a_second))
