@@ -19,7 +19,7 @@ MANY = 0.25  # share refused of a window: more of it ends the free pace
 FEW = 0.05  # with no more than this a pace grows, with more it is cut
 GROWTH = 0.025  # of the pace after a clean window; twice that after the second in a row, ...
 
-OUTAGE = 15  # refusals in a row
+OUTAGE = 12  # refusals in a row
 OWN_WAIT_S = 1.0  # of a refused request, at least
 LONGEST_GAP_S = 10.0  # between two probes, where the endpoint does not ask for more
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
@@ -164,8 +164,7 @@ class Pace:
             self.set(self._trial[0] if self._ever_clean else None, now)
             self._noise, self._trial = min(mean, 0.5), None
             return
-        rate = self.rate * max(0.5, 1 - share + self._noise)
-        self.set(max(rate, min(self.rate, self.lasting(now) / 2)), now)
+        self.set(self.rate * max(0.5, 1 - share + self._noise), now)
 
 
 class Gate:
@@ -221,7 +220,8 @@ class Gate:
 
     def _wait(self) -> float:
         waiting = 0 if self._pace.at_random else self._waiting
-        if self._in_flight + waiting >= self.limit:
+        limit = 1 if self._probe_at is None and self._row >= OUTAGE else self.limit - waiting
+        if self._in_flight >= limit:
             return math.inf
         until = max(self._pace.next if self._pace.rate else 0.0, self._owed)
         if self._probe_at is not None:
@@ -266,7 +266,7 @@ class Gate:
         if not sent.probe:
             self._pace.refused(sent.at)
         if self._probe_at is None:
-            if self._row >= OUTAGE and self._tries >= 2:
+            if self._row >= OUTAGE and (self._tries >= 2 or self._pace.rate):
                 self._probe_at = now + OWN_WAIT_S
                 self._pace._before = self._pace.accepted(self._row_since, self._in_flight)
             else:
