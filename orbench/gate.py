@@ -19,7 +19,7 @@ MANY = 0.25  # share refused of a window: more of it ends the free pace
 FEW = 0.05  # with no more than this a pace grows, with more it is cut
 GROWTH = 0.025  # of the pace after a clean window; twice that after the second in a row, ...
 
-OUTAGE = 12  # refusals in a row
+OUTAGE = 15  # refusals in a row
 OWN_WAIT_S = 1.0  # of a refused request, at least
 LONGEST_GAP_S = 10.0  # between two probes, where the endpoint does not ask for more
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
@@ -136,7 +136,7 @@ class Pace:
             self._trial = None
             self._settled = False
             self._ever_clean = False
-            self.set(0.9 * accepted, now)
+            self.set(1.0 * accepted, now)
         elif self.rate is not None and share > self._noise + max(FEW, chance):
             self._cut(share, now)
         elif self.rate is not None:
@@ -220,8 +220,7 @@ class Gate:
 
     def _wait(self) -> float:
         waiting = 0 if self._pace.at_random else self._waiting
-        limit = 1 if self._probe_at is None and self._row >= OUTAGE else self.limit - waiting
-        if self._in_flight >= limit:
+        if self._in_flight + waiting >= self.limit:
             return math.inf
         until = max(self._pace.next if self._pace.rate else 0.0, self._owed)
         if self._probe_at is not None:
@@ -237,7 +236,10 @@ class Gate:
         self._row = self._tries = 0
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
-        if self._probe_at is None:
+        if now - self._row_since < 2 * OWN_WAIT_S:  # no outage, only a burst of refusals
+            self._probe_at = None
+            self._pace.steer(now)
+        elif self._probe_at is None:
             self._pace.steer(now)
         elif sent.probe:
             self._reopen(now)
@@ -265,12 +267,11 @@ class Gate:
             self._shrink(sent, now, fault)
         if not sent.probe:
             self._pace.refused(sent.at)
-        if self._probe_at is None:
-            if self._row >= OUTAGE and (self._tries >= 2 or self._pace.rate):
-                self._probe_at = now + OWN_WAIT_S
-                self._pace._before = self._pace.accepted(self._row_since, self._in_flight)
-            else:
-                self._pace.steer(now)
+        if self._probe_at is None and self._row >= OUTAGE:
+            self._probe_at = self._row_since + OWN_WAIT_S
+            self._pace._before = self._pace.accepted(self._row_since, self._in_flight)
+        elif self._probe_at is None:
+            self._pace.steer(now)
         elif sent.probe:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
         self._judge(age, asked, fault)
