@@ -99,7 +99,7 @@ class Pace:
 
     def accepted(self, until: float, unknown: int = 0) -> float | None:
         """Requests a second that this window accepted; unknown: not answered, not counted."""
-        n = self._sent - self._refused - unknown
+        n = self._before_n = self._sent - self._refused - unknown
         return n / (until - self._since) if n >= WINDOW and until > self._since else self._last
 
     def answered(self, seconds: float) -> None:
@@ -108,6 +108,12 @@ class Pace:
 
     def lasting(self, now: float) -> float:
         return (self._answers - self._answers_then) / (now - self._reopened_at)
+
+    def burst(self, now: float) -> None:
+        if self.rate is None and self._before:
+            self.at_random = self._settled = self._ever_clean = False
+            self._trial = None
+            self.set(min(self._before, self._before_n / WINDOW_S), now)
 
     def reopen(self, now: float) -> None:
         self.at_random = False
@@ -136,7 +142,7 @@ class Pace:
             self._trial = None
             self._settled = False
             self._ever_clean = False
-            self.set(1.0 * accepted, now)
+            self.set(0.95 * accepted, now)
         elif self.rate is not None and share > self._noise + max(FEW, chance):
             self._cut(share, now)
         elif self.rate is not None:
@@ -237,6 +243,8 @@ class Gate:
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
         if now - self._row_since < 2 * OWN_WAIT_S:  # no outage, only a burst of refusals
+            if self._probe_at is not None:
+                self._pace.burst(now)
             self._probe_at = None
             self._pace.steer(now)
         elif self._probe_at is None:
