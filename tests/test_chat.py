@@ -465,6 +465,10 @@ def test_a_refused_key_ends_the_run_and_names_its_variable(serve: Serve) -> None
         (429, {"code": "insufficient_quota", "type": "insufficient_quota"}),
         (429, {"type": "insufficient_quota"}),
         (403, {"code": "insufficient_quota"}),
+        (429, {"message": "ExceededBudget: User=u over budget. Spend=2.1, Budget=2.0"}),
+        (429, {"message": "Budget has been exceeded! Current cost: 2.1, Max budget: 2.0"}),
+        (429, {"message": "key sk-1 has crossed budget, try again in 30d"}),
+        (429, {"message": "Team exceeded budget"}),
         (402, {}),
     ],
 )
