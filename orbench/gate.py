@@ -187,8 +187,8 @@ class Pace:
 
 
 class Gate:
-    """Lets the requests to one endpoint pass: `enter`, send, then one of `passed`, `refused`,
-    `left`.
+    """Lets the requests to one endpoint pass: `enter`, send, then one of `passed`, `refused` (and
+    `rest` before it enters again), `left`.
 
     limit: requests that may be in flight; over: why the endpoint is given up, once it is. say:
     takes a line for the user.
@@ -272,7 +272,7 @@ class Gate:
         self._leave(sent)
 
     def refused(self, sent: Sent, fault: Limited | Passing) -> float:
-        """It was refused. Gives the seconds until it may come again; `over` may be set now."""
+        """It was refused. Gives the seconds for which it rests; `over` may be set now."""
         now = self._leave(sent)
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
         self._asked = max(self._asked, now + asked)
@@ -293,14 +293,16 @@ class Gate:
             if not isinstance(fault, Limited):  # too few requests to speak of an outage
                 asked = min(age, LONGEST_GAP_S)
         self._judge(age, asked, fault)
-        wait = max(OWN_WAIT_S, asked) + random.random() / 4
-        self._waiting += 1
-        asyncio.get_running_loop().call_later(wait, self._waited)
-        return wait
+        return max(OWN_WAIT_S, asked) + random.random() / 10
 
-    def _waited(self) -> None:
-        self._waiting -= 1
-        self._changed.set()
+    async def rest(self, seconds: float) -> None:
+        """Wait as `refused` told a request to, before it enters again."""
+        self._waiting += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._waiting -= 1
+            self._changed.set()
 
     def _count_row(self, sent: Sent, now: float) -> None:
         if not self._row:

@@ -213,7 +213,9 @@ class _Lane:
         self.completion_tokens = 0.0  # running mean, for the token budget
 
     def start(self) -> None:
-        """Set the workers to work, as many as there may be requests in flight."""
+        """Set the workers to work: as many as may be in flight, and as many again, which take the
+        places of those that wait after a refusal where the gate lets them.
+        """
         self.workers = [asyncio.create_task(self.work()) for _ in range(2 * self.gate.limit)]
 
     async def work(self) -> None:
@@ -312,7 +314,7 @@ class _Lane:
                 raise asyncio.CancelledError  # nothing is lost: it goes on with the next run
             run.retries += 1
             run._progress.retries += 1
-            await asyncio.sleep(wait)
+            await gate.rest(wait)
 
 
 class Progress:
