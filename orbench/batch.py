@@ -48,9 +48,9 @@ from orbench.exchange import (
     request_line,
     store,
 )
+from orbench.gate import LONGEST_WAIT_S
 from orbench.models import PROVIDERS, Model
 from orbench.options import UserError, say
-from orbench.gate import LONGEST_WAIT_S
 from orbench.run import FAILURES_IN_A_ROW, Failure, Run
 from orbench.table import write_text
 

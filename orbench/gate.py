@@ -23,7 +23,8 @@ GROWTH = 0.025  # of the pace after a clean window, twice that after a second in
 # A refused request, and an endpoint that does nothing but refuse.
 OWN_WAIT_S = 1.0  # of a refused request, at least; its Retry-After, if that is longer
 ROW = 15  # refusals in a row: from then on one request at a time, a probe
-LONGEST_GAP_S = 10.0  # between probes, where Retry-After does not ask for more
+LONGEST_GAP_S = 8.0  # between probes, where Retry-After does not ask for more
+LONG_S = 10.0  # a pause that is worth a line
 PATIENCE_S = 180.0  # until the endpoint is given up
 FIRST_PATIENCE_S = 29.0  # the same for one that never gave a sign of life: an answer, a 429
 FEWEST_TRIES = 6  # one after another, however long each takes, before it is given up
@@ -79,6 +80,12 @@ class Pace:
         self._before_row: float | None = None  # accepted a second
         self._before_burst: float | None = None
         self._last: float | None = None  # accepted a second in the last window
+        self.rate: float | None = None
+        self.next = now
+        self._trial: tuple[float, float] | None  # pace and share when cutting began,
+        self._trial_sent = self._trial_refused = 0  # and what was counted since
+        self._settled = self._ever_clean = False
+        self._clean = 0  # windows in a row
         self._begin(None, now)
 
     def sent(self, now: float, late: float) -> None:
@@ -171,14 +178,14 @@ class Pace:
     def _begin(self, rate: float | None, now: float) -> None:
         """Set a pace that has nothing to do with the one before."""
         self.at_random = self._settled = self._ever_clean = False
-        self._trial: tuple[float, float] | None = None  # pace and share when cutting began,
-        self._trial_sent = self._trial_refused = 0  # and what was counted since
+        self._trial = None
+        self._trial_sent = self._trial_refused = 0
         self._set(rate, now)
 
     def _set(self, rate: float | None, now: float) -> None:
         self.rate, self.next = rate, now
         self._from = now  # what was sent before says nothing about this pace
-        self._clean = 0  # windows in a row
+        self._clean = 0
         self._open(now)
 
     def _open(self, now: float) -> None:
@@ -213,7 +220,8 @@ class Gate:
         self._owed = self._asked = 0.0  # when the caps per minute, and Retry-After, let one pass
         self._probe_at: float | None = None  # infinity: one is under way; None: no need of any
         self._row = self._tries = 0  # refusals in a row; of them one after another
-        self._row_since = self._tried_at = self._shrunk_at = 0.0
+        self._row_since = self._tried_at = 0.0
+        self._shrunk_at = -1.0
         self._alive = self._told = False
 
     async def enter(self, tokens: int = 0) -> Sent:
@@ -277,13 +285,15 @@ class Gate:
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
         self._asked = max(self._asked, now + asked)
         self._alive = self._alive or isinstance(fault, Limited)
-        self._count_row(sent, now)
-        age = now - self._row_since
+        timed_out = isinstance(fault, TimedOut)
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
+        if not timed_out or self._answers == sent.answers:  # else others were answered meanwhile
+            self._count_row(sent, now)
+        age = now - self._row_since if self._row else 0.0
         if sent.probe:
             self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
-        else:
+        elif not timed_out:
             self._pace.refused(sent.at)
         if self._probe_at is None and self._row >= ROW:
             self._probe_at = self._row_since + OWN_WAIT_S
@@ -319,9 +329,9 @@ class Gate:
             self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
         elif age >= patience and self._tries >= FEWEST_TRIES:
             self.over = f"nothing but refusals for {age:.0f} s, the last one: {fault}"
-        elif max(age, asked) >= LONGEST_GAP_S and not self._told:
+        elif max(age, asked) >= LONG_S and not self._told:
             self._told = True
-            if asked >= LONGEST_GAP_S:
+            if asked >= LONG_S:
                 self._say(f"the endpoint asks for a pause of {asked:.0f} s ({fault})")
             else:
                 self._say(
@@ -331,7 +341,8 @@ class Gate:
 
     def _shrink(self, sent: Sent, now: float, fault: TimedOut) -> None:
         """Fewer in flight, where the endpoint answered fewer than that in the whole time."""
-        if sent.probe or sent.at < self._shrunk_at or self._answers - sent.answers >= self.limit:
+        answered = self._answers - sent.answers
+        if sent.probe or sent.at <= self._shrunk_at or answered >= self.limit:
             return
         self._shrunk_at = now
         self.limit = max(1, self.limit // 2)
