@@ -22,7 +22,7 @@ GROWTH = 0.025  # of the pace after a clean window, twice that after a second in
 
 # A refused request, and an endpoint that does nothing but refuse.
 OWN_WAIT_S = 1.0  # of a refused request, at least; its Retry-After, if that is longer
-ROW = 15  # refusals in a row: from then on one request at a time, a probe
+ROW = 12  # refusals in a row: from then on one request at a time, a probe
 LONGEST_GAP_S = 8.0  # between probes, where Retry-After does not ask for more
 LONG_S = 10.0  # a pause that is worth a line
 PATIENCE_S = 180.0  # until the endpoint is given up
