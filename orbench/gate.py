@@ -21,12 +21,14 @@ FEW = 0.05  # with no more refused a cut pace grows, else it is cut again, by ha
 GROWTH = 0.025  # of the pace after a clean window, twice that after a second in a row, ...
 
 # A refused request, and an endpoint that does nothing but refuse.
-OWN_WAIT_S = 1.0  # of a refused request, at least; its Retry-After, if that is longer
+OWN_WAIT_S = 1.0  # after a 429, at least: its Retry-After, if that is longer
+FAULT_WAIT_S = 0.5  # after another fault
+BACK_OFF = 1.5  # a request's next wait, where no Retry-After says how long
 ROW = 12  # refusals in a row: from then on one request at a time, a probe
 LONGEST_GAP_S = 8.0  # between probes, where Retry-After does not ask for more
 LONG_S = 10.0  # a pause that is worth a line
-PATIENCE_S = 180.0  # until the endpoint is given up
-FIRST_PATIENCE_S = 29.0  # the same for one that never gave a sign of life: an answer, a 429
+PATIENCE_S = 175.0  # until the endpoint is given up
+FIRST_PATIENCE_S = 25.0  # the same for one that never gave a sign of life: an answer, a 429
 FEWEST_TRIES = 6  # one after another, however long each takes, before it is given up
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 LIMITED_TRIES = 40  # 429s that one request may meet while others pass
@@ -47,14 +49,25 @@ class Tries:
         self.max_retries = max_retries
         self.limited = self.faults = 0
 
-    def count(self, fault: Limited | Passing) -> None:
-        """Raise the fault if it is one too many for this request."""
+    def add(self, fault: Limited | Passing) -> float:
+        """Count a refusal. Gives the seconds to wait where no Retry-After says how long."""
+        wait = OWN_WAIT_S if isinstance(fault, Limited) else FAULT_WAIT_S
+        wait *= BACK_OFF ** (self.limited + self.faults)
         if isinstance(fault, Limited):
             self.limited += 1
         else:
             self.faults += 1
+        return min(wait, LONGEST_GAP_S)
+
+    def check(self, fault: Limited | Passing) -> None:
+        """Raise the fault if it was one too many for this request."""
         if self.limited > LIMITED_TRIES or self.faults > self.max_retries:
             raise fault
+
+    @property
+    def none(self) -> bool:
+        """Whether it has met none."""
+        return not self.limited and not self.faults
 
 
 class Sent(NamedTuple):
@@ -213,7 +226,8 @@ class Gate:
         self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
         self._token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._say = say
-        self._turn = asyncio.Lock()  # one at a time stands at the gate
+        self._turn = asyncio.Lock()  # one at a time stands at the gate,
+        self._newcomers = asyncio.Lock()  # and one of those that come for the first time behind it
         self._changed = asyncio.Event()
         self._pace = Pace(_now())
         self._in_flight = self._waiting = self._answers = 0
@@ -224,8 +238,16 @@ class Gate:
         self._shrunk_at = -1.0
         self._alive = self._told = False
 
-    async def enter(self, tokens: int = 0) -> Sent:
-        """Wait until a request of about so many tokens may be sent."""
+    async def enter(self, tokens: int = 0, *, again: bool = False) -> Sent:
+        """Wait until a request of about so many tokens may be sent; again: it was refused before,
+        and goes before those that were not.
+        """
+        if again:
+            return await self._enter(tokens)
+        async with self._newcomers:
+            return await self._enter(tokens)
+
+    async def _enter(self, tokens: int) -> Sent:
         async with self._turn:
             while (wait := self._wait()) > 0:
                 self._changed.clear()
@@ -279,7 +301,7 @@ class Gate:
         """It was not sent after all, or what came of it says nothing about the endpoint."""
         self._leave(sent)
 
-    def refused(self, sent: Sent, fault: Limited | Passing) -> float:
+    def refused(self, sent: Sent, fault: Limited | Passing, tries: Tries) -> float:
         """It was refused. Gives the seconds for which it rests; `over` may be set now."""
         now = self._leave(sent)
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
@@ -300,10 +322,13 @@ class Gate:
             self._pace.pause(self._row_since, self._in_flight)
         elif self._probe_at is None:
             self._pace.steer(now)
-            if not isinstance(fault, Limited):  # too few requests to speak of an outage
-                asked = min(age, LONGEST_GAP_S)
         self._judge(age, asked, fault)
-        return max(OWN_WAIT_S, asked) + random.random() / 10
+        wait = tries.add(fault)
+        if not isinstance(fault, Limited) and self._probe_at is None:
+            wait = max(wait, min(age, LONGEST_GAP_S))  # nobody is answered, but few ask
+        if isinstance(fault, Limited) and fault.wait is not None:
+            wait = max(OWN_WAIT_S, asked)
+        return wait + random.random() / 10
 
     async def rest(self, seconds: float) -> None:
         """Wait as `refused` told a request to, before it enters again."""

@@ -283,7 +283,7 @@ class _Lane:
         assert me is not None
         tries = Tries(limits.max_retries)
         while True:
-            sent = await gate.enter(tokens)
+            sent = await gate.enter(tokens, again=not tries.none)
             if self.over or run._stop.is_set():
                 gate.left(sent)
                 raise asyncio.CancelledError
@@ -294,10 +294,10 @@ class _Lane:
                     answer = await run._chat.send(request)
             except (Limited, Passing, TimeoutError) as error:
                 fault = TimedOut(limits.timeout) if isinstance(error, TimeoutError) else error
-                wait = gate.refused(sent, fault)
+                wait = gate.refused(sent, fault, tries)
                 if gate.over:
                     self.give_up(gate.over)
-                tries.count(fault)
+                tries.check(fault)
             except BadRequest:
                 gate.passed(sent)  # a sign of life
                 raise

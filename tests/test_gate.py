@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 from orbench import run as runner
 from orbench.answers import AnswerLog
 from orbench.chat import Answer, Limited, Passing, Request
-from orbench.gate import LIMITED_TRIES, LONGEST_GAP_S, OWN_WAIT_S, ROW, Gate, Sent, TimedOut
+from orbench.gate import (
+    LIMITED_TRIES,
+    LONGEST_GAP_S,
+    OWN_WAIT_S,
+    ROW,
+    Gate,
+    Sent,
+    TimedOut,
+    Tries,
+)
 from orbench.models import resolve
 from orbench.run import Limits, Progress, Run
 from tests.conftest import MODERATE, prompts_csv, read_csv, run
@@ -371,7 +380,7 @@ def test_a_run_with_max_retries_zero_fails_each_row_at_its_first_fault() -> None
 
 
 def refuse(gate: Gate, sent: Sent, wait: float | None = None) -> float:
-    return gate.refused(sent, Limited("429: slow down", wait))
+    return gate.refused(sent, Limited("429: slow down", wait), Tries(6))
 
 
 @pytest.mark.parametrize("asked", [None, 0.0, 0.25, 7.0, 600.0])
@@ -470,7 +479,7 @@ def test_many_timeouts_of_one_volley_shrink_it_once() -> None:
     async def scene() -> None:
         gate = Gate(64)
         for sent in [await gate.enter() for _ in range(10)]:
-            gate.refused(sent, TimedOut(180))
+            gate.refused(sent, TimedOut(180), Tries(6))
         assert gate.limit == 32
 
     in_virtual_time(scene())
@@ -584,7 +593,7 @@ def test_no_order_of_events_loses_a_place_or_gives_away_too_many(
                 elif event == "refuse":
                     refuse(gate, task.result(), 0.5)
                 else:
-                    gate.refused(task.result(), TimedOut(180))
+                    gate.refused(task.result(), TimedOut(180), Tries(6))
             assert sum(t.done() and not t.cancelled() for t in entering) <= concurrency
         await asyncio.sleep(0)
         for task in entering:
