@@ -32,6 +32,7 @@ FIRST_PATIENCE_S = 25.0  # the same for one that never gave a sign of life: an a
 FEWEST_TRIES = 6  # one after another, however long each takes, before it is given up
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 LIMITED_TRIES = 40  # 429s that one request may meet while others pass
+MOST_TRIES = 10  # of a request that met other faults too
 
 
 class TimedOut(Passing):
@@ -48,11 +49,20 @@ class Tries:
     def __init__(self, max_retries: int) -> None:
         self.max_retries = max_retries
         self.limited = self.faults = 0
+        self._at = math.inf  # of the last one
 
-    def add(self, fault: Limited | Passing) -> float:
-        """Count a refusal. Gives the seconds to wait where no Retry-After says how long."""
-        wait = OWN_WAIT_S if isinstance(fault, Limited) else FAULT_WAIT_S
-        wait *= BACK_OFF ** (self.limited + self.faults)
+    @property
+    def none(self) -> bool:
+        """Whether it has met none."""
+        return not self.limited and not self.faults
+
+    def add(self, fault: Limited | Passing, sent: float, now: float) -> float:
+        """Count a refusal. Gives the seconds to wait where no Retry-After says how long: ever more,
+        also than it had to wait so far, pauses of the whole run included.
+        """
+        first = OWN_WAIT_S if isinstance(fault, Limited) else FAULT_WAIT_S
+        wait = max(first * BACK_OFF ** (self.limited + self.faults), 1.2 * (sent - self._at))
+        self._at = now
         if isinstance(fault, Limited):
             self.limited += 1
         else:
@@ -61,13 +71,9 @@ class Tries:
 
     def check(self, fault: Limited | Passing) -> None:
         """Raise the fault if it was one too many for this request."""
-        if self.limited > LIMITED_TRIES or self.faults > self.max_retries:
+        most = max(MOST_TRIES - 1, self.max_retries) if self.faults else LIMITED_TRIES
+        if self.faults > self.max_retries or self.limited + self.faults > most:
             raise fault
-
-    @property
-    def none(self) -> bool:
-        """Whether it has met none."""
-        return not self.limited and not self.faults
 
 
 class Sent(NamedTuple):
@@ -323,11 +329,11 @@ class Gate:
         elif self._probe_at is None:
             self._pace.steer(now)
         self._judge(age, asked, fault)
-        wait = tries.add(fault)
-        if not isinstance(fault, Limited) and self._probe_at is None:
-            wait = max(wait, min(age, LONGEST_GAP_S))  # nobody is answered, but few ask
-        if isinstance(fault, Limited) and fault.wait is not None:
+        wait = tries.add(fault, sent.at, now)
+        if self._probe_at is not None or asked:
             wait = max(OWN_WAIT_S, asked)
+        elif not isinstance(fault, Limited):
+            wait = max(wait, min(age, LONGEST_GAP_S))  # nobody is answered, but few ask
         return wait + random.random() / 10
 
     async def rest(self, seconds: float) -> None:

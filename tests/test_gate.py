@@ -399,6 +399,37 @@ def test_a_refused_request_waits_by_itself_as_long_as_it_is_asked_to(asked: floa
     in_virtual_time(scene())
 
 
+def test_without_a_retry_after_each_wait_is_longer_than_the_gap_before() -> None:
+    """Also where the request had to stand at the gate on top of its own wait."""
+    tries = Tries(20)
+    fault = Passing("500: no")
+    refused_at, waits = 0.0, []
+    for extra in (0.0, 2.0, 0.0, 0.0):
+        waits.append(tries.add(fault, refused_at - 0.1, refused_at))
+        gap = waits[-1] + extra
+        refused_at += gap + 0.1
+        waits.append(gap)
+    gaps = waits[1::2]
+    own = waits[::2]
+    assert own[0] == 0.5
+    assert all(later > 1.1 * before for before, later in pairwise(gaps))
+    for _ in range(20):
+        wait = tries.add(fault, 0.0, 0.0)
+    assert wait == LONGEST_GAP_S
+
+
+def test_a_request_that_meets_429s_and_other_faults_is_tried_ten_times() -> None:
+    class Both(Endpoint):
+        asked = 0
+
+        def ask(self, at: float) -> Refusal | None:
+            self.asked += 1
+            return (RA_1, RA_1, Refusal(503))[self.asked % 3]
+
+    played = play(Both(), rows=1, latency=lambda: 0.1)
+    assert (played.failed, played.sent) == (1, 10)
+
+
 def test_waits_differ_so_that_not_all_come_back_at_once() -> None:
     async def scene() -> None:
         gate = Gate(64)
