@@ -3,13 +3,14 @@
     python tests/benchmark/endpoints.py                  # those that take less than a minute
     python tests/benchmark/endpoints.py "outage of 120 s" --concurrency 64
 
-Prints wall seconds, requests, the share refused, rows written and the exit status. The same
+Prints wall and CPU seconds, requests, the share refused, rows written and the exit status. The same
 endpoints are played in virtual time by tests/test_gate.py. Nothing leaves this machine.
 """
 
 import argparse
 import csv
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,12 @@ class Player:
         return error(refusal.status, refusal.message, headers, **members)
 
 
+def cpu_of_children() -> float:
+    """Seconds that the scripts so far have taken of a core."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def play(name: str, rows: int, concurrency: int) -> str:
     """Run stage 4 in one scene; a line of the table."""
     scene = SCENES[name]
@@ -119,17 +126,19 @@ def play(name: str, rows: int, concurrency: int) -> str:
             command += [f"--input_file={prompts}", f"--output_path={folder / 'out.csv'}"]
             command += [f"--concurrency={concurrency}"]
             env = {**os.environ, "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.url}
+            cpu = cpu_of_children()
             start = time.perf_counter()
             process = subprocess.run(
                 command, env=env, preexec_fn=lambda: pin(0), capture_output=True, text=True
             )
             wall = time.perf_counter() - start
+            cpu = cpu_of_children() - cpu
         written = 0
         if (folder / "out.csv").exists():
             with (folder / "out.csv").open(newline="") as file:
                 written = sum(1 for _ in csv.DictReader(file))
     return (
-        f"{name:<38} {wall:>8.1f} {scene.bound:>6.0f} {player.asked:>8} "
+        f"{name:<38} {wall:>8.1f} {scene.bound:>6.0f} {cpu:>6.1f} {player.asked:>8} "
         f"{player.refused / max(1, player.asked):>8.1%} {written:>6} {process.returncode:>5}"
         + (f"\n    {process.stderr.splitlines()[-1]}" if process.returncode else "")
     )
@@ -145,7 +154,7 @@ def main() -> None:
         parser.error(f"no scene {unknown[0]!r}; there are: {'; '.join(SCENES)}")
     pin(1)
     print(
-        f"{'endpoint':<38} {'wall s':>8} {'reach':>6} {'requests':>8} {'refused':>8} {'rows':>6} "
+        f"{'endpoint':<38} {'wall s':>8} {'reach':>6} {'CPU s':>6} {'requests':>8} {'refused':>8} {'rows':>6} "
         f"{'exit':>5}"
     )
     short = [name for name, scene in SCENES.items() if scene.bound < SHORT_S]
