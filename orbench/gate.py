@@ -127,12 +127,14 @@ class Pace:
         seconds = now - self._since
         if self._sent < WINDOW or seconds < max(WINDOW_S, self._answer_s):
             return
-        share = min(1.0, self._refused / self._sent)
+        # After a burst its refusals arrive in a window in which little is sent.
+        sent = max(self._sent, self._sent_before)
+        share = min(1.0, self._refused / sent)
         accepted = self._last = max(1, self._sent - self._refused) / seconds
-        chance = 2 * math.sqrt(self._noise * (1 - self._noise) / self._sent)  # two sigma
-        self._trial_sent += self._sent
+        chance = 2 * math.sqrt(self._noise * (1 - self._noise) / sent)  # two sigma
+        self._trial_sent += sent
         self._trial_refused += self._refused
-        self._open(now)
+        self._open(now, self._sent)
         if self.rate is None and share > self._noise + MANY:
             self._begin(accepted, now)
         elif self.rate is None:
@@ -207,8 +209,9 @@ class Pace:
         self._clean = 0
         self._open(now)
 
-    def _open(self, now: float) -> None:
+    def _open(self, now: float, before: int = 0) -> None:
         self._since = now
+        self._sent_before = before
         self._sent = self._refused = 0
 
 
