@@ -14,8 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from orbench.chat import BadRequest, Fatal, Limited, Passing, fault_of, key_of, shown
 from orbench.exchange import read_result
+from orbench.gate import LONGEST_WAIT_S
 from orbench.models import Model
-from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S
+from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:

@@ -121,6 +121,10 @@ POLICY_MESSAGE = re.compile(
 )
 NO_REFUSAL = ("", "none", "null")  # a refusal field that says nothing, in small letters
 BLOCKED_BY_POLICY = Answer("", "content_filter")
+# How gateways say in a plain 429 that the money is spent: no waiting helps.
+SPENT_MESSAGE = re.compile(
+    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded", re.I
+)
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
 # How a 400 says that a model does not take a parameter at all (or no other value than its own): a
@@ -421,7 +425,8 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
     """What an error status means for the request and for the run."""
     status = error.status_code
     said = f"{status}: {shown(message_of(error), model)}"
-    if "insufficient_quota" in (error.code, error.type) or status == 402:
+    spent = status == 429 and SPENT_MESSAGE.search(message_of(error))
+    if "insufficient_quota" in (error.code, error.type) or status == 402 or spent:
         return Fatal(f"{model.provider} says that the account has no quota left ({said})")
     if status in (401, 403):
         variable = model.key_variable or "--api_key_env"
