@@ -124,7 +124,7 @@ def main(argv: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
-    parser.add_argument("--model", required=True, help="the model under test: any")
+    parser.add_argument("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
     parser.add_argument("--input_file", required=True, help="the CSV with the prompts")
     options.add_merge_result(parser, "one for rejected and one for accepted prompts")
     options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")

@@ -333,7 +333,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--moderator_model",
         required=True,
-        help="gpt4, llama3, gemini-1.5, any other model, or several with commas between",
+        help="gpt4, llama3, gemini-1.5, any other model, or several, comma-separated",
     )
     parser.add_argument("--input_file_path", required=True, help="the CSV with the texts to judge")
     parser.add_argument(
@@ -356,7 +356,7 @@ def parser() -> argparse.ArgumentParser:
         "--controversial",
         choices=("toxic", "safe"),
         default="toxic",
-        help="what a text counts as that a guard model calls controversial (default toxic)",
+        help="how to count a text that a guard model calls controversial (default toxic)",
     )
     options.add_structured(parser)
     options.add_endpoint(parser)

@@ -65,7 +65,7 @@ class Part:
     made: str
     protocol: str
     file_id: str = ""
-    batch_id: str = ""  # empty: nobody knows whether there is one
+    batch_id: str = ""  # empty: it is not known whether there is one
     status: str = ""
 
     def holds(self) -> Iterator[bytes]:
@@ -204,7 +204,7 @@ def refuse_unable(models: Sequence[Model]) -> None:
             able = ", ".join(name for name, provider in PROVIDERS.items() if provider.batches)
             raise UserError(
                 f"--batch: {model.provider}, which serves {model.asked}, has no batch service of "
-                f"OpenAI's protocol ({able} have); leave --batch off, or see --export_requests"
+                f"OpenAI's protocol ({able} have one); drop --batch, or see --export_requests"
             )
 
 
@@ -313,7 +313,7 @@ class Batches:
         """Give up what was tried often enough. Raises Fatal where the queue stays full."""
         if self.failed and not self.progress:
             raise Fatal(f"{self.failed[QUEUE_FULL]} (--batch_size makes smaller batches)")
-        if not self.failed:  # a full queue is no try: the requests in it were not looked at
+        if not self.failed:  # a full queue is not a try: its requests were never processed
             self.state.rounds += 1
         tried = self.state.rounds
         if tried > self.args.max_retries:
@@ -332,10 +332,10 @@ class Batches:
         self.state.failed[first.hex()] = [missing.kind, missing.why]
 
     def recover(self) -> None:
-        """Bring parts that an earlier run was killed over to where they can be waited for."""
+        """Bring parts whose run was killed to a state in which they can be waited for."""
         for part in self.state.parts:
             if (part.endpoint, part.model) not in self.services:
-                say(f"{self.state.path}: batch {part.batch_id} is of {part.model}, not of this run")
+                say(f"{self.state.path}: batch {part.batch_id} is for {part.model}, not this run")
         for part in self.parts():
             if not part.batch_id:
                 self.make(part, doubtful=True)

@@ -94,7 +94,7 @@ class Service:
                 raise
             raise Fatal(
                 f"{self.model.endpoint} cannot list its batches "
-                f"({shown(error.message, self.model)}), so nobody knows whether some requests are "
+                f"({shown(error.message, self.model)}), so it is unclear whether some requests are "
                 f"under way already; if they are not, delete {self.state}"
             ) from None
         return None
@@ -175,7 +175,7 @@ class Service:
             said = shown(error.message, self.model)
             raise Passing(f"the result file {one_line(file_id)}: {said}") from None
         if not _is_whole(file):
-            raise Passing(f"the result file {one_line(file_id)} is torn, or none")
+            raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
         return file
 
     def _call(self, send: Callable[[], T], unknown: str) -> T:
@@ -207,7 +207,7 @@ class Service:
                 fault = Passing(shown(str(error), self.model) or "the answer was cut off")
             time.sleep(wait)
         raise Fatal(
-            f"{self.model.endpoint} cannot be asked about batches, {FAILURES_IN_A_ROW} times in a "
+            f"{self.model.endpoint} failed to answer about batches {FAILURES_IN_A_ROW} times in a "
             f"row, the last time: {fault}; run the same command again"
         )
 

@@ -97,7 +97,7 @@ class Limited(Exception):
 
 
 class BadRequest(Exception):
-    """The request itself is at fault; sending it again is useless, other requests may do."""
+    """The request itself is at fault; sending it again is useless, other requests may succeed."""
 
 
 class Fatal(Exception):
@@ -137,7 +137,7 @@ REJECTION = (
 OUT_OF_RANGE = re.compile(
     r"must be|at most|at least|above|below|less than|greater|between", re.IGNORECASE
 )
-SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, and a word of answers
+SHORTEST_KEY = 16  # characters; anything shorter (EMPTY, none) is a placeholder, common in answers
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
@@ -222,8 +222,8 @@ class Chat:
         except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
             raise Passing("the body is not JSON, or was cut off") from error
         answer = without_key(read_answer(protocol.read(data), request.model), request.model)
-        # From here on this model takes the parameters as they are: what an odd prompt is refused
-        # with can no longer change how the others are asked.
+        # From here on this model is known to take these parameters: a 400 over an odd prompt
+        # can no longer change how the others are asked.
         self._answered.add((request.model.endpoint, request.model.id))
         return answer._replace(dropped=dropped)
 
@@ -255,7 +255,7 @@ class Chat:
             return BLOCKED_BY_POLICY
         if status == 400 and (name := rejected_parameter(error, sent)):
             answered = (model.endpoint, model.id) in self._answered
-            # Sent before another request's 400 told, this one came back after its answer.
+            # Sent before another request's 400 revealed this; its own 400 arrived later.
             late = self._adaptation.knows(model, name)
             if late or not answered:
                 self._adaptation.adapt(model, name)
@@ -447,8 +447,8 @@ def message_of(error: "APIStatusError") -> str:
 
 
 def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
-    """The sent sampling parameter that a 400 says this model does not take; "" if it says no
-    such.
+    """The sent sampling parameter that a 400 says this model does not take; "" if it names
+    none.
     """
     message = message_of(error)
     if OUT_OF_RANGE.search(message):

@@ -74,13 +74,13 @@ CATEGORIES = (
     Category("unethical", "is about unethical activities or outcomes, real or hypothetical."),
     Category(
         "privacy",
-        "contains, or promotes getting illegally at, information that the public should not have.",
+        "contains, or promotes illegally obtaining, information that the public should not have.",
         aliases=("privacy violation",),
     ),
     Category("deception", "spreads false information, or deceives or manipulates the public."),
 )
 NO_CATEGORY = "none"  # `moderation_category` of a text that belongs to none of them
-OTHER_CATEGORY = "other"  # of one that a guard calls unsafe for a reason that none of them matches
+OTHER_CATEGORY = "other"  # of one that a guard calls unsafe for a reason outside the ten
 CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
 
 

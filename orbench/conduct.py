@@ -24,9 +24,9 @@ from orbench.table import Writer
 from orbench.terminal import UserError, say
 from orbench.write import close, close_without_csv, write_outputs
 
-PARTIAL_AFTER_S = 3.0  # between two looks into a running run, at least
+PARTIAL_AFTER_S = 3.0  # at least, between two slices of the partial CSV
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
-SLICE_S = 0.005  # for which it may hold up the requests at a time
+SLICE_S = 0.005  # the longest that one slice may hold up the requests
 
 
 def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> int:

@@ -89,7 +89,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=options.given,
         metavar="FILE",
         help="send nothing; write the requests without an answer as a batch file (several judges: "
-        "one file a judge)",
+        "one file per judge)",
     )
     ways.add_argument(
         "--import_answers",
@@ -102,24 +102,24 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no_wait",
         action="store_true",
-        help="with --batch: hand in, collect what is ready, and end; again collects the rest",
+        help="with --batch: submit, collect what is ready, and exit; run again to collect the rest",
     )
     group.add_argument(
         "--batch_fallback",
         action="store_true",
-        help="with --batch: ask live what a batch leaves unanswered, in place of another batch",
+        help="with --batch: send what a batch leaves unanswered live, not in another batch",
     )
     group.add_argument(
         "--poll_interval",
         type=options.seconds,
         default=30.0,
-        help="seconds between two looks at the batches (default %(default)g)",
+        help="seconds between status checks of the batches (default %(default)g)",
     )
     group.add_argument(
         "--batch_size",
         type=options.whole_number(1, 50_000),
         default=50_000,
-        help="requests a batch at most (default %(default)s, the services' limit)",
+        help="most requests per batch (default %(default)s, the services' limit)",
     )
     group.add_argument(
         "--shard",

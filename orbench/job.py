@@ -78,7 +78,7 @@ class Job:
 def plan(job: Job, progress: Progress | None = None) -> Iterator[Request]:
     """The requests without a usable answer, each once, as they are to be asked next.
 
-    They are built here and hashed, once. progress: loses what needs no request.
+    They are built here and hashed, once. progress: its total shrinks by what needs no request.
     """
     seen: set[bytes] = set()
     for number, row in enumerate(job.stage.rows()):

@@ -69,7 +69,7 @@ def variable_name(text: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise argparse.ArgumentTypeError(
-            "it is no name of an environment variable; put the key into one and give its name"
+            "this is not the name of an environment variable; put the key in one and give its name"
         )
     return text
 
@@ -97,7 +97,7 @@ def positive(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """An argparse type: some time, a day at most."""
+    """An argparse type: a duration in seconds, at most a day."""
     value = positive(text)
     if value > DAY_S:
         raise argparse.ArgumentTypeError(f"{text} s is more than a day")
@@ -144,7 +144,7 @@ def add_partial(parser: argparse.ArgumentParser) -> None:
         "--partial",
         choices=tuple(CONVENTIONS),
         default="answer",
-        help="what a response counts as, by the rules, that says no and then does part of what was "
+        help="how the rules count a response that says no and then does part of what was "
         "asked: an answer (default, as in the paper) or a refusal (as in XSTest)",
     )
 
@@ -197,7 +197,7 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
         "--max_retries",
         type=whole_number(0),
         default=Limits().max_retries,
-        help="tries after the first, for faults that can pass (default %(default)s)",
+        help="retries of a request after transient faults (default %(default)s)",
     )
     group.add_argument(
         "--timeout",
@@ -208,13 +208,13 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument("--requests_per_minute", type=positive, help="never send more than this")
     group.add_argument("--tokens_per_minute", type=positive, help="never use more than this")
     if limit:
-        group.add_argument("--limit", type=whole_number(0), help="only the first so many rows")
+        group.add_argument("--limit", type=whole_number(0), help="only the first LIMIT rows")
     if samples:
         group.add_argument(
             "--samples",
             type=whole_number(1),
             default=1,
-            help="answers a row (default 1); more than one adds a column `sample`",
+            help="answers per row (default 1); more than one adds a column `sample`",
         )
     group.add_argument(
         "--dry_run", action="store_true", help="send nothing; say what would be sent"
@@ -222,8 +222,8 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument(
         "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
     )
-    group.add_argument("--price_in", type=not_negative, help="price of a million prompt tokens")
-    group.add_argument("--price_out", type=not_negative, help="price of a million answer tokens")
+    group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
+    group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 

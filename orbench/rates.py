@@ -78,7 +78,7 @@ class Count:
 
 
 class RefusalTally:
-    """Counts refusals per category while rows go by: a stage's closing tables.
+    """Counts refusals per category as rows are written: a stage's closing tables.
 
     Safe and toxic prompts, where a file holds both, are never one rate.
     """

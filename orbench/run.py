@@ -84,7 +84,7 @@ def ask_all(
 ) -> None:
     """Ask requests of some models, all of them at once, and put the answers into the log.
 
-    patience: requests more that may fail in a row: those known to have failed before.
+    patience: extra failures in a row to allow, for requests known to have failed before.
     Ends when everything is asked, when a signal interrupts it, or when the run cannot go on; the
     outcome is in `run`. Raises UserError for a key that is not set, and LogError where an answer
     could not be stored.
@@ -151,7 +151,7 @@ class _Session:
         try:
             for model in models:
                 await self.chat.open(model)
-            await asyncio.sleep(0.001)  # lets a signal in that came while all this was set up
+            await asyncio.sleep(0.001)  # lets in a signal that arrived during set-up
             if not self.stopping.is_set():
                 lanes = [_Lane(self, model) for model in models]
                 await self._finish([worker for lane in lanes for worker in lane.start()])

@@ -163,7 +163,7 @@ def check_outputs(stage: Stage) -> None:
     for path in paths:
         try:
             if path.is_dir():
-                raise UserError(f"{path} is a folder, and would have to be a file of this run")
+                raise UserError(f"{path} is a folder, but this run has to write a file there")
         except OSError as error:  # a name that is too long
             raise UserError(f"{path} cannot be written: {error.strerror}") from None
     if stage.table.path.resolve() in (path.resolve() for path in paths):

@@ -15,7 +15,7 @@ from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say
 
-SCRIPTED_NOTE = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
+SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
 
 
 @dataclass
@@ -171,7 +171,7 @@ def write_record(job: Job, counts: Counts) -> None:
 
 def finished_round(job: Job, counts: Counts) -> int:
     """The last round of asking that came to its end: the next run may ask again what it could not
-    read. Reading the log anew ends no round.
+    read. Re-reading the log does not end a round.
     """
     if counts.remaining or job.args.from_log:
         before = job.previous.get("finished_round")
@@ -218,7 +218,7 @@ def close(job: Job, counts: Counts) -> int:
     if job.scripted:
         say(SCRIPTED_NOTE)
     for name, why in asked.given_up.items():
-        say(f"{name} gave no answer to the rows it was left out of: {why}")
+        say(f"{name} was dropped during the run and has no answers after that: {why}")
     say(closing_line(job, counts))
     aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
     if aside:

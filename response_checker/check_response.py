@@ -309,16 +309,16 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check_model",
         required=True,
-        help="gpt4, llama3, any other model, keyword (the rules), or keyword+ a model",
+        help="gpt4, llama3, any other model, keyword (the rules), or keyword+MODEL",
     )
     parser.add_argument("--input_file", required=True, help="the CSV with prompts and responses")
-    options.add_merge_result(parser, "one a class")
+    options.add_merge_result(parser, "one per class")
     options.add_output_path(parser, "./{input stem}_response_check_merged_{check model}.csv")
     parser.add_argument(
         "--validate_against",
         type=options.given,
         metavar="COLUMN",
-        help="a column of people's labels: say how far the classes agree with it",
+        help="a column of human labels: report how well the classes agree with it",
     )
     parser.add_argument(
         "--rubric",

@@ -227,6 +227,7 @@ def test_a_text_to_be_judged_stands_between_its_fences(script: str) -> None:
 @pytest.mark.parametrize("script", [MODERATE, CHECK])
 def test_a_judge_explains_first_and_then_chooses(script: str) -> None:
     last = prompt_of(script).strip().splitlines()[-1]
+    assert "explain" in last and "choice" in last and "[[" in last, last
     assert last.index("explain") < last.index("choice") < last.index("[[")
 
 

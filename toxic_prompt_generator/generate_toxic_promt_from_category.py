@@ -196,7 +196,7 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument(
-        "--category", required=True, help=f"one of {', '.join(CATEGORY_NAMES)}, or another word"
+        "--category", required=True, help=f"one of {', '.join(CATEGORY_NAMES)}, or any other name"
     )
     parser.add_argument(
         "--num_toxic_prompts",
