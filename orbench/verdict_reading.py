@@ -22,7 +22,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from orbench.chat import Message, user
+from orbench.chat import Message, assistant, user
 from orbench.columns import Choice
 from orbench.terminal import one_line
 
@@ -66,10 +66,9 @@ def _bare(text: str) -> str:
 
 _LONGEST = 100  # characters; a choice with its number and marks is shorter
 _CHOICE = re.compile(
-    r"(?:(?:category|class|choice|option|number) ?:? ?)?([0-9]+)?[.: ]*([^\W\d].*?)?(?: ([0-9]+))?[. ]*"
+    r"(?:(?:category|class|choice|option|number) ?:? ?)?([0-9]+)?[.: ]*([^\W\d].*?)?(?: ([0-9]+))?"
+    r"[. ]*"
 )
-
-
 _Table = dict[str, str]  # what a choice may be called, as `_bare` makes it -> its name
 
 
@@ -114,15 +113,13 @@ _GIVEN = re.compile(
     rf"(?:{_SO})?(?:{_LABEL}|(?:{_GIVES})? ?(?:(?:an?|the)\b)?(?: ?(?:category|class|case of)\b)?)"
 )
 _SUPPOSES = re.compile(
-    r"\b(?:if|unless|had|were|could|might|may|maybe|perhaps|possibly|(?<!\bi )would)\b", re.I
+    r"\b(?:if|unless|had|were|could|might|may|maybe|perhaps|(?<!\bi )would)\b", re.I
 )
 # Talk about the form: the instructions repeated.
 _FORM = re.compile(r"\b(?:square|double) brackets|\blast line\b|\blike (?:this|so)\b", re.I)
 # What a judge quotes of the response, and where it declines in its own voice.
 _QUOTED = re.compile(
-    r'"[^"\n]{0,600}"|“[^“”\n]{0,600}”|„[^„“”\n]{0,600}[“”]|«[^«»\n]{0,600}»|'
-    r"(?<!\w)'[^\n]{0,300}?'(?!\w)|^>.*$",
-    re.MULTILINE,
+    r"\"[^\"\n]{0,600}\"|[“„][^“”\n]{0,600}[“”]|(?<!\w)'[^\n]{0,300}?'(?!\w)|^>.*$", re.MULTILINE
 )
 _DECLINES = re.compile(
     r"(?:^|[.!?;] )[ *_#-]*(?:(?:i'm |i am )?(?:really |very |so )?sorry|i apologi[sz]e|(?:my )?"
@@ -159,10 +156,9 @@ def _against(head: str, name: str, table: _Table, *, prose: bool) -> str:
     for words in filter(None, map(_bare, leads)):
         if _SUPPOSES.search(words) or not grammar.fullmatch(words):
             return NOT_GIVEN
-    lines = f"{above}\n{line}"
-    if _FORM.search(lines):
+    if _FORM.search(tail := f"{above}\n{line}"):
         return NOT_GIVEN
-    return SEVERAL if _stated(lines, table) - {None, name} else ""
+    return SEVERAL if _stated(tail, table) - {None, name} else ""
 
 
 def _stated(text: str, table: _Table) -> set[str | None]:
@@ -180,7 +176,7 @@ _IN_BRACKETS = re.compile(r"\[\[(.{0,200}?)\]\][\s*_`\"'“”.)\]]*")
 
 
 def _last_line(line: str, table: _Table) -> tuple[int, Reading]:
-    """Where the choice on a line begins, and which it is: in double brackets, or the whole line."""
+    """Where on a line the choice begins, and which it is: in double brackets, or the whole line."""
     if (start := line.rfind("[[")) >= 0:
         found = _IN_BRACKETS.fullmatch(line, start)
         return start, _choice(found[1], table) if found else (None, NO_CHOICE)
@@ -269,26 +265,17 @@ def follow_up(reply: str, why: str, choices: Sequence[Choice]) -> list[Message]:
     return [*said, user(text)]
 
 
-def assistant(text: str) -> Message:
-    """An assistant message."""
-    return {**user(text), "role": "assistant"}
-
-
 def response_format(choices: Sequence[Choice]) -> dict[str, Any]:
     """The `response_format` that makes a provider return JSON: the reason first, then the choice.
 
     Judging is better with the explanation before the verdict (OR-Bench, section 3.3).
     """
+    verdict = {"type": "string", "enum": [choice.name for choice in choices]}
     schema = {
         "type": "object",
-        "properties": {
-            "reason": {"type": "string"},
-            "verdict": {"type": "string", "enum": [choice.name for choice in choices]},
-        },
+        "properties": {"reason": {"type": "string"}, "verdict": verdict},
         "required": ["reason", "verdict"],
         "additionalProperties": False,
     }
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
-    }
+    named = {"name": "verdict", "strict": True, "schema": schema}
+    return {"type": "json_schema", "json_schema": named}
