@@ -11,9 +11,8 @@ a misread one ends up in a rate. So only the very end of a reply counts, in one 
 - a JSON object that names the choice as a value.
 
 The words before it in its sentence must be among those of a short grammar: no list of the ways to
-doubt, suppose or quote a verdict is ever complete. Nothing may follow it, the last two lines may
-state no other choice, and the judge must not decline to judge. Escapes, letter case, hyphens,
-underscores, full-width brackets, bold and code marks make no difference.
+doubt, suppose or quote a verdict is ever complete. The last two lines may state no other choice,
+and the judge must not decline. Escapes, letter case, hyphens and marks make no difference.
 """
 
 import json
@@ -102,15 +101,16 @@ _THIS = r"(?:this|that|it|(?:the|this) (?:assistant's )?(?:response|reply|text|p
 _GIVES = (
     rf"(?:(?:{_THIS}|which) )?(?:is|was|constitutes|fits|counts as|qualifies as|is classified as|"
     r"(?:falls|belongs) (?:under|into|in|to))|(?:i )?(?:choose|pick|select|conclude|go with)|"
-    rf"(?:i (?:would )?|i'd )(?:classify|categorize|label|rate|judge) {_THIS} as|makes (?:it|this)"
+    rf"(?:i (?:would )?|i'd )(?:classify|categorize|label|rate|judge) {_THIS} as:?"
 )
 _SO = (
     r"(?:(?:.*, )?(?:so|thus|hence|therefore|consequently|accordingly)|.*, but|.* not an? .* but|"
     r"overall|in conclusion|in summary|(?:since|because|given|based on) .*,)[,:]? ?"
 )
+_A = r"(?:(?:an?|the)\b(?: (?:clear|plain|straightforward))?)"
 _LABELLED = re.compile(_LABEL)
 _GIVEN = re.compile(
-    rf"(?:{_SO})?(?:{_LABEL}|(?:{_GIVES})? ?(?:(?:an?|the)\b)?(?: ?(?:category|class|case of)\b)?)"
+    rf"(?:{_SO})?(?:{_LABEL}|(?:{_GIVES})? ?{_A}?(?: ?(?:category|class|case of)\b)?)"
 )
 _SUPPOSES = re.compile(
     r"\b(?:if|unless|had|were|could|might|may|maybe|perhaps|(?<!\bi )would)\b", re.I
@@ -132,8 +132,7 @@ _DECLINES = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SENTENCE_END = re.compile(r"(?<!\d)(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][\"'”)*\]]*\s+|;\s+")
-_PIECE_END = re.compile(r"(?<!\d)[.:;!?]\s|[\n\[\]\"`*“”]+")
-_NUMBERED = re.compile(rf"(?:\b(?:{_NOUN}|choose|option|number)(?: is)?|\[)\W{{0,4}}([0-9]+)", re.I)
+_PIECE_END = re.compile(r"(?<!\d)[.;!?]\s|[\n\[\]\"`*“”]+")
 _LEAD_IN = 1000  # characters before a choice that are looked at
 
 
@@ -162,12 +161,10 @@ def _against(head: str, name: str, table: _Table, *, prose: bool) -> str:
 
 
 def _stated(text: str, table: _Table) -> set[str | None]:
-    """The choices that a text states: as a piece of its own, in marks, given, or by number."""
-    stated = {table.get(number) for number in _NUMBERED.findall(text)}
-    for piece in map(_bare, _PIECE_END.split(text)):
-        for said in (piece, _GIVEN.sub("", piece, count=1)):
-            stated.add(None if said.isdecimal() else _choice(said, table)[0])
-    return stated
+    """The choices that a text states: as a piece of its own, behind a colon or words that give."""
+    pieces = map(_bare, _PIECE_END.split(text))
+    said = ((piece, piece.rpartition(":")[2], _GIVEN.sub("", piece, count=1)) for piece in pieces)
+    return {_choice(one, table)[0] for three in said for one in three}
 
 
 # -- the end of a reply ------------------------------------------------------------------------
