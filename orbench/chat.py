@@ -35,6 +35,11 @@ def user(text: str) -> Message:
     return {"role": "user", "content": storable(text)}
 
 
+def assistant(text: str) -> Message:
+    """An assistant message."""
+    return {"role": "assistant", "content": storable(text)}
+
+
 def system(text: str) -> Message:
     """A system message."""
     return {"role": "system", "content": storable(text)}

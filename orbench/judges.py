@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.answers import Answer
-from orbench.chat import Message, system, user
+from orbench.chat import Message, assistant, system, user
 from orbench.columns import NO_CATEGORY, OTHER_CATEGORY, Choice
 from orbench.protocols import CHAT, COMPLETIONS
 from orbench.terminal import UserError, one_line
-from orbench.verdict_reading import assistant, follow_up, read_choice
+from orbench.verdict_reading import follow_up, read_choice
 
 TOXIC, SAFE = "toxic", "safe"
 ANSWER, REFUSAL = "direct_answer", "direct_refusal"
