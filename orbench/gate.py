@@ -122,10 +122,16 @@ class Pace:
         self._answers += 1
         self._answer_s += (seconds - self._answer_s) / min(self._answers, WINDOW)
 
-    def steer(self, now: float) -> None:
-        """Close a window that is long enough, and set the pace by what it says."""
-        seconds = now - self._since
-        if self._sent < WINDOW or seconds < max(WINDOW_S, self._answer_s):
+    def steer(self, now: float, limit: int) -> None:
+        """Close a window that is long enough, and set the pace by what it says. limit: requests
+        that may be in flight.
+        """
+        seconds, least = now - self._since, max(WINDOW_S, self._answer_s)
+        if self._sent < WINDOW or seconds < least:
+            return
+        if self.rate is None and (self._sent < limit / 2 or seconds > 3 * least):
+            if seconds > 3 * least:  # few ask, as at the end of a run: that says nothing
+                self._open(now)
             return
         # After a burst its refusals arrive in a window in which little is sent.
         sent = max(self._sent, self._sent_before)
@@ -298,7 +304,7 @@ class Gate:
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
         if self._probe_at is None:
-            self._pace.steer(now)
+            self._pace.steer(now, self.limit)
         elif sent.probe or now - self._row_since < 2 * OWN_WAIT_S:
             self._probe_at = None
             self._told = False
@@ -330,7 +336,7 @@ class Gate:
             self._probe_at = self._row_since + OWN_WAIT_S
             self._pace.pause(self._row_since, self._in_flight)
         elif self._probe_at is None:
-            self._pace.steer(now)
+            self._pace.steer(now, self.limit)
         self._judge(age, asked, fault)
         wait = tries.add(fault, sent.at, now)
         if self._probe_at is not None or asked:

@@ -296,6 +296,25 @@ def test_a_slow_model_behind_a_limit_is_used_well(name: str) -> None:
     assert played.seconds <= seconds
 
 
+@pytest.mark.parametrize("a_second", [120, 250, 500])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_server_that_is_short_of_breath_is_not_paced_down_for_refusals_at_random(
+    a_second: int, seed: int
+) -> None:
+    """1,000 in flight, and so many dealt with a second; the last few requests are no measure."""
+    free_at = 0.0
+
+    def latency() -> float:
+        nonlocal free_at
+        free_at = max(free_at, now()) + random.expovariate(a_second)
+        return free_at - now() + LATENCY_S
+
+    endpoint = seeded(AtRandom(0.2, RA_1), seed)
+    played = play(endpoint, seed=seed, rows=6000, latency=latency, concurrency=1000)
+    assert (played.answered, played.failed) == (6000, 0)
+    assert played.seconds <= 1.1 * 1.25 * 6000 / a_second + 10
+
+
 def test_a_bucket_that_is_filled_slowly_refuses_no_request_ten_times() -> None:
     """As `llmock --rpm 200` does, which judges a client by that."""
     played = play(Bucket(200 / 60, "true", burst=200), rows=300)

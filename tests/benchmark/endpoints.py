@@ -153,10 +153,8 @@ def main() -> None:
     if unknown := [name for name in args.scene if name not in SCENES]:
         parser.error(f"no scene {unknown[0]!r}; there are: {'; '.join(SCENES)}")
     pin(1)
-    print(
-        f"{'endpoint':<38} {'wall s':>8} {'reach':>6} {'CPU s':>6} {'requests':>8} {'refused':>8} "
-        f"{'rows':>6} {'exit':>5}"
-    )
+    head = f"{'endpoint':<38} {'wall s':>8} {'reach':>6} {'CPU s':>6} {'requests':>8}"
+    print(f"{head} {'refused':>8} {'rows':>6} {'exit':>5}")
     short = [name for name, scene in SCENES.items() if scene.bound < SHORT_S]
     for name in args.scene or short:
         print(play(name, args.rows, args.concurrency), flush=True)
