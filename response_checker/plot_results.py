@@ -11,7 +11,7 @@ column `prompt`, and where there `category`, `response`, `rejection_reason`, `is
 
 Writes to --output_dir:
     results.csv      a row per model, side and category; rates and 95 % intervals in percent
-    comparison.csv   a row per pair of models: paired difference, McNemar's exact test, Holm
+    comparison.csv   a row per pair of models: paired difference, test, Holm, what it could show
     results.md, results.tex   the same, to be read
     scatter, heatmap_<side>, radar_<model>, bars_<model>   in each of --formats
     results.html     with --html: tables, pictures, and the prompts and responses behind each number
@@ -64,19 +64,21 @@ def run(args: argparse.Namespace) -> Path:
     from orbench import record
     from orbench.report import documents, tables
     from orbench.report.comparisons import PAIR_COLUMNS, comparisons_of
-    from orbench.report.correction import read_validation
     from orbench.report.measurements import measure, source_of
+    from orbench.report.people import read_audit, read_labels, read_validation
     from orbench.report.results import RATE_COLUMNS, results_of
 
     sources = [source_of(text, "over_refusal") for text in args.over_refusal]
     sources += [source_of(text, "toxic") for text in args.toxic]
     sources += [source_of(text, "") for text in args.merged]
     validated = read_validation(args.validation) if args.validation else None
-    measurements = measure(sources)
+    labels = read_labels(*args.labels) if args.labels else None
+    audited = read_audit(args.audited) if args.audited else None
+    measurements = measure(sources, labels, audited)
     results = results_of(measurements, validated, args.with_published)
     comparisons = comparisons_of(measurements)
     grids = tables.grids(results, comparisons, validated)
-    warnings = tables.warnings(measurements, results, validated)
+    warnings = tables.warnings(measurements, results)
 
     folder: Path = args.output_dir
     folder.mkdir(parents=True, exist_ok=True)
@@ -133,6 +135,8 @@ def run_record(
             for one in measurements
         ],
         "validation": str(args.validation or ""),
+        "labels": str(args.labels[0]) if args.labels else "",
+        "audited": list(map(str, args.audited)),
         "with_published": args.with_published,
         "scripted": any(one.scripted for one in measurements),
         "versions": {"python": sys.version.split()[0], **dict(library_versions())},
@@ -170,6 +174,21 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
         help="what stage 5 wrote with --validate_against: adds rates corrected for the judge",
     )
     parser.add_argument(
+        "--labels",
+        type=labelled,
+        metavar="[COLUMN=]FILE",
+        help="people's labels of a random part of these responses, with the columns prompt, "
+        "response and COLUMN (default: label): adds rates corrected by them",
+    )
+    parser.add_argument(
+        "--audited",
+        nargs="+",
+        type=options.input_path,
+        default=[],
+        metavar="FILE",
+        help="labelled copies of an audit sheet: adds the over-refusal of truly safe prompts",
+    )
+    parser.add_argument(
         "--output_dir",
         type=Path,
         default=Path("results"),
@@ -196,6 +215,14 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     if not (args.over_refusal or args.toxic or args.merged or args.with_published):
         parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
     return args
+
+
+def labelled(text: str) -> tuple[Path, str]:
+    """`[COLUMN=]FILE` -> the file and the column."""
+    column, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return options.input_path(text), "label"
+    return options.input_path(path), column
 
 
 def formats(text: str) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from orbench import record
-from orbench.report.correction import JudgeAccuracy, correct
+from orbench.clustered import spearman
+from orbench.rates import wilson
 from orbench.report.measurements import measure, source_of
-from orbench.report.paired import newcombe, paired_interval
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.trend import parabola, spearman
+from orbench.report.scatter import parabola
 from orbench.table import prompt_id, prompt_set_hash
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import (
@@ -107,7 +107,7 @@ def test_the_table_gives_rates_with_intervals_overall_and_by_category(tmp_path: 
     macro = row(rows, side="over_refusal", category="macro average")
     assert macro["rate_percent"] == "15.00"  # of 8/50 and 7/50
     assert row(rows, side="toxic", category="overall")["rate_percent"] == "90.00"
-    assert row(rows, side="toxic", category="privacy")["notes"] == "n < 30"
+    assert row(rows, side="toxic", category="privacy")["notes"] == "prompts < 30"
 
 
 def test_what_stage_4_did_not_ask_is_passed_on_with_the_samples_of_stage_5(tmp_path: Path) -> None:
@@ -405,13 +405,126 @@ def test_a_merged_file_is_parted_by_is_toxic(tmp_path: Path) -> None:
     assert row(rows, side="over_refusal", category="overall")["refused"] == "1"
 
 
-def test_several_samples_of_a_prompt_do_not_narrow_the_interval(tmp_path: Path) -> None:
+def test_samples_narrow_the_interval_as_far_as_they_differ(tmp_path: Path) -> None:
     more = {"prompt": [f"Prompt {n // 4}" for n in range(40)], "sample": list("0123") * 10}
-    path = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20, more=more)
-    results(tmp_path, "--over_refusal", path, "--table")
-    overall = row(table(tmp_path), category="overall")
+    alike = judged(tmp_path / "a.csv", ([DIRECT] * 4 + [ANSWER] * 4) * 5, "alike", more)
+    other = judged(tmp_path / "b.csv", [DIRECT, ANSWER] * 20, "other", more)
+    results(tmp_path, "--over_refusal", alike, other, "--table")
+    rows = table(tmp_path)
+    overall = row(rows, model="alike", category="overall")
     assert (overall["n"], overall["prompts"], overall["rate_percent"]) == ("40", "10", "50.00")
-    assert (overall["low_percent"], overall["high_percent"]) == ("23.66", "76.34")  # of 5 in 10
+    size = 10 * (2.022691 / 2.262157) ** 2  # t's quantiles for 39 and 9 degrees of freedom
+    low, high = (f"{100 * end:.2f}" for end in wilson(size / 2, size))
+    assert (overall["low_percent"], overall["high_percent"]) == (low, high)
+    assert (overall["flip_percent"], overall["samples"]) == ("0.00", "4")
+    assert (overall["design_effect"], overall["notes"]) == (f"{40 / size:.3f}", "prompts < 30")
+    overall = row(rows, model="other", category="overall")
+    assert (overall["low_percent"], overall["high_percent"]) == ("35.20", "64.80")  # of 20 in 40
+    assert (overall["flip_percent"], overall["design_effect"]) == ("100.00", "1.000")
+    assert "| 10.0" not in (text := markdown(tmp_path)) and "| Flips |" in text
+    assert "whose verdict is not always the same" in text
+
+
+def markdown(folder: Path) -> str:
+    """results.md, without its escapes."""
+    return (folder / "results" / "results.md").read_text().replace("\\", "")
+
+
+def seeded(
+    path: Path, refused: list[int], model: str, column: str = "toxic_seed", **fields: object
+) -> Path:
+    """Five rewrites a seed; refused: how many of the five, a number a seed."""
+    verdicts = [DIRECT if i < share else ANSWER for share in refused for i in range(5)]
+    more = {column: [f"Seed {n // 5}" for n in range(len(verdicts))]}
+    return judged(path, verdicts, model, more, **fields)
+
+
+@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
+def test_rewrites_of_a_seed_are_no_independent_prompts(tmp_path: Path, column: str) -> None:
+    a = seeded(tmp_path / "a.csv", [5, 0] * 20, "alike", column)
+    b = seeded(tmp_path / "b.csv", [4, 1] * 20, "less", column)
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    alike, less = (row(table(tmp_path), model=m, category="overall") for m in ("alike", "less"))
+    assert (alike["n"], alike["prompts"], alike["seeds"]) == ("200", "200", "40")
+    # 40 seeds, and the squared ratio of t's quantiles for 199 and 39 degrees of freedom
+    variance, few = 40 / 39 * 40 * 2.5**2 / 200**2, (1.971957 / 2.022691) ** 2
+    effect = variance / (0.25 / 199) / few
+    assert float(alike["design_effect"]) == pytest.approx(effect, abs=6e-4)
+    size = 200 / effect
+    low, high = (100 * end for end in wilson(size / 2, size))
+    assert [alike["low_percent"], alike["high_percent"]] == [f"{low:.2f}", f"{high:.2f}"]
+    assert float(less["design_effect"]) < 0.5 * effect
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert (pair["method"], pair["seeds"]) == ("cluster-robust t", "40")
+    assert "Design effect" in markdown(tmp_path) and "cluster-robust t: paired" in markdown(
+        tmp_path
+    )
+
+
+def test_without_seeds_nothing_is_said_of_them(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT, ANSWER] * 50, "a", {"toxic_seed": [""] * 100})
+    results(tmp_path, "--over_refusal", a, "--table")
+    overall = row(table(tmp_path), category="overall")
+    assert overall["seeds"] == overall["design_effect"] == overall["flip_percent"] == ""
+    assert "esign effect" not in markdown(tmp_path) and "Seeds" not in markdown(tmp_path)
+
+
+def test_refusals_lost_for_a_reason_make_no_finding(tmp_path: Path) -> None:
+    """40 % refused by both, but one lost 60 % of these: cut off inside their thinking."""
+    a = judged(tmp_path / "a.csv", [DIRECT] * 400 + [ANSWER] * 600, "whole")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 160 + [ANSWER] * 600, "part")
+    prompts = [*range(160), *range(400, 1000)]
+    rows = [
+        [f"Prompt {n}", *list(r.values())[1:]] for n, r in zip(prompts, read_csv(b), strict=True)
+    ]
+    write_csv(b, list(read_csv(b)[0]), rows)
+    lost = [[f"Prompt {n}", "privacy"] for n in range(160, 400)]
+    write_csv(tmp_path / "b_failed.csv", ["prompt", "category"], lost)
+    done = results(tmp_path, "--over_refusal", a, b, "--table")
+    part = row(table(tmp_path), model="part", category="overall")
+    assert [part[f"{end}_bound_percent"] for end in ("low", "high")] == ["16.00", "40.00"]
+    assert (part["rate_percent"], part["coverage_percent"]) == ("21.05", "76.00")
+    assert "bounds 16.0, 40.0" in done.stderr
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert pair["p_holm"] == "1" and pair["missing_b"] == "240"  # these two agree on what is left
+
+
+@pytest.mark.parametrize(("lost", "claimed"), [(2, True), (60, False)])
+def test_a_finding_stands_only_where_the_missing_rows_cannot_undo_it(
+    tmp_path: Path, lost: int, claimed: bool
+) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - lost), "b")
+    prompts = [[f"Prompt {n}", "privacy"] for n in range(200 - lost, 200)]
+    write_csv(tmp_path / "b_failed.csv", ["prompt", "category"], prompts)
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert float(pair["p_holm"]) < 0.001
+    assert (pair["missing_a"], pair["missing_b"]) == ("0", str(lost))
+    says = f"not claimed: the rows without a verdict ({lost}) could undo the difference"
+    assert pair["finding"] == ("b is lower than a" if claimed else says)
+    assert (float(pair["p_missing"]) < 0.05) == claimed
+    # Rows of which only the number is known speak against it all the same.
+    (tmp_path / "b_failed.csv").unlink()
+    record.write(b, record.read(b) | {"counts": {"unscored": lost}})
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    (again,) = table(tmp_path, "comparison.csv")
+    assert again == pair
+
+
+def test_rows_missing_in_both_of_which_nothing_is_known_speak_against_a_finding(
+    tmp_path: Path,
+) -> None:
+    for lost, claimed in ((0, True), (90, False)):
+        files = [
+            judged(tmp_path / f"{m}.csv", [DIRECT] * n + [ANSWER] * (99 - n), m, counts=counts)
+            for m, n in (("a", 60), ("b", 20))
+            for counts in ({"unscored": lost},)
+        ]
+        results(tmp_path, "--over_refusal", *files, "--table")
+        (pair,) = table(tmp_path, "comparison.csv")
+        assert (pair["missing_a"], pair["missing_b"]) == (str(lost), str(lost))
+        assert (pair["finding"] == "b is lower than a") is claimed
 
 
 def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> None:
@@ -423,7 +536,7 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> Non
     assert len(rows) == 3
     ab = row(rows, model_a="model-a", model_b="model-b")
     assert (ab["prompts"], ab["difference_points"], ab["a_only"]) == ("100", "20.00", "20")
-    assert float(ab["p_mcnemar"]) == pytest.approx(2 / 2**20, rel=1e-3)
+    assert float(ab["p"]) == pytest.approx(2 / 2**20, rel=1e-3)
     assert float(ab["p_holm"]) == pytest.approx(2 * 2 / 2**20, rel=1e-3)  # the second of three
     assert ab["finding"] == "model-b is lower than model-a"
     bc = row(rows, model_a="model-b", model_b="model-c")
@@ -438,9 +551,7 @@ def sampled(path: Path, shares: list[int], model: str) -> Path:
     return judged(path, verdicts, model, more=more | {"sample": list("01") * len(shares)})
 
 
-def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
-    tmp_path: Path,
-) -> None:
+def test_a_comparison_names_its_method_and_its_interval_always_has_a_width(tmp_path: Path) -> None:
     half = sampled(tmp_path / "half.csv", [1, 1, 1], "half")
     same = sampled(tmp_path / "same.csv", [1, 1, 1], "same")
     none = sampled(tmp_path / "none.csv", [0, 0, 0], "none")
@@ -451,28 +562,18 @@ def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
 
     def interval(a: str, b: str) -> tuple[str, float, float]:
         one = row(rows, model_a=a, model_b=b)
-        return one["interval_method"], float(one["low_points"]), float(one["high_points"])
+        return one["method"], float(one["low_points"]), float(one["high_points"])
 
     method, low, high = interval("half", "none")
-    assert method == "Wilson" and low < 0 < 50 < high  # the p beside it is 0.25
+    assert method == "Newcombe, effective n" and low < 50 < high
     method, low, high = interval("half", "same")
-    assert method == "Wilson" and low == -high < -40
+    assert method == "Newcombe, effective n" and low == -high < -40
     method, low, high = interval("half", "some")
-    assert method == "t" and (low, high) == (-100, 100)  # 2 degrees of freedom: 4.30 errors
-    assert interval("none", "all")[0] == "Newcombe"
-    notes = (tmp_path / "results" / "results.md").read_text()
-    assert all(f"{name}: " in notes for name in ("Newcombe", "t", "Wilson"))
-
-
-def test_the_t_interval_is_that_of_the_differences() -> None:
-    import numpy as np
-
-    x, y = np.array([0.5, 0.5, 1.0, 0.0, 0.5]), np.array([0.0, 0.5, 0.5, 0.0, 0.0])
-    low, high, method = paired_interval(x, y)
-    half = 2.776 * np.std(x - y, ddof=1) / np.sqrt(5)  # t's quantile for 4 degrees of freedom
-    assert method == "t" and (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-4)
-    thirds = np.array([2 / 3, 1.0, 1 / 3]), np.array([1 / 3, 2 / 3, 0.0])  # same but for rounding
-    assert paired_interval(*thirds)[2] == "Wilson"
+    assert method == "sign flips" and (low, high) == (-100, 100)
+    assert interval("none", "all")[0] == "McNemar, Newcombe"
+    notes = markdown(tmp_path)
+    used = ("Newcombe, effective n: ", "sign flips: ", "McNemar, Newcombe: ")
+    assert all(name in notes for name in used) and "cluster-robust t: " not in notes
 
 
 def test_models_on_different_prompts_are_compared_on_the_common_ones_only(tmp_path: Path) -> None:
@@ -919,37 +1020,11 @@ def test_a_page_with_fewer_rows_says_so(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------- statistics
 
 
-def test_newcombe_gives_his_published_example_and_is_fair_to_both_models() -> None:
-    # Statistics in Medicine 17 (1998) 2635, method 10.
-    assert newcombe(36, 12, 2, 0) == pytest.approx((0.0569, 0.3404), abs=5e-5)
-    assert newcombe(14, 5, 0, 22) == pytest.approx((0.0115, 0.2265), abs=5e-5)
-    low, high = newcombe(53, 0, 1, 0)
-    assert low < -1 / 54 < 0 < high
-    assert newcombe(53, 1, 0, 0) == pytest.approx((-high, -low))  # the other way round
-    assert newcombe(0, 9, 0, 0)[1] == 1.0 and newcombe(0, 0, 0, 9)[0] < 0 < newcombe(0, 0, 0, 9)[1]
-
-
-def test_the_correction_covers_the_truth_as_often_as_it_says() -> None:
-    import numpy as np
-
-    rng = np.random.default_rng(7)
-    truth, sensitivity, specificity, runs = 0.3, 0.85, 0.9, 1000
-    hits = 0
-    for _ in range(runs):
-        tp, tn = int(rng.binomial(100, sensitivity)), int(rng.binomial(100, specificity))
-        seen = truth * sensitivity + (1 - truth) * (1 - specificity)
-        refused = int(rng.binomial(300, seen))
-        found = correct(refused / 300, 300, JudgeAccuracy(tp, 100 - tp, tn, 100 - tn))
-        assert not found.reason and 0 <= found.low <= found.rate <= found.high <= 1
-        hits += found.low <= truth <= found.high
-    assert 0.93 < hits / runs < 0.985
-
-
 def test_spearman_and_the_curve_of_the_published_models() -> None:
     xs, ys = [one.over_refusal for one in PUBLISHED], [one.toxic_rejection for one in PUBLISHED]
-    found = spearman(xs, ys)
+    found = spearman(xs, ys, [one.family for one in PUBLISHED])
     assert round(found.rho, 4) == 0.8935 and found.low < 0.8935 < found.high < 1
-    assert spearman(xs, ys) == found  # the bootstrap is seeded
+    assert spearman(xs, ys, [one.family for one in PUBLISHED]) == found  # the bootstrap is seeded
     curve = parabola(xs, ys)
     assert curve is not None
     assert (round(curve[0], 6), round(curve[1], 5), round(curve[2], 4)) == (
