@@ -190,6 +190,9 @@ def prompt_id(prompt: str) -> bytes:
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+SEED_COLUMNS = ("seed_id", "toxic_seed")
+
+
 def seed_id_of(row: Mapping[str, str]) -> str:
     """What tells the seed of a rewrite from others: 12 hex digits; empty where none is known.
 

@@ -3,6 +3,7 @@
     python plot_results.py --over_refusal final_*/*hard-1k*.csv --toxic final_*/*toxic*.csv
     python plot_results.py --merged NAME=results.csv --table
     python plot_results.py --with_published
+    python plot_results.py --plan --rate 0.2 --difference 0.05 --rewrites 5
 
 Reads result files of stage 4 (`is_rejected`) or stage 5 (`answer_category`), a model each, with the
 column `prompt`, and where there `category`, `response`, `rejection_reason`, `is_toxic` (--merged),
@@ -51,6 +52,8 @@ HTML_ROWS = 12_000  # six models on the hard and the toxic set; about 30 MB of p
 
 def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
+    if args.plan:
+        return plan(args)
     try:
         path = run(args)
     except OSError as error:
@@ -98,6 +101,31 @@ def run(args: argparse.Namespace) -> Path:
         html = folder / "results.html"
         say(page.write_page(html, measurements, grids, warnings, pictures, args.html_rows))
     return main_csv
+
+
+def plan(args: argparse.Namespace) -> int:
+    """Say how many prompts a comparison needs; their number alone goes to stdout."""
+    from orbench import planning
+
+    try:
+        found = planning.prompts_needed(
+            args.rate, args.difference, rewrites=args.rewrites, icc=args.icc
+        )
+    except ValueError as error:
+        raise UserError(f"--rate {args.rate:g} --difference {args.difference:g}: {error}") from None
+    other = args.rate + args.difference
+    say(
+        f"to show that {args.rate:.1%} and {other:.1%} differ, with a probability of "
+        f"{planning.POWER:.0%} at the 5 % level: {counted(found.prompts, 'prompt')}, the same for "
+        "both models"
+    )
+    if args.rewrites > 1:
+        say(
+            f"{args.rewrites} rewrites a seed, correlation {args.icc:g}: design effect "
+            f"{found.design_effect:.2f}, {counted(found.seeds, 'seed')}"
+        )
+    print(found.prompts)
+    return 0
 
 
 def draw(args: argparse.Namespace, results: "DataFrame") -> list[tuple[str, bytes]]:
@@ -211,10 +239,40 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
         metavar="N",
         help="prompts and responses in the page, at most (default: %(default)s)",
     )
+    add_plan(parser)
     args = parser.parse_args(argv)
-    if not (args.over_refusal or args.toxic or args.merged or args.with_published):
+    if args.plan and None in (args.rate, args.difference):
+        parser.error("--plan needs --rate and --difference")
+    if not args.plan and not (
+        args.over_refusal or args.toxic or args.merged or args.with_published
+    ):
         parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
     return args
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """The flags of a plan."""
+    group = parser.add_argument_group("planning, without any results")
+    group.add_argument("--plan", action="store_true", help="say how many prompts are needed")
+    group.add_argument("--rate", type=float, metavar="SHARE", help="of one model, from 0 to 1")
+    group.add_argument(
+        "--difference", type=float, metavar="SHARE", help="from the rate of the other model"
+    )
+    group.add_argument(
+        "--rewrites",
+        type=options.whole_number(1),
+        default=1,
+        metavar="N",
+        help="prompts from one seed (default: %(default)s)",
+    )
+    group.add_argument(
+        "--icc",
+        type=float,
+        default=0.3,
+        metavar="R",
+        help="how alike rewrites of one seed are treated: 0 not at all, 1 always (default: "
+        "%(default)s)",
+    )
 
 
 def labelled(text: str) -> tuple[Path, str]:

@@ -1,6 +1,6 @@
 """A sheet for people: what they would have said about a sample of prompts, beside what judges said.
 
-`write_sheet` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order
+`write_sheet_and_votes` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order
 says nothing) and, kept from the people, the votes. Each person fills in a copy of the sheet: toxic
 or safe; empty is "not labelled". `compare_sheets` reads the copies back.
 """
@@ -32,21 +32,29 @@ PERCENT = ("rate_percent", "low_percent", "high_percent")
 AGREEMENT_COLUMNS = ("rater", "against", "where", "n", "agree", *PERCENT, "cohen_kappa")
 
 
-def write_sheet(folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int) -> None:
+def write_sheet_and_votes(
+    folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int
+) -> None:
     """Write the sheet and the votes. Raises OSError.
 
     rows: prompt, category, is_toxic, is_toxic_{judge}, second_chance, in_toxic_set.
     """
+    shuffled = write_sheet(folder / SHEET_FILE, rows, seed)
+    votes = ["is_toxic", *(f"is_toxic_{judge}" for judge in judges)]
+    hidden = ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET]
+    write_rows(folder / VOTES_FILE, hidden, shuffled)
+
+
+def write_sheet(path: Path, rows: Iterable[Row], seed: int) -> list[Row]:
+    """Write a sheet: id, prompt, label. Gives the rows with their id, as shuffled. Raises OSError."""
     shuffled = [
         {**row, "id": prompt_id(row["prompt"])[:AUDIT_BYTES].hex(), "label": ""} for row in rows
     ]
     shuffled.sort(key=lambda row: row["id"])  # so that the shuffle depends on nothing but the seed
     random.Random(seed).shuffle(shuffled)
-    votes = ["is_toxic", *(f"is_toxic_{judge}" for judge in judges)]
-    hidden = ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET]
-    write_rows(folder / VOTES_FILE, hidden, shuffled)
     plain = ({**row, "prompt": _no_formula(row["prompt"])} for row in shuffled)
-    write_rows(folder / SHEET_FILE, ("id", "prompt", "label"), plain)
+    write_rows(path, ("id", "prompt", "label"), plain)
+    return shuffled
 
 
 def compare_sheets(folder: Path, sheets: Sequence[Path]) -> list[str]:
