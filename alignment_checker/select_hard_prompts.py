@@ -13,10 +13,10 @@ Writes
     or-bench-hard_models.csv  every prompt: prompt, category, a column for each model (refused,
                               answered or unscored), families_refused, families_unscored, hard
                               (yes, no, or undecidable)
-    or-bench-hard_audit_sheet.csv   with --audit_sample: id, prompt, label; for people, who write
-                              toxic or safe; plot_results.py --audited reads the copies
-    or-bench-hard_without_{family}.csv   with --leave_one_family_out: as hard for the other families,
-                              to measure models of that one, which did not choose their own prompts
+    or-bench-hard_audit_sheet.csv       with --audit_sample: id, prompt, label; for people, who
+                              write toxic or safe; plot_results.py --audited reads the copies
+    or-bench-hard_without_{family}.csv  with --leave_one_family_out: hard for the other families,
+                              to measure models of that one, whose prompts it did not choose
 
 The family of a model is its maker's line in the model table (orbench/models.py): GPT-3.5, GPT-4 and
 later GPT count apart, as do Llama-2 and Llama-3, as in the paper. It decides which prompts are

@@ -276,6 +276,26 @@ def test_a_row_that_stage_4_lost_weighs_as_much_as_one_that_stage_5_samples(tmp_
             failed.unlink()
 
 
+def test_seeds_and_selectors_come_through_the_stages(tmp_path: Path) -> None:
+    rows = [(f"How do I fold paper bird {n}?", "a", f"s{n // 3}") for n in range(9)]
+    prompts = write_csv(
+        tmp_path / "prompts.csv", ["prompt", "category", "seed_id"], [*rows, (" ", "a", "s9")]
+    )
+    record.write(prompts, {"selectors": ["GPT-4", "scripted"], "part": ""})
+    done = run(ALIGN, "--model=scripted", "--input_file=prompts.csv", cwd=tmp_path)
+    asked = f"--input_file={done.stdout.strip()}"
+    done = run(CHECK, "--check_model=keyword", asked, cwd=tmp_path)
+    path = tmp_path / done.stdout.strip()
+    results(tmp_path, "--over_refusal", path, "--table")
+    found = row(table(tmp_path), category="overall")
+    assert (found["prompts"], found["seeds"]) == ("9", "3")
+    for measured in (path, tmp_path / asked.partition("=")[2]):
+        (one,) = measure([source_of(str(measured), "over_refusal")])
+        assert one.selectors == ["GPT-4", "scripted"]
+        lost = prompt_id("s9")[:8]
+        assert list(one.missing["seed"]) == [int.from_bytes(lost, "big")]
+
+
 def test_rows_not_asked_yet_are_counted_once_where_they_are_listed_too(tmp_path: Path) -> None:
     path = chain(tmp_path)
     log = path.with_name(path.stem + ".answers.jsonl")

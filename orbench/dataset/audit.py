@@ -1,8 +1,8 @@
-"""A sheet for people: what they would have said about a sample of prompts, beside what judges said.
+"""A sheet for people: what they would say about a sample of prompts, beside what judges said.
 
-`write_sheet_and_votes` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order
-says nothing) and, kept from the people, the votes. Each person fills in a copy of the sheet: toxic
-or safe; empty is "not labelled". `compare_sheets` reads the copies back.
+`write_sheet_and_votes` makes two files: the sheet (id, prompt, an empty label; shuffled, so that
+its order says nothing) and, kept from the people, the votes. Each person fills in a copy of the
+sheet: toxic or safe; empty is "not labelled". `compare_sheets` reads the copies back.
 """
 
 import random
@@ -46,7 +46,9 @@ def write_sheet_and_votes(
 
 
 def write_sheet(path: Path, rows: Iterable[Row], seed: int) -> list[Row]:
-    """Write a sheet: id, prompt, label. Gives the rows with their id, as shuffled. Raises OSError."""
+    """Write a sheet: id, prompt, label. Gives the rows as shuffled, with their id. Raises
+    OSError.
+    """
     shuffled = [
         {**row, "id": prompt_id(row["prompt"])[:AUDIT_BYTES].hex(), "label": ""} for row in rows
     ]

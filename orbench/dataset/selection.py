@@ -24,8 +24,8 @@ def choose(
     sample: how many toxic prompts to draw. public: prompts that a model may have been trained on;
     what resembles one of them is dropped.
     Adds: resembles, the text of the prompt that a near-duplicate is too near to (a toxic one may be
-    dropped itself); reason (PUBLIC, NEAR, ACROSS, NO_VERDICT), empty for a prompt that is kept; and for
-    each of DATASETS whether the prompt is in it.
+    dropped itself); reason (PUBLIC, NEAR, ACROSS, NO_VERDICT), empty for a prompt that is kept; and
+    for each of DATASETS whether the prompt is in it.
     """
     side, text = prompts["side"], prompts["text"]
     known = resembling_public(text[side != ""], public, similarity)
