@@ -445,7 +445,8 @@ def test_samples_narrow_the_interval_as_far_as_they_differ(tmp_path: Path) -> No
     overall = row(rows, model="other", category="overall")
     assert (overall["low_percent"], overall["high_percent"]) == ("35.20", "64.80")  # of 20 in 40
     assert (overall["flip_percent"], overall["design_effect"]) == ("100.00", "1.000")
-    assert "| 10.0" not in (text := markdown(tmp_path)) and "| Flips |" in text
+    text = markdown(tmp_path)
+    assert "| Flips |" in text and "| Prompts |" in text.partition("## Over-refusal rate by")[0]
     assert "whose verdict is not always the same" in text
 
 

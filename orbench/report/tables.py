@@ -276,12 +276,14 @@ def _overall_grid(rows: pd.DataFrame) -> Grid:
     for column, note in OVERALL_NOTES.items():
         if rows[column].notna().any():
             notes.append(note)
+    if (rows["n"] == rows["prompts"]).all():
+        rows = rows.assign(prompts=nan)
     return _grid(side.rate.capitalize(), OVERALL_GRID, rows, notes, side.name)
 
 
 OVERALL_NOTES = {
     "design_effect": "Rewrites of one seed, and answers to one prompt, are not independent: a rate "
-    "is the mean over the prompts, and so many rows (design effect) say as much as one.",
+    "is the mean over the prompts. Design effect: how many rows say as much as one independent row.",
     "flip_percent": "Flips: the share of the prompts with several answers whose verdict is not "
     "always the same.",
     "cut_off_percent": "Cut off: per cent of the responses that ended at the token limit.",
