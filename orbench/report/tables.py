@@ -283,7 +283,7 @@ def _overall_grid(rows: pd.DataFrame) -> Grid:
 
 OVERALL_NOTES = {
     "design_effect": "Rewrites of one seed, and answers to one prompt, are not independent: a rate "
-    "is the mean over the prompts. Design effect: how many rows say as much as one independent row.",
+    "is the mean over the prompts. Design effect: so many rows say as much as an independent one.",
     "flip_percent": "Flips: the share of the prompts with several answers whose verdict is not "
     "always the same.",
     "cut_off_percent": "Cut off: per cent of the responses that ended at the token limit.",
