@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import options
+from orbench.columns import OVERALL
 from orbench.terminal import UserError, counted, run_script, say
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> Path:
     documents.write_markdown(folder / "results.md", grids, warnings)
     documents.write_latex(folder / "results.tex", grids, warnings)
     tables.write_csv(main_csv, results, RATE_COLUMNS)
-    record.write(main_csv, run_record(args, measurements))
+    record.write(main_csv, run_record(args, measurements, flips_in(results)))
     for line in [*tables.summary_lines(results), *warnings]:
         say(line)
     # The numbers are safe before anything is drawn.
@@ -146,8 +147,18 @@ def draw(args: argparse.Namespace, results: "DataFrame") -> list[tuple[str, byte
     return drawn
 
 
+def flips_in(results: "DataFrame") -> list[dict[str, object]]:
+    """How often the samples of a prompt got different verdicts, where there are several."""
+    columns = ["model", "side", "samples", "flip_percent", "flip_low_percent", "flip_high_percent"]
+    several = (results["category"] == OVERALL) & results["flip_percent"].notna()
+    found: list[dict[str, object]] = results.loc[several, columns].to_dict("records")
+    return found
+
+
 def run_record(
-    args: argparse.Namespace, measurements: Sequence["Measurement"]
+    args: argparse.Namespace,
+    measurements: Sequence["Measurement"],
+    flips: Sequence[dict[str, object]],
 ) -> dict[str, object]:
     """Enough to say how the numbers came about."""
     return {
@@ -165,6 +176,7 @@ def run_record(
         "validation": str(args.validation or ""),
         "labels": str(args.labels[0]) if args.labels else "",
         "audited": list(map(str, args.audited)),
+        "flips": list(flips),
         "with_published": args.with_published,
         "scripted": any(one.scripted for one in measurements),
         "versions": {"python": sys.version.split()[0], **dict(library_versions())},

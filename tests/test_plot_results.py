@@ -445,6 +445,11 @@ def test_samples_narrow_the_interval_as_far_as_they_differ(tmp_path: Path) -> No
     overall = row(rows, model="other", category="overall")
     assert (overall["low_percent"], overall["high_percent"]) == ("35.20", "64.80")  # of 20 in 40
     assert (overall["flip_percent"], overall["design_effect"]) == ("100.00", "1.000")
+    kept = read_record(tmp_path / "results" / "results.csv")["flips"]
+    assert [(k["model"], k["samples"], k["flip_percent"]) for k in kept] == [
+        ("alike", 4, 0),
+        ("other", 4, 100),
+    ]
     text = markdown(tmp_path)
     assert "| Flips |" in text and "| Prompts |" in text.partition("## Over-refusal rate by")[0]
     assert "whose verdict is not always the same" in text
