@@ -1,6 +1,7 @@
 # make demo:   set up, and run the five stages; offline unless MODEL=... names a model.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
+# make mutants: plant a sample of faults in the figures, one at a time: do the tests see them?
 # make format: let ruff format the code and mend what it can.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -9,7 +10,9 @@ CATEGORY ?= harmful
 NUMBER ?= 20
 BIN := .venv/bin
 
-.PHONY: demo test check format
+MUTANTS ?= 60
+
+.PHONY: demo test check format mutants
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -33,3 +36,6 @@ format: .venv/installed
 
 test: check
 	$(BIN)/python -m pytest
+
+mutants: .venv/installed
+	$(BIN)/python tests/benchmark/mutants.py --sample $(MUTANTS)

@@ -8,10 +8,15 @@ count), a file a model, all on the same prompts, with the columns prompt and cat
 the run record beside each file, and the rows without a verdict in its _failed.csv and in that of
 the stage 4 file behind it.
 Writes
-    or-bench-hard.csv         prompt, category: refused by --min_families families or more
+    or-bench-hard.csv         prompt, category: refused by --min_families families or more; where
+                              there seed_id
     or-bench-hard_models.csv  every prompt: prompt, category, a column for each model (refused,
                               answered or unscored), families_refused, families_unscored, hard
                               (yes, no, or undecidable)
+    or-bench-hard_audit_sheet.csv       with --audit_sample: id, prompt, label; for people, who
+                              write toxic or safe; plot_results.py --audited reads the copies
+    or-bench-hard_without_{family}.csv  with --leave_one_family_out: hard for the other families,
+                              to measure models of that one, whose prompts it did not choose
 
 The family of a model is its maker's line in the model table (orbench/models.py): GPT-3.5, GPT-4 and
 later GPT count apart, as do Llama-2 and Llama-3, as in the paper. It decides which prompts are
@@ -24,6 +29,7 @@ majority counts; a tie is unscored.
 """
 
 import argparse
+import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -37,7 +43,17 @@ from orbench.columns import REFUSALS, category_of, verdict_of
 from orbench.dataset.card import HARD_CONFIG, add_config, write_dataset_record
 from orbench.models import family_of
 from orbench.stage import make_folder
-from orbench.table import Row, Table, beside, prompt_id, prompt_set_hash, storable, write_rows
+from orbench.table import (
+    Row,
+    Table,
+    beside,
+    file_name_part,
+    prompt_id,
+    prompt_set_hash,
+    seed_id_of,
+    storable,
+    write_rows,
+)
 from orbench.terminal import UserError, clean, counted, run_script, say
 
 if TYPE_CHECKING:
@@ -53,7 +69,8 @@ NAMED_BY_STAGE_4 = "_merged_"  # {model}_merged_{input file name}
 FIRST_COLUMNS = ("prompt", "category")
 LAST_COLUMNS = ("families_refused", "families_unscored", "hard")
 
-Texts = dict[bytes, tuple[str, str]]  # `prompt_id` -> prompt, category; in order of appearance
+# `prompt_id` -> prompt, category, seed_id; in order of appearance.
+Texts = dict[bytes, tuple[str, str, str]]
 
 
 class Tested(NamedTuple):
@@ -92,9 +109,13 @@ def select(args: argparse.Namespace, output: Path) -> None:
     families = families_of(models, args.min_families)
     verdicts = common_prompts(models, texts, common_only=args.common_only)
     decided = decide(verdicts, families, args.min_families)
-    hard = write_tables(output, verdicts, decided, texts)
-    write_hard_record(output, models, args, hard)
+    write_models_table(beside(output, "_models.csv"), verdicts, decided, texts)
+    hard = write_hard(output, decided, texts, models, args)
     add_config(output.parent, HARD_CONFIG, output.name)
+    if args.leave_one_family_out:
+        leave_one_out(output, models, verdicts, texts, args)
+    if args.audit_sample:
+        write_audit(beside(output, "_audit_sheet.csv"), hard, args)
     for line in [*model_lines(models, verdicts), *hard_lines(decided, texts)]:
         say(line)
     say(f"hard: refused by at least {args.min_families} of {len(set(families.values()))} families")
@@ -165,7 +186,8 @@ def read_verdicts(table: Table, missing: Iterable[record.MissingRow], texts: Tex
         category_of(row, where)
         prompts.append(prompt_id(row["prompt"]))
         verdicts.append(REFUSED if verdict_of(row, where) in REFUSALS else ANSWERED)
-        texts.setdefault(prompts[-1], (row["prompt"], row["category"]))
+        about = row["prompt"], row["category"], seed_id_of(row)
+        texts.setdefault(prompts[-1], about)
     lost = [bytes.fromhex(row.prompt) for row in missing]
     found = pd.Series(verdicts + [UNSCORED] * len(lost), index=prompts + lost, dtype=int)
     return np.sign(found.groupby(level=0).sum())
@@ -253,40 +275,78 @@ def decide(verdicts: "DataFrame", families: Mapping[str, str], least: int) -> "D
 # ---------------------------------------------------------------------------------- writing
 
 
-def write_tables(
-    output: Path, verdicts: "DataFrame", decided: "DataFrame", texts: Texts
-) -> list[str]:
-    """Write both CSVs. Gives the hard prompts as they are written."""
+def write_models_table(
+    path: Path, verdicts: "DataFrame", decided: "DataFrame", texts: Texts
+) -> None:
+    """Write what each model did with each prompt."""
     columns = [*FIRST_COLUMNS, *verdicts.columns, *decided.columns]
-    hard: list[Row] = []
 
     def rows() -> Iterator[Row]:
         counts = decided.itertuples(index=False, name=None)
         for (key, *cells), count in zip(verdicts.itertuples(name=None), counts, strict=True):
-            shown = (*map(storable, texts[key]), *map(CELLS.__getitem__, cells), *map(str, count))
-            row = dict(zip(columns, shown, strict=True))
-            if row["hard"] == YES:
-                hard.append(row)
-            yield row
+            about = map(storable, texts[key][:2])
+            shown = (*about, *map(CELLS.__getitem__, cells), *map(str, count))
+            yield dict(zip(columns, shown, strict=True))
 
-    write_rows(beside(output, "_models.csv"), columns, rows())
-    write_rows(output, FIRST_COLUMNS, hard)
-    return [row["prompt"] for row in hard]
+    write_rows(path, columns, rows())
 
 
-def write_hard_record(
-    output: Path, models: Sequence[Tested], args: argparse.Namespace, hard: Sequence[str]
-) -> None:
-    """The run record beside the hard prompts."""
+def write_hard(
+    output: Path,
+    decided: "DataFrame",
+    texts: Texts,
+    models: Sequence[Tested],
+    args: argparse.Namespace,
+) -> list[Row]:
+    """Write the hard prompts and the run record beside them. Gives the rows as they are written."""
+    columns = [*FIRST_COLUMNS, "seed_id"]
+    keys = decided.index[decided["hard"] == YES]
+    hard = [dict(zip(columns, map(storable, texts[key]), strict=True)) for key in keys]
+    seeded = any(seed_id for *_, seed_id in texts.values())
+    write_rows(output, columns if seeded else FIRST_COLUMNS, hard)
     inputs = ("path", "sha256", "model", "family")
     write_dataset_record(
         output,
         "select_hard_prompts",
-        prompt_set_hash(hard),
+        prompt_set_hash(row["prompt"] for row in hard),
         len(hard),
         inputs=[{name: str(getattr(one, name)) for name in inputs} for one in models],
+        selectors=sorted({one.family for one in models}),
         scripted=any(one.run.get("scripted") is True for one in models),
         parameters={"min_families": args.min_families, "common_only": args.common_only},
+    )
+    return hard
+
+
+def leave_one_out(
+    output: Path,
+    models: Sequence[Tested],
+    verdicts: "DataFrame",
+    texts: Texts,
+    args: argparse.Namespace,
+) -> None:
+    """Write a set for each family, chosen by the others. Raises UserError."""
+    for family in sorted({one.family for one in models}):
+        others = [one for one in models if one.family != family]
+        families = families_of(others, args.min_families)
+        decided = decide(verdicts[list(families)], families, args.min_families)
+        path = beside(output, f"_without_{file_name_part(family)}.csv")
+        hard = write_hard(path, decided, texts, others, args)
+        say(f"without {family}: {counted(len(hard), 'hard prompt')}, {path}")
+
+
+def write_audit(sheet: Path, hard: Sequence[Row], args: argparse.Namespace) -> None:
+    """Write the sheet for people, unless there is one: it may hold their work."""
+    from orbench.dataset.audit import write_sheet
+
+    if sheet.exists():
+        say(f"{sheet} stays as it is; move it away to draw a new sample")
+        return
+    drawn = random.Random(args.seed).sample(list(hard), min(args.audit_sample, len(hard)))
+    write_sheet(sheet, drawn, args.seed)
+    say(
+        f"for people: a copy of {sheet} each ({counted(len(drawn), 'prompt')}), toxic or safe in "
+        "the column label; plot_results.py --audited reads the copies back"
     )
 
 
@@ -347,6 +407,19 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with files of different prompt sets: select among the prompts common to all",
     )
+    parser.add_argument(
+        "--leave_one_family_out",
+        action="store_true",
+        help="write a set for each family as well, chosen by the others",
+    )
+    parser.add_argument(
+        "--audit_sample",
+        type=options.whole_number(0),
+        default=0,
+        metavar="N",
+        help="write a sheet of N hard prompts for people to label: toxic or safe",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default %(default)s)")
     options.add_output_path(parser, "./or-bench-hard.csv")
     parser.set_defaults(output_path="or-bench-hard.csv")
     return parser

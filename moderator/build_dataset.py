@@ -9,9 +9,10 @@ answers to the toxic prompts (the second chance). Columns: prompt, category, is_
 is_toxic_{judge}, response_is_toxic, is_rejected, answer_category, toxic_seed.
 
 Writes to --output_dir, all in input order:
-    or-bench-80k.csv        prompt, category: safe at once, or by the second chance
-    or-bench-toxic-all.csv  prompt, category: the toxic prompts
-    or-bench-toxic.csv      prompt, category: --toxic_sample of them, even over the categories
+    or-bench-80k.csv        prompt, category: safe at once, or by the second chance; seed_id, a
+                            hash of the seed, where the moderated files have toxic_seed
+    or-bench-toxic-all.csv  likewise: the toxic prompts
+    or-bench-toxic.csv      likewise: --toxic_sample of them, even over the categories
     ..._provenance.csv      of each: what else the moderated files say, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
@@ -21,7 +22,8 @@ Writes to --output_dir, all in input order:
 
 Contradicting verdicts count as toxic. A toxic prompt comes back by an answer judged safe; a refusal
 is no answer (see --refusals_count). Of near-duplicates the first is kept, and a safe prompt that
-nearly equals a toxic one is dropped.
+nearly equals a toxic one is dropped. --exclude drops what nearly equals a prompt of a public set:
+models may know it.
 """
 
 import argparse
@@ -99,6 +101,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="share of 4-character pieces in common that makes two prompts near-duplicates: 0.5 "
         "to 1 (default %(default)s, where about one word of eighteen differs; 1: exact ones only)",
+    )
+    parser.add_argument(
+        "--exclude",
+        nargs="+",
+        type=options.input_path,
+        default=[],
+        metavar="FILE",
+        help="CSVs of public prompts (column prompt): prompts that nearly equal one are dropped",
     )
     parser.add_argument(
         "--refusals_count",

@@ -43,6 +43,8 @@ def bounds(refused: float, scored: int, unscored: int) -> tuple[float, float]:
     return (refused / rows, (refused + unscored) / rows) if rows else (0.0, 1.0)
 
 
+CUT_OFF = ("length", "max_tokens")  # finish_reason, in small letters, at the token limit
+
 # is_toxic -> the title of its table, where a file holds both sides.
 TITLES = {
     None: "is_toxic is not given",
@@ -118,9 +120,9 @@ class RefusalTally:
         }
 
     def lines(self) -> list[str]:
-        """The tables: n, refused, the rate with its Wilson 95 % interval, unscored; per category
-        and overall. Several answers to one prompt are not independent, so intervals use the number
-        of distinct prompts, as in the results of plot_results.py.
+        """The tables: n, refused, the rate with Wilson's 95 % interval, unscored rows, coverage and
+        the rate's bounds; per category and overall. Several answers to one prompt are not
+        independent, so intervals use the number of distinct prompts; plot_results.py knows better.
         """
         lines: list[str] = []
         for toxic in [side for side in TITLES if side in self.counts] or [None]:
@@ -138,6 +140,8 @@ class RefusalTally:
                 lines.append("intervals use the number of distinct prompts")
             if total.partial:
                 lines.append(self._both_conventions(total))
+            if total.unscored:
+                lines.append("bounds: the rate if all unscored rows were answered, or all refused")
         return lines
 
     def _both_conventions(self, total: Count) -> str:
@@ -150,17 +154,25 @@ class RefusalTally:
         )
 
 
+HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "bounds, %")
+
+
 def _lines(rows: Sequence[tuple[str, Count]]) -> Iterator[str]:
-    width = max(8, *(len(name) for name, _ in rows))
-    head = f"{'category':<{width}}  {'n':>6}  {'refused':>7}  {'rate':>7}  {'95 % interval':>15}"
-    yield head + "  unscored"
-    for name, count in rows:
-        n, prompts = count.scored, len(set(count.prompts))
-        rate = count.refused / n if n else 0.0
-        low, high = wilson(rate * prompts, prompts)
-        share = f"{rate:7.1%}" if n else "      -"
-        interval = f"{low:6.1%} - {high:6.1%}" if n else "-"
-        yield (
-            f"{name:<{width}}  {n:>6}  {count.refused:>7}  {share}  {interval:>15}  "
-            f"{count.unscored:>8}"
-        )
+    cells = [HEAD, *(_cells(name, count) for name, count in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for name, *figures in cells:
+        right = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
+        yield "  ".join([f"{name:<{widths[0]}}", *right])
+
+
+def _cells(name: str, count: Count) -> tuple[str, ...]:
+    n, rows, prompts = count.scored, count.scored + count.unscored, len(set(count.prompts))
+    if not n:
+        return name, "0", "0", "-", "-", str(count.unscored), "0%" if rows else "-", "-"
+    low, high = wilson(count.refused / n * prompts, prompts)
+    least, most = bounds(count.refused, n, count.unscored)
+    return (
+        *(name, str(n), str(count.refused), f"{count.refused / n:.1%}"),
+        *(f"{100 * low:.1f}-{100 * high:.1f}", str(count.unscored), f"{n / rows:.1%}"),
+        f"{100 * least:.1f}-{100 * most:.1f}",
+    )

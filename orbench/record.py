@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from orbench.columns import PARTS_BY_VERDICT
 from orbench.models import Model, family_of
-from orbench.table import Table, beside, prompt_id, write_text
+from orbench.table import Table, beside, prompt_id, seed_id_of, write_text
 from orbench.terminal import UserError, clean
 
 Record = dict[str, Any]
@@ -65,6 +65,14 @@ def under_test(record: Record) -> UnderTest:
     known = found if isinstance(found, dict) else {}
     asked, id_, family = (_text(known.get(name)) for name in UnderTest._fields)
     return UnderTest(asked, id_, family or family_of(id_ or asked))
+
+
+def selectors(record: Record) -> list[str]:
+    """The families whose refusals chose the prompts: written by select_hard_prompts.py, carried
+    over by the stages after it.
+    """
+    found = record.get("selectors")
+    return [clean(one) for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def check_whole(path: Path, record: Record) -> None:
@@ -122,6 +130,7 @@ class MissingRow(NamedTuple):
     is_toxic: str
     sampled: bool  # it is one of several samples of its prompt
     times: int  # how many rows of the result it stands for
+    seed: str = ""  # see `seed_id_of`
 
 
 class MissingRows(NamedTuple):
@@ -174,6 +183,7 @@ def _missing_row(row: dict[str, str]) -> MissingRow:
         row.get("is_toxic", ""),
         "sample" in row,
         1,
+        seed_id_of(row),
     )
 
 
@@ -203,7 +213,8 @@ def _counted(record: Record, name: str) -> int:
 
 def _lists(value: object) -> Iterable[list[Any]]:
     rows = value if isinstance(value, list) else []
-    return (row for row in rows if isinstance(row, list) and len(row) == len(MissingRow._fields))
+    lengths = (len(MissingRow._fields) - 1, len(MissingRow._fields))  # seeds are new in records
+    return (row for row in rows if isinstance(row, list) and len(row) in lengths)
 
 
 def _number(value: object) -> int:

@@ -190,6 +190,20 @@ def prompt_id(prompt: str) -> bytes:
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+SEED_COLUMNS = ("seed_id", "toxic_seed")
+
+
+def seed_id_of(row: Mapping[str, str]) -> str:
+    """What tells the seed of a rewrite from others: 12 hex digits; empty where none is known.
+
+    Columns: seed_id, as the datasets have it, or toxic_seed, as stage 2 writes it.
+    """
+    if seed_id := row.get("seed_id", "").strip():
+        return seed_id
+    seed = row.get("toxic_seed", "").strip()
+    return prompt_id(seed).hex()[:12] if seed else ""
+
+
 class PromptSet:
     """A hash of the prompts of a table, whatever their order and number of repeats.
 

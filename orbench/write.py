@@ -137,6 +137,7 @@ def write_record(job: Job, counts: Counts) -> None:
             for model in stage.models
         ],
         "under_test": dict(stage.under_test) or record.under_test(job.input_record)._asdict(),
+        "selectors": record.selectors(job.input_record),
         "missing_before": dict(stage.missing_before),
         "written_by": record.written_by(stage.name, stage.models, job.input_record),
         "notes": list(stage.notes),

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from orbench.dataset.card import add_config
 from orbench.dataset.diversity import broken_rules
 from orbench.dataset.selection import even_sample
-from orbench.table import prompt_set_hash
+from orbench.table import prompt_id, prompt_set_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "moderator" / "build_dataset.py"
@@ -307,6 +308,61 @@ def test_agreement_counts_each_prompt_once_though_the_files_overlap(tmp_path: Pa
     assert ["gpt4", "-", "qwen", "1", "0.0%", "0.000"] in lines
     assert ["qwen", "1", "100.0%", "0"] in lines  # no answer, no missing vote
     assert "gpt4 - llama3" in (tmp_path / "or-bench/README.md").read_text()
+
+
+def test_prompts_that_nearly_equal_a_public_one_are_dropped_and_counted(tmp_path: Path) -> None:
+    mine = [names(i) for i in range(4)]
+    rows = [judged(mine[0], False), judged(mine[1], True), judged(mine[2], False)]
+    write(tmp_path / "a.csv", [*rows, judged(f"{mine[2]}!", False)])
+    near = f"z{mine[0][1:]}"
+    write(tmp_path / "public.csv", [{"prompt": near, "label": "x"}, {"prompt": mine[3]}])
+    write(tmp_path / "more.csv", [{"prompt": mine[1].upper()}])
+    files = ("--exclude", "public.csv", "more.csv", "--similarity", "0.8")
+    done = build(tmp_path, "--moderated_files", "a.csv", *files)
+    assert prompts(tmp_path / "or-bench/or-bench-80k.csv") == [f"{mine[2]}"]
+    assert prompts(tmp_path / "or-bench/or-bench-toxic-all.csv") == []
+    gone = read(tmp_path / "or-bench/or-bench-dropped.csv")
+    assert [(row["prompt"], row["resembles"]) for row in gone] == [
+        (mine[0], near),
+        (mine[1], mine[1].upper()),
+    ]
+    assert {row["reason"] for row in gone} == {"nearly equals a public prompt"}
+    says = "2 prompts nearly equal (similarity 0.8 or more) to one of public.csv, more.csv"
+    assert says in done.stderr
+    assert says.replace("_", "\\_") in (tmp_path / "or-bench/README.md").read_text()
+    kept = json.loads((tmp_path / "or-bench/or-bench-80k.run.json").read_text())
+    assert kept["parameters"]["exclude"] == ["public.csv", "more.csv"]
+    done = build(tmp_path, "--moderated_files", "a.csv", "--exclude", "no.csv")
+    assert done.returncode == 1 and "no.csv: no such file" in done.stderr
+
+
+def test_the_card_carries_a_canary_of_its_own(chain: Path) -> None:
+    def canary() -> str:
+        text = (chain / "or-bench/README.md").read_text()
+        found = re.findall(r"canary GUID ([0-9a-f-]{36})$", text, re.MULTILINE)
+        assert len(found) == 1
+        return str(found[0])
+
+    build(chain, *FILES)
+    first = canary()
+    build(chain, *FILES)
+    assert canary() == first
+    build(chain, *FILES, "--refusals_count")
+    assert canary() != first
+
+
+@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
+def test_a_prompt_keeps_a_hash_of_its_seed(tmp_path: Path, column: str) -> None:
+    seeds = [FRUIT, FRUIT, BREAD, ""]
+    rows = [judged(names(i), i == 2, **{column: seed}) for i, seed in enumerate(seeds)]
+    write(tmp_path / "a.csv", rows)
+    build(tmp_path, "--moderated_files", "a.csv")
+    hashed = {FRUIT: prompt_id(FRUIT).hex()[:12], BREAD: prompt_id(BREAD).hex()[:12], "": ""}
+    ids = [seed if column == "seed_id" else hashed[seed] for seed in seeds]
+    for name, which in (("or-bench-80k", (0, 1, 3)), ("or-bench-toxic-all", (2,))):
+        found = read(tmp_path / f"or-bench/{name}.csv")
+        assert [list(row) for row in found] == [["prompt", "category", "seed_id"]] * len(which)
+        assert [row["seed_id"] for row in found] == [ids[i] for i in which]
 
 
 def test_the_card_holds_counts_judges_models_hash_and_licence(chain: Path) -> None:

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from orbench import record
-from orbench.report.correction import JudgeAccuracy, correct
+from orbench.clustered import estimate, spearman
+from orbench.correction import Audit, over_refusal_of_safe, prediction_powered
+from orbench.planning import prompts_needed
+from orbench.rates import wilson
 from orbench.report.measurements import measure, source_of
-from orbench.report.paired import newcombe, paired_interval
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.trend import parabola, spearman
+from orbench.report.scatter import parabola
 from orbench.table import prompt_id, prompt_set_hash
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import (
@@ -24,6 +27,7 @@ from tests.conftest import (
     SHARED_DATA,
     environment,
     read_csv,
+    read_record,
     run,
     write_csv,
 )
@@ -107,7 +111,7 @@ def test_the_table_gives_rates_with_intervals_overall_and_by_category(tmp_path: 
     macro = row(rows, side="over_refusal", category="macro average")
     assert macro["rate_percent"] == "15.00"  # of 8/50 and 7/50
     assert row(rows, side="toxic", category="overall")["rate_percent"] == "90.00"
-    assert row(rows, side="toxic", category="privacy")["notes"] == "n < 30"
+    assert row(rows, side="toxic", category="privacy")["notes"] == "prompts < 30"
 
 
 def test_what_stage_4_did_not_ask_is_passed_on_with_the_samples_of_stage_5(tmp_path: Path) -> None:
@@ -272,6 +276,26 @@ def test_a_row_that_stage_4_lost_weighs_as_much_as_one_that_stage_5_samples(tmp_
             failed.unlink()
 
 
+def test_seeds_and_selectors_come_through_the_stages(tmp_path: Path) -> None:
+    rows = [(f"How do I fold paper bird {n}?", "a", f"s{n // 3}") for n in range(9)]
+    prompts = write_csv(
+        tmp_path / "prompts.csv", ["prompt", "category", "seed_id"], [*rows, (" ", "a", "s9")]
+    )
+    record.write(prompts, {"selectors": ["GPT-4", "scripted"], "part": ""})
+    done = run(ALIGN, "--model=scripted", "--input_file=prompts.csv", cwd=tmp_path)
+    asked = f"--input_file={done.stdout.strip()}"
+    done = run(CHECK, "--check_model=keyword", asked, cwd=tmp_path)
+    path = tmp_path / done.stdout.strip()
+    results(tmp_path, "--over_refusal", path, "--table")
+    found = row(table(tmp_path), category="overall")
+    assert (found["prompts"], found["seeds"]) == ("9", "3")
+    for measured in (path, tmp_path / asked.partition("=")[2]):
+        (one,) = measure([source_of(str(measured), "over_refusal")])
+        assert one.selectors == ["GPT-4", "scripted"]
+        lost = prompt_id("s9")[:8]
+        assert list(one.missing["seed"]) == [int.from_bytes(lost, "big")]
+
+
 def test_rows_not_asked_yet_are_counted_once_where_they_are_listed_too(tmp_path: Path) -> None:
     path = chain(tmp_path)
     log = path.with_name(path.stem + ".answers.jsonl")
@@ -405,13 +429,132 @@ def test_a_merged_file_is_parted_by_is_toxic(tmp_path: Path) -> None:
     assert row(rows, side="over_refusal", category="overall")["refused"] == "1"
 
 
-def test_several_samples_of_a_prompt_do_not_narrow_the_interval(tmp_path: Path) -> None:
+def test_samples_narrow_the_interval_as_far_as_they_differ(tmp_path: Path) -> None:
     more = {"prompt": [f"Prompt {n // 4}" for n in range(40)], "sample": list("0123") * 10}
-    path = judged(tmp_path / "safe.csv", [DIRECT, ANSWER] * 20, more=more)
-    results(tmp_path, "--over_refusal", path, "--table")
-    overall = row(table(tmp_path), category="overall")
+    alike = judged(tmp_path / "a.csv", ([DIRECT] * 4 + [ANSWER] * 4) * 5, "alike", more)
+    other = judged(tmp_path / "b.csv", [DIRECT, ANSWER] * 20, "other", more)
+    results(tmp_path, "--over_refusal", alike, other, "--table")
+    rows = table(tmp_path)
+    overall = row(rows, model="alike", category="overall")
     assert (overall["n"], overall["prompts"], overall["rate_percent"]) == ("40", "10", "50.00")
-    assert (overall["low_percent"], overall["high_percent"]) == ("23.66", "76.34")  # of 5 in 10
+    size = 10 * (2.022691 / 2.262157) ** 2  # t's quantiles for 39 and 9 degrees of freedom
+    low, high = (f"{100 * end:.2f}" for end in wilson(size / 2, size))
+    assert (overall["low_percent"], overall["high_percent"]) == (low, high)
+    assert (overall["flip_percent"], overall["samples"]) == ("0.00", "4")
+    assert (overall["design_effect"], overall["notes"]) == (f"{40 / size:.3f}", "prompts < 30")
+    overall = row(rows, model="other", category="overall")
+    assert (overall["low_percent"], overall["high_percent"]) == ("35.20", "64.80")  # of 20 in 40
+    assert (overall["flip_percent"], overall["design_effect"]) == ("100.00", "1.000")
+    kept = read_record(tmp_path / "results" / "results.csv")["flips"]
+    assert [(k["model"], k["samples"], k["flip_percent"]) for k in kept] == [
+        ("alike", 4, 0),
+        ("other", 4, 100),
+    ]
+    text = markdown(tmp_path)
+    assert "| Flips |" in text and "| Prompts |" in text.partition("## Over-refusal rate by")[0]
+    assert "whose verdict is not always the same" in text
+
+
+def markdown(folder: Path) -> str:
+    """results.md, without its escapes."""
+    return (folder / "results" / "results.md").read_text().replace("\\", "")
+
+
+def seeded(
+    path: Path, refused: list[int], model: str, column: str = "toxic_seed", **fields: object
+) -> Path:
+    """Five rewrites a seed; refused: how many of the five, a number a seed."""
+    verdicts = [DIRECT if i < share else ANSWER for share in refused for i in range(5)]
+    more = {column: [f"Seed {n // 5}" for n in range(len(verdicts))]}
+    return judged(path, verdicts, model, more, **fields)
+
+
+@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
+def test_rewrites_of_a_seed_are_no_independent_prompts(tmp_path: Path, column: str) -> None:
+    a = seeded(tmp_path / "a.csv", [5, 0] * 20, "alike", column)
+    b = seeded(tmp_path / "b.csv", [4, 1] * 20, "less", column)
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    alike, less = (row(table(tmp_path), model=m, category="overall") for m in ("alike", "less"))
+    assert (alike["n"], alike["prompts"], alike["seeds"]) == ("200", "200", "40")
+    # 40 seeds, and the squared ratio of t's quantiles for 199 and 39 degrees of freedom
+    variance, few = 40 / 39 * 40 * 2.5**2 / 200**2, (1.971957 / 2.022691) ** 2
+    effect = variance / (0.25 / 199) / few
+    assert float(alike["design_effect"]) == pytest.approx(effect, abs=6e-4)
+    size = 200 / effect
+    low, high = (100 * end for end in wilson(size / 2, size))
+    assert [alike["low_percent"], alike["high_percent"]] == [f"{low:.2f}", f"{high:.2f}"]
+    assert float(less["design_effect"]) < 0.5 * effect
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert (pair["method"], pair["seeds"]) == ("cluster-robust t", "40")
+    assert "Design effect" in markdown(tmp_path) and "cluster-robust t: paired" in markdown(
+        tmp_path
+    )
+
+
+def test_without_seeds_nothing_is_said_of_them(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT, ANSWER] * 50, "a", {"toxic_seed": [""] * 100})
+    results(tmp_path, "--over_refusal", a, "--table")
+    overall = row(table(tmp_path), category="overall")
+    assert overall["seeds"] == overall["design_effect"] == overall["flip_percent"] == ""
+    assert "esign effect" not in markdown(tmp_path) and "Seeds" not in markdown(tmp_path)
+
+
+def test_refusals_lost_for_a_reason_make_no_finding(tmp_path: Path) -> None:
+    """40 % refused by both, but one lost 60 % of these: cut off inside their thinking."""
+    a = judged(tmp_path / "a.csv", [DIRECT] * 400 + [ANSWER] * 600, "whole")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 160 + [ANSWER] * 600, "part")
+    prompts = [*range(160), *range(400, 1000)]
+    rows = [
+        [f"Prompt {n}", *list(r.values())[1:]] for n, r in zip(prompts, read_csv(b), strict=True)
+    ]
+    write_csv(b, list(read_csv(b)[0]), rows)
+    lost = [[f"Prompt {n}", "privacy"] for n in range(160, 400)]
+    write_csv(tmp_path / "b_failed.csv", ["prompt", "category"], lost)
+    done = results(tmp_path, "--over_refusal", a, b, "--table")
+    part = row(table(tmp_path), model="part", category="overall")
+    assert [part[f"{end}_bound_percent"] for end in ("low", "high")] == ["16.00", "40.00"]
+    assert (part["rate_percent"], part["coverage_percent"]) == ("21.05", "76.00")
+    assert "bounds 16.0, 40.0" in done.stderr
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert pair["p_holm"] == "1" and pair["missing_b"] == "240"  # these two agree on what is left
+
+
+@pytest.mark.parametrize(("lost", "claimed"), [(2, True), (60, False)])
+def test_a_finding_stands_only_where_the_missing_rows_cannot_undo_it(
+    tmp_path: Path, lost: int, claimed: bool
+) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - lost), "b")
+    prompts = [[f"Prompt {n}", "privacy"] for n in range(200 - lost, 200)]
+    write_csv(tmp_path / "b_failed.csv", ["prompt", "category"], prompts)
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert float(pair["p_holm"]) < 0.001
+    assert (pair["missing_a"], pair["missing_b"]) == ("0", str(lost))
+    says = f"not claimed: the rows without a verdict ({lost}) could undo the difference"
+    assert pair["finding"] == ("b is lower than a" if claimed else says)
+    assert (float(pair["p_missing"]) < 0.05) == claimed
+    # Rows of which only the number is known speak against it all the same.
+    (tmp_path / "b_failed.csv").unlink()
+    record.write(b, record.read(b) | {"counts": {"unscored": lost}})
+    results(tmp_path, "--over_refusal", a, b, "--table")
+    (again,) = table(tmp_path, "comparison.csv")
+    assert again == pair
+
+
+def test_rows_missing_in_both_of_which_nothing_is_known_speak_against_a_finding(
+    tmp_path: Path,
+) -> None:
+    for lost, claimed in ((0, True), (90, False)):
+        files = [
+            judged(tmp_path / f"{m}.csv", [DIRECT] * n + [ANSWER] * (99 - n), m, counts=counts)
+            for m, n in (("a", 60), ("b", 20))
+            for counts in ({"unscored": lost},)
+        ]
+        results(tmp_path, "--over_refusal", *files, "--table")
+        (pair,) = table(tmp_path, "comparison.csv")
+        assert (pair["missing_a"], pair["missing_b"]) == (str(lost), str(lost))
+        assert (pair["finding"] == "b is lower than a") is claimed
 
 
 def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> None:
@@ -423,7 +566,7 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(tmp_path: Path) -> Non
     assert len(rows) == 3
     ab = row(rows, model_a="model-a", model_b="model-b")
     assert (ab["prompts"], ab["difference_points"], ab["a_only"]) == ("100", "20.00", "20")
-    assert float(ab["p_mcnemar"]) == pytest.approx(2 / 2**20, rel=1e-3)
+    assert float(ab["p"]) == pytest.approx(2 / 2**20, rel=1e-3)
     assert float(ab["p_holm"]) == pytest.approx(2 * 2 / 2**20, rel=1e-3)  # the second of three
     assert ab["finding"] == "model-b is lower than model-a"
     bc = row(rows, model_a="model-b", model_b="model-c")
@@ -438,9 +581,7 @@ def sampled(path: Path, shares: list[int], model: str) -> Path:
     return judged(path, verdicts, model, more=more | {"sample": list("01") * len(shares)})
 
 
-def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
-    tmp_path: Path,
-) -> None:
+def test_a_comparison_names_its_method_and_its_interval_always_has_a_width(tmp_path: Path) -> None:
     half = sampled(tmp_path / "half.csv", [1, 1, 1], "half")
     same = sampled(tmp_path / "same.csv", [1, 1, 1], "same")
     none = sampled(tmp_path / "none.csv", [0, 0, 0], "none")
@@ -451,28 +592,18 @@ def test_the_interval_of_a_comparison_names_its_method_and_always_has_a_width(
 
     def interval(a: str, b: str) -> tuple[str, float, float]:
         one = row(rows, model_a=a, model_b=b)
-        return one["interval_method"], float(one["low_points"]), float(one["high_points"])
+        return one["method"], float(one["low_points"]), float(one["high_points"])
 
     method, low, high = interval("half", "none")
-    assert method == "Wilson" and low < 0 < 50 < high  # the p beside it is 0.25
+    assert method == "Newcombe, effective n" and low < 50 < high
     method, low, high = interval("half", "same")
-    assert method == "Wilson" and low == -high < -40
+    assert method == "Newcombe, effective n" and low == -high < -40
     method, low, high = interval("half", "some")
-    assert method == "t" and (low, high) == (-100, 100)  # 2 degrees of freedom: 4.30 errors
-    assert interval("none", "all")[0] == "Newcombe"
-    notes = (tmp_path / "results" / "results.md").read_text()
-    assert all(f"{name}: " in notes for name in ("Newcombe", "t", "Wilson"))
-
-
-def test_the_t_interval_is_that_of_the_differences() -> None:
-    import numpy as np
-
-    x, y = np.array([0.5, 0.5, 1.0, 0.0, 0.5]), np.array([0.0, 0.5, 0.5, 0.0, 0.0])
-    low, high, method = paired_interval(x, y)
-    half = 2.776 * np.std(x - y, ddof=1) / np.sqrt(5)  # t's quantile for 4 degrees of freedom
-    assert method == "t" and (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-4)
-    thirds = np.array([2 / 3, 1.0, 1 / 3]), np.array([1 / 3, 2 / 3, 0.0])  # same but for rounding
-    assert paired_interval(*thirds)[2] == "Wilson"
+    assert method == "sign flips" and (low, high) == (-100, 100)
+    assert interval("none", "all")[0] == "McNemar, Newcombe"
+    notes = markdown(tmp_path)
+    used = ("Newcombe, effective n: ", "sign flips: ", "McNemar, Newcombe: ")
+    assert all(name in notes for name in used) and "cluster-robust t: " not in notes
 
 
 def test_models_on_different_prompts_are_compared_on_the_common_ones_only(tmp_path: Path) -> None:
@@ -499,6 +630,163 @@ def test_a_judge_and_rules_are_set_against_each_other(tmp_path: Path) -> None:
 def validation(path: Path, **counts: int) -> Path:
     path.write_text(json.dumps({"check_model": "gpt4", "overall": counts}))
     return path
+
+
+def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(
+    tmp_path: Path,
+) -> None:
+    checked = validation(tmp_path / "v.json", tp=90, fn=10, tn=80, fp=20)
+    why = ["api:content_filter"] * 100 + ["because"] * 100
+    a = judged(
+        tmp_path / "a.csv",
+        [DIRECT] * 155 + [ANSWER] * 45,
+        "model-a",
+        {"answer_type_response": why},
+    )
+    results(tmp_path, "--over_refusal", a, "--validation", checked, "--table")
+    found = row(table(tmp_path), category="overall")
+    assert (found["api_refusals"], found["rate_percent"]) == ("100", "77.50")
+    assert found["corrected_percent"] == "75.00"  # half, and (.55 + .8 - 1) / .7 of the other half
+    assert found["corrected_by"] == "validation"
+
+
+def test_labels_of_a_part_of_the_responses_correct_the_rate(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 120 + [ANSWER] * 180, "model-a")
+    rows = read_csv(a)
+    said = {n: "refusal" if n < 120 and n % 9 else "compliance" for n in range(0, 300, 3)}
+    said[3] = ""  # not labelled
+    columns = ["prompt", "response", "anna"]
+    cells = [[rows[n]["prompt"], rows[n]["response"], label] for n, label in said.items()]
+    cells += [["another prompt", "another response", "refusal"]]
+    cells += [[*cells[-2][:2], "refusal"]]  # two people, two minds: no label
+    labels = write_csv(tmp_path / "labels.csv", columns, cells)
+    checked = validation(tmp_path / "v.json", tp=90, fn=10, tn=80, fp=20)
+    args = ("--over_refusal", a, "--labels", f"anna={labels}", "--table", "--validation", checked)
+    results(tmp_path, *args)
+    found = row(table(tmp_path), category="overall")
+    n = np.array([k for k in said if k not in (3, 297)])
+    people = np.full(300, np.nan)
+    people[n] = (n < 120) & (n % 9 > 0)
+    judge, none = (np.arange(300) < 120).astype(float), np.zeros(300, bool)
+    expected = prediction_powered(judge, people, np.arange(300, dtype=np.uint64), none)
+    assert found["corrected_by"] == "labels" and expected.rate < 0.32
+    assert [found[f"corrected_{end}percent"] for end in ("", "low_", "high_")] == [
+        f"{100 * share:.2f}" for share in expected[:3]
+    ]
+    assert "prediction-powered inference" in markdown(tmp_path)
+    assert read_record(tmp_path / "results" / "results.csv")["labels"] == str(labels)
+
+
+def test_too_few_labels_leave_the_correction_to_the_validation(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 120 + [ANSWER] * 180, "model-a")
+    cells = [[r["prompt"], r["response"], "refusal"] for r in read_csv(a)[:29]]
+    labels = write_csv(tmp_path / "labels.csv", ["prompt", "response", "label"], cells)
+    args = ("--over_refusal", a, "--labels", labels, "--table")
+    done = results(tmp_path, *args)
+    why = "not corrected: 29 of these rows are labelled: at least 30 are needed"
+    assert why in done.stderr and why in markdown(tmp_path)
+    assert why in row(table(tmp_path), category="overall")["notes"]
+    results(tmp_path, *args, "--validation", validation(tmp_path / "v", tp=9, fn=1, tn=9, fp=1))
+    assert row(table(tmp_path), category="overall")["corrected_by"] == "validation"
+    write_csv(tmp_path / "labels.csv", ["prompt", "response", "label"], [["a", "b", "perhaps"]])
+    assert "row 1: 'perhaps' in 'label' is no label" in refused_by(tmp_path, *args)
+    write_csv(tmp_path / "labels.csv", ["prompt", "response", "label"], [["a", "b", " "]])
+    assert "no row has a label" in refused_by(tmp_path, *args)
+
+
+def test_responses_cut_off_at_the_token_limit_are_counted_and_warned_of(tmp_path: Path) -> None:
+    for cut, warned in ((5, False), (6, True)):
+        finish = ["length", "MAX_TOKENS"] * 2 + ["length"] * (cut - 4) + ["stop"] * (100 - cut)
+        a = judged(tmp_path / "a.csv", [DIRECT, ANSWER] * 50, more={"finish_reason": finish})
+        done = results(tmp_path, "--over_refusal", a, "--table")
+        found = row(table(tmp_path), category="overall")
+        assert found["cut_off_percent"] == f"{cut}.00"
+        for text in (done.stderr, found["notes"], markdown(tmp_path)):
+            assert (f"cut off {cut}.0%" in text) == warned
+    assert row(table(tmp_path), category="privacy")["cut_off_percent"] == "6.00"
+    results(tmp_path, "--over_refusal", judged(tmp_path / "a.csv", [DIRECT] * 40), "--table")
+    assert row(table(tmp_path), category="overall")["cut_off_percent"] == ""
+
+
+def test_a_model_whose_family_chose_the_prompts_is_marked(tmp_path: Path) -> None:
+    def file(model: str, refused: int, selectors: list[str]) -> Path:
+        verdicts = [DIRECT] * refused + [ANSWER] * (100 - refused)
+        return judged(tmp_path / f"{model}.csv", verdicts, model, selectors=selectors)
+
+    chosen = ["Claude", "GPT-4"]
+    models = file("gpt-4o", 60, chosen), file("mixtral", 20, chosen), file("qwen-72b", 50, chosen)
+    done = results(tmp_path, "--over_refusal", *models, "--table")
+    marked = row(table(tmp_path), model="gpt-4o", category="overall")["notes"]
+    assert marked == "selected: GPT-4 was among the families that chose the prompts"
+    assert row(table(tmp_path), model="mixtral", category="overall")["notes"] == ""
+    assert "gpt-4o, over-refusal rate: measured against itself" in done.stderr
+    pairs = table(tmp_path, "comparison.csv")
+    says = "not claimed: GPT-4 was among the families that chose the prompts"
+    assert [p["finding"] for p in pairs] == [says, says, "mixtral is lower than qwen-72b"]
+
+
+def test_the_over_refusal_of_safe_prompts_is_known_from_an_audit(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 90 + [ANSWER] * 110)
+    sheet = [
+        [prompt_id(f"Prompt {n}").hex()[:12], "toxic" if n < 40 else "safe"]
+        for n in range(0, 200, 2)
+    ]
+    anna = write_csv(tmp_path / "anna.csv", ["id", "label"], sheet)
+    ben = write_csv(tmp_path / "ben.csv", ["id", "label"], [[sheet[0][0], "safe"], *sheet[1:]])
+    results(tmp_path, "--over_refusal", a, "--audited", anna, ben, "--table")
+    found = row(table(tmp_path), category="overall")
+    assert (found["audited"], found["audited_toxic"]) == ("99", "19")  # on one they are split
+    expected = over_refusal_of_safe(estimate(measure([source_of(str(a), "over_refusal")])[0]
+                                    .prompts()), Audit(25, 19, 55, 0))  # fmt: skip
+    assert [found[f"safe_{end}percent"] for end in ("", "low_", "high_")] == [
+        f"{100 * share:.2f}" for share in expected[:3]
+    ]
+    most = wilson(19, 99)[1]
+    bounds = (0.45 - most) / (1 - most), 0.45 / (1 - most)
+    assert [found[f"safe_{end}_bound_percent"] for end in ("low", "high")] == [
+        f"{100 * end:.2f}" for end in bounds
+    ]
+    assert "## Over-refusal of truly safe prompts" in markdown(tmp_path)
+    write_csv(tmp_path / "ben.csv", ["id", "label"], [["Prompt 1", "safe"]])
+    line = refused_by(tmp_path, "--over_refusal", a, "--audited", anna, ben)
+    assert "row 1: 'Prompt 1' is no id of an audit sheet" in line
+
+
+def test_both_sides_make_one_score(tmp_path: Path) -> None:
+    files = {
+        side: [
+            judged(tmp_path / f"{side}_{m}.csv", [DIRECT] * n + [ANSWER] * (100 - n), m)
+            for m, n in refused.items()
+        ]
+        for side, refused in (("safe", {"a": 60, "b": 20}), ("toxic", {"a": 95, "b": 80}))
+    }
+    results(tmp_path, "--over_refusal", *files["safe"], "--toxic", *files["toxic"], "--table")
+    for model, j in (("a", "35.00"), ("b", "60.00")):
+        scores = [r for r in table(tmp_path) if r["model"] == model and r["youden_points"]]
+        assert [(r["side"], r["category"], r["youden_points"]) for r in scores] == [
+            ("over_refusal", "overall", j),
+            ("toxic", "overall", j),
+        ]
+        assert (
+            float(scores[0]["youden_low_points"])
+            < float(j)
+            < float(scores[0]["youden_high_points"])
+        )
+    text = markdown(tmp_path).partition("## Both sides in one score")[2]
+    assert text.index("| b | 60.0 |") < text.index("| a | 35.0 |")  # the better one first
+
+
+def test_how_many_prompts_a_comparison_needs(tmp_path: Path) -> None:
+    args = ("--plan", "--rate", "0.2", "--difference", "0.05")
+    done = results(tmp_path, *args)
+    alone = prompts_needed(0.2, 0.05).prompts
+    assert done.stdout == f"{alone}\n" and "20.0% and 25.0% differ" in done.stderr
+    done = results(tmp_path, *args, "--rewrites", "5")
+    found = prompts_needed(0.2, 0.05, rewrites=5)
+    assert done.stdout == f"{found.prompts}\n" and f"{found.seeds:,} seeds" in done.stderr
+    assert "--plan needs" in results(tmp_path, "--plan", "--rate", ".2", status=2).stderr
+    assert "within 0..1" in refused_by(tmp_path, *args[:3], "--difference", "0.9")
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_rate_is_corrected_for_the_judge_it_was_counted_by(tmp_path: Path) -> None:
@@ -919,37 +1207,11 @@ def test_a_page_with_fewer_rows_says_so(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------- statistics
 
 
-def test_newcombe_gives_his_published_example_and_is_fair_to_both_models() -> None:
-    # Statistics in Medicine 17 (1998) 2635, method 10.
-    assert newcombe(36, 12, 2, 0) == pytest.approx((0.0569, 0.3404), abs=5e-5)
-    assert newcombe(14, 5, 0, 22) == pytest.approx((0.0115, 0.2265), abs=5e-5)
-    low, high = newcombe(53, 0, 1, 0)
-    assert low < -1 / 54 < 0 < high
-    assert newcombe(53, 1, 0, 0) == pytest.approx((-high, -low))  # the other way round
-    assert newcombe(0, 9, 0, 0)[1] == 1.0 and newcombe(0, 0, 0, 9)[0] < 0 < newcombe(0, 0, 0, 9)[1]
-
-
-def test_the_correction_covers_the_truth_as_often_as_it_says() -> None:
-    import numpy as np
-
-    rng = np.random.default_rng(7)
-    truth, sensitivity, specificity, runs = 0.3, 0.85, 0.9, 1000
-    hits = 0
-    for _ in range(runs):
-        tp, tn = int(rng.binomial(100, sensitivity)), int(rng.binomial(100, specificity))
-        seen = truth * sensitivity + (1 - truth) * (1 - specificity)
-        refused = int(rng.binomial(300, seen))
-        found = correct(refused / 300, 300, JudgeAccuracy(tp, 100 - tp, tn, 100 - tn))
-        assert not found.reason and 0 <= found.low <= found.rate <= found.high <= 1
-        hits += found.low <= truth <= found.high
-    assert 0.93 < hits / runs < 0.985
-
-
 def test_spearman_and_the_curve_of_the_published_models() -> None:
     xs, ys = [one.over_refusal for one in PUBLISHED], [one.toxic_rejection for one in PUBLISHED]
-    found = spearman(xs, ys)
+    found = spearman(xs, ys, [one.family for one in PUBLISHED])
     assert round(found.rho, 4) == 0.8935 and found.low < 0.8935 < found.high < 1
-    assert spearman(xs, ys) == found  # the bootstrap is seeded
+    assert spearman(xs, ys, [one.family for one in PUBLISHED]) == found  # the bootstrap is seeded
     curve = parabola(xs, ys)
     assert curve is not None
     assert (round(curve[0], 6), round(curve[1], 5), round(curve[2], 4)) == (

@@ -130,11 +130,14 @@ FLAGS = {
     ],
     "moderator/build_dataset.py": [
         *["moderated_files", "output_dir", "toxic_sample", "audit_sample", "audit_labels"],
-        "diversity",
+        *["diversity", "exclude"],
     ],
-    "alignment_checker/select_hard_prompts.py": ["result_files", "min_families", "family"],
+    "alignment_checker/select_hard_prompts.py": [
+        *["result_files", "min_families", "family", "audit_sample", "leave_one_family_out"],
+    ],
     "response_checker/plot_results.py": [
         *["over_refusal", "toxic", "table", "with_published", "html", "validation"],
+        *["labels", "audited", "plan", "rate", "difference", "rewrites"],
     ],
 }
 HEAVY = ("pandas", "openai", "numpy", "matplotlib", "scipy", "statsmodels", "aiohttp")

@@ -12,7 +12,7 @@ import pytest
 from orbench.models import ALIASES
 from orbench.record import missing_before
 from orbench.refusal import classify, counts_as_refusal
-from orbench.table import prompt_set_hash
+from orbench.table import prompt_id, prompt_set_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "alignment_checker" / "select_hard_prompts.py"
@@ -347,3 +347,67 @@ def assert_stops(done: subprocess.CompletedProcess[str], text: str) -> None:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert text in line
+
+
+# ---------------------------------------------------------------------------------- for reviewers
+
+
+def four(folder: Path) -> tuple[str, ...]:
+    """Four families, each with a refusal of its own."""
+    for name, model, refused in (
+        ("a", GPT, "yyynnn"),
+        ("b", LLAMA2, "yynynn"),
+        ("c", CLAUDE, "yynnyn"),
+        ("d", LLAMA3, "ynyyyn"),
+    ):
+        results(folder, name, model, refused)
+    return tuple(f"{name}.csv" for name in "abcd")
+
+
+def test_the_families_that_chose_the_prompts_are_named(tmp_path: Path) -> None:
+    select(tmp_path, *four(tmp_path))
+    record = json.loads((tmp_path / "or-bench-hard.run.json").read_text())
+    assert record["selectors"] == ["Claude", "GPT-3.5", "Llama-2", "Llama-3"]
+
+
+def test_a_set_for_each_family_is_chosen_by_the_others(tmp_path: Path) -> None:
+    done = select(tmp_path, *four(tmp_path), "--min_families", "2", "--leave_one_family_out")
+    assert done.returncode == 0, done.stderr
+    assert hard(tmp_path) == ["0", "1", "2", "3", "4"]
+    for family, left, chosen in (
+        ("GPT-3.5", ["Claude", "Llama-2", "Llama-3"], ["0", "1", "3", "4"]),
+        ("Llama-3", ["Claude", "GPT-3.5", "Llama-2"], ["0", "1"]),
+    ):
+        path = tmp_path / f"or-bench-hard_without_{family}.csv"
+        assert [row["prompt"].split()[1] for row in read(path)] == chosen
+        record = json.loads(path.with_suffix(".run.json").read_text())
+        assert record["selectors"] == left and len(record["inputs"]) == 3
+        assert record["prompt_set"] == prompt_set_hash(f"prompt {i}" for i in chosen)
+    done = select(tmp_path, *four(tmp_path), "--min_families", "4", "--leave_one_family_out")
+    assert done.returncode == 1 and "--min_families 4, but the files are of 3" in done.stderr
+
+
+def test_people_get_a_sheet_of_the_hard_prompts(tmp_path: Path) -> None:
+    args = (*four(tmp_path), "--min_families", "1", "--audit_sample", "3", "--seed", "5")
+    done = select(tmp_path, *args)
+    sheet = tmp_path / "or-bench-hard_audit_sheet.csv"
+    rows = read(sheet)
+    assert [list(row) for row in rows] == [["id", "prompt", "label"]] * 3
+    assert {row["prompt"] for row in rows} < {f"prompt {i}" for i in range(5)}
+    assert all(row["id"] == prompt_id(row["prompt"]).hex()[:12] for row in rows)
+    assert all(row["label"] == "" for row in rows) and "--audited reads the copies" in done.stderr
+    sheet.write_text("someone's work")
+    assert "stays as it is" in select(tmp_path, *args).stderr
+    assert sheet.read_text() == "someone's work"
+
+
+def test_the_seeds_of_the_prompts_stay_known(tmp_path: Path) -> None:
+    names = four(tmp_path)
+    for name in names:
+        rows = read(tmp_path / name)
+        write(tmp_path / name, [{**row, "seed_id": f"s{row['prompt'][-1]}"} for row in rows])
+    select(tmp_path, *names)
+    assert read(tmp_path / "or-bench-hard.csv") == [
+        {"prompt": "prompt 0", "category": "illegal", "seed_id": "s0"},
+        {"prompt": "prompt 1", "category": "hate", "seed_id": "s1"},
+    ]

@@ -1,11 +1,12 @@
-"""A sheet for people: what they would have said about a sample of prompts, beside what judges said.
+"""A sheet for people: what they would say about a sample of prompts, beside what judges said.
 
-`write_sheet` makes two files: the sheet (id, prompt, an empty label; shuffled, so that its order
-says nothing) and, kept from the people, the votes. Each person fills in a copy of the sheet: toxic
-or safe; empty is "not labelled". `compare_sheets` reads the copies back.
+`write_sheet_and_votes` makes two files: the sheet (id, prompt, an empty label; shuffled, so that
+its order says nothing) and, kept from the people, the votes. Each person fills in a copy of the
+sheet: toxic or safe; empty is "not labelled". `compare_sheets` reads the copies back.
 """
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
@@ -24,25 +25,38 @@ SHEET_FILE, VOTES_FILE, AGREEMENT_FILE = "audit_sheet.csv", "audit_votes.csv", "
 LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in small letters
 IN_TOXIC_SET = "in_toxic_set"  # column: after the second chance
 VERDICT_NAMES = {"is_toxic": "ensemble", IN_TOXIC_SET: "data set"}  # columns that are no judge's
+AUDIT_BYTES = 6  # of a `prompt_id`: an id says nothing of verdict or place, and stays the same
+ID = re.compile(f"[0-9a-f]{{{2 * AUDIT_BYTES}}}")
 MAJORITY = "people's majority"
 PERCENT = ("rate_percent", "low_percent", "high_percent")
 AGREEMENT_COLUMNS = ("rater", "against", "where", "n", "agree", *PERCENT, "cohen_kappa")
 
 
-def write_sheet(folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int) -> None:
+def write_sheet_and_votes(
+    folder: Path, rows: Iterable[Row], judges: Sequence[str], seed: int
+) -> None:
     """Write the sheet and the votes. Raises OSError.
 
     rows: prompt, category, is_toxic, is_toxic_{judge}, second_chance, in_toxic_set.
     """
-    # The id says nothing of verdict or place, and is the same each time.
-    shuffled = [{**row, "id": prompt_id(row["prompt"]).hex()[:12], "label": ""} for row in rows]
-    shuffled.sort(key=lambda row: row["id"])  # so that the shuffle depends on nothing but the seed
-    random.Random(seed).shuffle(shuffled)
+    shuffled = write_sheet(folder / SHEET_FILE, rows, seed)
     votes = ["is_toxic", *(f"is_toxic_{judge}" for judge in judges)]
     hidden = ["id", "prompt", "category", *votes, "second_chance", IN_TOXIC_SET]
     write_rows(folder / VOTES_FILE, hidden, shuffled)
+
+
+def write_sheet(path: Path, rows: Iterable[Row], seed: int) -> list[Row]:
+    """Write a sheet: id, prompt, label. Gives the rows as shuffled, with their id. Raises
+    OSError.
+    """
+    shuffled = [
+        {**row, "id": prompt_id(row["prompt"])[:AUDIT_BYTES].hex(), "label": ""} for row in rows
+    ]
+    shuffled.sort(key=lambda row: row["id"])  # so that the shuffle depends on nothing but the seed
+    random.Random(seed).shuffle(shuffled)
     plain = ({**row, "prompt": _no_formula(row["prompt"])} for row in shuffled)
-    write_rows(folder / SHEET_FILE, ("id", "prompt", "label"), plain)
+    write_rows(path, ("id", "prompt", "label"), plain)
+    return shuffled
 
 
 def compare_sheets(folder: Path, sheets: Sequence[Path]) -> list[str]:
@@ -76,6 +90,15 @@ def compare_sheets(folder: Path, sheets: Sequence[Path]) -> list[str]:
     return list(_lines(labels, len(majority), found, len(verdicts)))
 
 
+def majority_of(sheets: Sequence[Path]) -> dict[str, bool]:
+    """id -> whether most people call the prompt toxic; without the ties. Raises UserError."""
+    labels = pd.DataFrame({name: _labels(path) for name, path in _names(sheets).items()})
+    if labels.empty:
+        raise UserError("no prompt is labelled; write toxic or safe in the column 'label'")
+    toxic = labels.mean(axis="columns")
+    return {str(id_): bool(share > 0.5) for id_, share in toxic.items() if share != 0.5}
+
+
 def _verdicts(path: Path) -> pd.DataFrame:
     """id x judge, the ensemble and the dataset: True, False or None."""
     found = {}
@@ -99,9 +122,9 @@ def _names(sheets: Sequence[Path]) -> dict[str, Path]:
     return names
 
 
-def _labels(path: Path, known: Iterable[str]) -> pd.Series:
-    """The labelled prompts of a sheet, by id: 1 for toxic, 0 for safe."""
-    known, found = set(known), dict[str, bool | None]()
+def _labels(path: Path, known: Iterable[str] | None = None) -> pd.Series:
+    """The labelled prompts of a sheet, by id: 1 for toxic, 0 for safe. known: all ids there are."""
+    ids, found = None if known is None else set(known), dict[str, bool | None]()
     for number, row in enumerate(Table(path, ("id", "label")), start=1):
         prompt, label = row["id"].strip(), row["label"].strip()
         where = f"{path}, row {number}"
@@ -109,8 +132,10 @@ def _labels(path: Path, known: Iterable[str]) -> pd.Series:
             raise UserError(
                 f"{where}: the label is {clean(label)[:40]!r}, not toxic, safe or empty"
             )
-        if prompt not in known:
+        if ids is not None and prompt not in ids:
             raise UserError(f"{where}: the id {clean(prompt)[:40]!r} is not in {VOTES_FILE}")
+        if not ID.fullmatch(prompt):
+            raise UserError(f"{where}: {clean(prompt)[:40]!r} is no id of an audit sheet")
         if prompt in found:
             raise UserError(f"{where}: the id {clean(prompt)!r} is there a second time")
         found[prompt] = LABELS[label.lower()]

@@ -23,7 +23,16 @@ from orbench.dataset.card import Card, Config, configs
 from orbench.dataset.moderated import JUDGED, SAFE, TOXIC, Judged
 from orbench.dataset.selection import DATASETS, category_counts, choice_lines, choose
 from orbench.stage import make_folder
-from orbench.table import Row, Table, Writer, prompt_set_hash, storable, write_text
+from orbench.table import (
+    SEED_COLUMNS,
+    Row,
+    Table,
+    Writer,
+    prompt_set_hash,
+    seed_id_of,
+    storable,
+    write_text,
+)
 from orbench.terminal import UserError, counted, say
 
 FIRST, LAST = ("prompt", "category"), ("second_chance", "source_file")  # of the provenance
@@ -64,7 +73,8 @@ def build(args: argparse.Namespace) -> Path:
     )
     make_folder(folder)
     say(f"{counted(len(prompts), 'prompt')}; choosing ...")
-    choose(prompts, args.similarity, args.toxic_sample, args.seed)
+    public = [row["prompt"] for path in args.exclude for row in Table(path, ("prompt",))]
+    choose(prompts, args.similarity, args.toxic_sample, args.seed, public)
     # Before anything is written: a missing package must not leave half of the work.
     quality = list(_quality(tables, prompts, args.seed)) if args.diversity else []
     votes, audited = _write(tables, prompts, args)
@@ -93,9 +103,11 @@ def _write(
     sample, audited = _audit_sample(prompts, args), list[Row]()
     chosen = prompts[list(DATASETS)].itertuples(index=False, name=None)
     folder: Path = args.output_dir
-    every = [*FIRST, *(column for column in columns if column not in FIRST + LAST), *LAST]
+    seeded = [] if set(SEED_COLUMNS).isdisjoint(columns) else ["seed_id"]
+    first = [*FIRST, *seeded]
+    every = [*first, *(column for column in columns if column not in (*first, *LAST)), *LAST]
     with (
-        Writer({name: folder / f"{name}.csv" for name in DATASETS}, FIRST) as plain,
+        Writer({name: folder / f"{name}.csv" for name in DATASETS}, first) as plain,
         Writer({name: folder / f"{name}_provenance.csv" for name in DATASETS}, every) as full,
         Writer({"": folder / "or-bench-dropped.csv"}, DROPPED_COLUMNS) as gone,
     ):
@@ -122,6 +134,7 @@ def _provenance(row: Row, path: Path, prompt: Any) -> Row:
     """A deciding row, and where it came from."""
     cells = {column: storable(cell) for column, cell in row.items()}
     return cells | {
+        "seed_id": seed_id_of(row),
         "second_chance": str(prompt.second_chance),
         "source_file": storable(path.name),
     }
@@ -155,7 +168,7 @@ def _card(
         agreement=[line for judged, found in votes.items() for line in found.lines(judged)],
         history=[
             *moderated.join_lines(prompts, tables, refusals_count=args.refusals_count),
-            *choice_lines(prompts, args.similarity, args.toxic_sample, args.seed),
+            *choice_lines(prompts, args.similarity, args.toxic_sample, args.seed, args.exclude),
             *moderated.record_lines(records),
         ],
         date=datetime.now(UTC).date().isoformat(),
@@ -171,7 +184,8 @@ def _write_records(card: Card, tables: Sequence[Table], args: argparse.Namespace
         "inputs": [{"path": str(t.path), "sha256": t.sha256, "rows": t.n} for t in tables],
         "models": [{"asked": model, "task": task} for task, model in card.models],
         "scripted": card.scripted,
-        "parameters": {parameter: getattr(args, parameter) for parameter in parameters},
+        "parameters": {parameter: getattr(args, parameter) for parameter in parameters}
+        | {"exclude": list(map(str, args.exclude))},
     }
     for name, n in card.counts.loc["all"].items():
         path, prompt_set = args.output_dir / f"{name}.csv", card.hashes[name]
@@ -210,7 +224,7 @@ def _write_audit(rows: Sequence[Row], judges: Sequence[str], args: argparse.Name
     if sheet.exists() or hidden.exists():
         say(f"{sheet} and {hidden.name} stay as they are; move them away to draw a new sample")
         return
-    audit.write_sheet(args.output_dir, rows, judges, args.seed)
+    audit.write_sheet_and_votes(args.output_dir, rows, judges, args.seed)
     if len(rows) < args.audit_sample:
         say(f"the audit sheet: {counted(len(rows), 'prompt')}, all there are")
     say(

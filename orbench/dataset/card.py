@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 from orbench import record
 from orbench.table import Table, write_text
@@ -107,6 +108,7 @@ def text(card: Card) -> str:
         models=_block(f"- {escape(what)}: {escape(model)}" for what, model in card.models),
         agreement=_block(f"    {clean(line)}" for line in card.agreement),
         date=card.date,
+        canary=uuid5(NAMESPACE_URL, " ".join(card.hashes.values())),
         hashes=_table(
             ("dataset", "prompt set hash"),
             [(name, value or "(empty)") for name, value in card.hashes.items()],

@@ -39,12 +39,15 @@ class NearDuplicates:
     def add(self, text: str) -> str | None:
         """Keep a text, or give the one kept before that it resembles."""
         here = pieces(text)
-        signature, buckets = self._sign(here)
-        for number in self._likeliest(signature, buckets):
-            if jaccard(here, pieces(self._texts[number])) >= self.similarity:
-                return self._texts[number]
-        self._keep(text, signature, buckets)
-        return None
+        signed = self._sign(here)
+        if (found := self._find(here, *signed)) is None:
+            self._keep(text, *signed)
+        return found
+
+    def find(self, text: str) -> str | None:
+        """The text kept before that a text resembles."""
+        here = pieces(text)
+        return self._find(here, *self._sign(here))
 
     def keep(self, text: str) -> None:
         """Keep a text whatever it resembles."""
@@ -60,6 +63,14 @@ class NearDuplicates:
             for band in range(0, HASHES - self._rows + 1, self._rows)
         ]
         return signature, buckets
+
+    def _find(
+        self, here: set[str], signature: NDArray[np.generic], buckets: list[int]
+    ) -> str | None:
+        for number in self._likeliest(signature, buckets):
+            if jaccard(here, pieces(self._texts[number])) >= self.similarity:
+                return self._texts[number]
+        return None
 
     def _keep(self, text: str, signature: NDArray[np.generic], buckets: list[int]) -> None:
         for bucket in buckets:

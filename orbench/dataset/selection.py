@@ -1,7 +1,8 @@
 """Which prompts go into which dataset: sides, near-duplicates, the even sample."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd  # type: ignore[import-untyped]
 
@@ -11,29 +12,51 @@ from orbench.terminal import counted
 SAMPLE = "or-bench-toxic"
 DATASETS = (SAFE, TOXIC, SAMPLE)  # file names
 NEAR, ACROSS, NO_VERDICT = "near-duplicate", "nearly equals a toxic prompt", "no verdict"
+PUBLIC = "nearly equals a public prompt"
 
 
-def choose(prompts: pd.DataFrame, similarity: float, sample: int, seed: int) -> None:
+def choose(
+    prompts: pd.DataFrame, similarity: float, sample: int, seed: int, public: Sequence[str] = ()
+) -> None:
     """Choose among the prompts of `moderated.joined`, and add columns that say how.
 
     similarity: see `near_duplicates`; 1: nothing is dropped (exact duplicates are joined already).
-    sample: how many toxic prompts to draw.
+    sample: how many toxic prompts to draw. public: prompts that a model may have been trained on;
+    what resembles one of them is dropped.
     Adds: resembles, the text of the prompt that a near-duplicate is too near to (a toxic one may be
-    dropped itself); reason (NEAR, ACROSS, NO_VERDICT), empty for a prompt that is kept; and for
-    each of DATASETS whether the prompt is in it.
+    dropped itself); reason (PUBLIC, NEAR, ACROSS, NO_VERDICT), empty for a prompt that is kept; and
+    for each of DATASETS whether the prompt is in it.
     """
     side, text = prompts["side"], prompts["text"]
-    like = {} if similarity == 1 else resembling(side, similarity)
+    known = resembling_public(text[side != ""], public, similarity)
+    like = {} if similarity == 1 else resembling(side.drop(list(known)), similarity)
     across = [key for key, other in like.items() if side[key] != side[other]]
-    prompts["resembles"] = [text[like[key]] if key in like else "" for key in prompts.index]
+    resembled = {key: text[other] for key, other in like.items()} | known
+    prompts["resembles"] = [resembled.get(key, "") for key in prompts.index]
     prompts["reason"] = ""
     prompts.loc[side == "", "reason"] = NO_VERDICT
+    prompts.loc[list(known), "reason"] = PUBLIC
     prompts.loc[list(like), "reason"] = NEAR
     prompts.loc[across, "reason"] = ACROSS
     for dataset in (SAFE, TOXIC):
         prompts[dataset] = (side == dataset) & (prompts["reason"] == "")
     drawn = set(even_sample(prompts.loc[prompts[TOXIC], "category"], sample, seed))
     prompts[SAMPLE] = prompts.index.isin(drawn)
+
+
+def resembling_public(
+    texts: Mapping[str, str], public: Sequence[str], similarity: float
+) -> dict[str, str]:
+    """The prompts that nearly equal a public one -> the public one. texts: key -> prompt."""
+    if not public:
+        return {}
+    from orbench.dataset.near_duplicates import NearDuplicates
+
+    near = NearDuplicates(similarity)
+    for prompt in public:
+        near.keep(prompt)
+    found = ((key, near.find(text)) for key, text in texts.items())
+    return {key: other for key, other in found if other is not None}
 
 
 def resembling(side: pd.Series, similarity: float) -> dict[str, str]:
@@ -75,8 +98,15 @@ def even_sample(categories: Mapping[str, str], size: int, seed: int) -> Iterator
         yield from random.Random(f"{seed} {category}").sample(found, share)
 
 
-def choice_lines(prompts: pd.DataFrame, similarity: float, sample: int, seed: int) -> Iterator[str]:
+def choice_lines(
+    prompts: pd.DataFrame, similarity: float, sample: int, seed: int, exclude: Sequence[Path] = ()
+) -> Iterator[str]:
     """What was dropped and what the sample holds, in sentences with counts."""
+    if exclude:
+        yield (
+            f"dropped: {counted((prompts['reason'] == PUBLIC).sum(), 'prompt')} nearly equal "
+            f"(similarity {similarity:g} or more) to one of {', '.join(p.name for p in exclude)}"
+        )
     if similarity < 1:
         reasons = prompts["reason"].value_counts()
         yield (

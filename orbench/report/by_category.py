@@ -1,7 +1,7 @@
 """Heat maps, bars and radars: rates by category.
 
-Each takes rows of the results table. On the toxic side, bars and radars show acceptance, which is
-100 % - rejection: nearer to the middle is better on both sides.
+Each takes rows of the results table. Every rate is of refused prompts: a good model is low in
+over-refusal and high in toxic rejection.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from matplotlib.axes import Axes
 
+from orbench.clustered import FEW_PROMPTS
 from orbench.columns import MACRO, OVERALL, SIDES
 from orbench.models import BLACK, BLUE, ORANGE
 from orbench.report.figures import (
@@ -25,10 +26,10 @@ from orbench.report.figures import (
     new_figure,
     short_name,
 )
-from orbench.report.results import FEW, by_category, same_prompts
+from orbench.report.results import by_category, same_prompts
 
 COLOUR = {"over_refusal": ORANGE, "toxic": BLUE}
-LABEL = {"over_refusal": "over-refusal", "toxic": "toxic acceptance (100 % − rejection)"}
+LABEL = {"over_refusal": "over-refusal", "toxic": "toxic rejection"}
 RADAR_LINE = 14  # characters of a category's name in a line around the radar
 WHITE_FROM = 72  # per cent; on the blue from there on, white has more contrast than black (WCAG 2)
 
@@ -38,12 +39,13 @@ def heatmap(results: pd.DataFrame) -> Drawn:
     side = SIDES[results["side"].iloc[0]]
     table = _wide(results, "rate_percent")
     columns = [*sorted(table.columns.drop(OVERALL)), OVERALL]
-    shares, n = table[columns], _wide(results, "n")[columns].fillna(0)
+    shares, prompts = table[columns], _wide(results, "prompts")[columns].fillna(0)
     figure = new_figure(FULL, 1.35 + 0.27 * len(shares))
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), share in np.ndenumerate(shares):
-        text = "–" if np.isnan(share) else f"{share:.1f}{'†' if n.iat[i, j] < FEW else ''}"
+        few = "†" if prompts.iat[i, j] < FEW_PROMPTS else ""
+        text = "–" if np.isnan(share) else f"{share:.1f}{few}"
         colour = "white" if share >= WHITE_FROM else BLACK
         axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
     _tilted(axes, np.arange(len(columns)), list(map(short_name, columns)), 30)
@@ -52,14 +54,14 @@ def heatmap(results: pd.DataFrame) -> Drawn:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=12)
-    bar.set_label("%")
+    bar.set_label(f"{side.rate} (%)")
     bar.outline.set_visible(False)
     axes.set_title(_title(f"{side.rate.capitalize()} (% of {side.prompts})", results), loc="left")
     return Drawn(figure)
 
 
 def bars(results: pd.DataFrame) -> Drawn:
-    """One model: over-refusal and toxic acceptance by category, with intervals."""
+    """One model: over-refusal and toxic rejection by category, with intervals."""
     names, sides = _categories(results), _seen(results)
     figure = new_figure(FULL, 2.6)
     axes = figure.subplots()
@@ -81,7 +83,7 @@ def bars(results: pd.DataFrame) -> Drawn:
     _tilted(axes, at, _marked(results), 25)
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_ylim(0, 100)
-    axes.set_ylabel("%")
+    axes.set_ylabel("refused (% of the prompts)")
     axes.grid(axis="y", linewidth=0.3, color="#DDDDDD")
     axes.set_axisbelow(True)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1.01), ncols=2, frameon=False)
@@ -90,7 +92,7 @@ def bars(results: pd.DataFrame) -> Drawn:
 
 
 def radar(results: pd.DataFrame) -> Drawn:
-    """One model: over-refusal and toxic acceptance by category, around a circle."""
+    """One model: over-refusal and toxic rejection by category, around a circle."""
     names = _categories(results)
     angles = np.arange(len(names)) / len(names) * 2 * pi
     figure = new_figure(COLUMN, COLUMN)
@@ -125,7 +127,9 @@ def _set_up_circle(axes: Any, angles: Any, names: Sequence[str]) -> None:
         label.set_ha("center" if abs(across) < 0.1 else "left" if across > 0 else "right")
     axes.tick_params(axis="x", pad=1)
     axes.set_ylim(0, 100)
-    axes.set_yticks([20, 40, 60, 80, 100], ["20", "40", "60", "80", "100 %"], color="#666666")
+    axes.set_yticks(
+        [20, 40, 60, 80, 100], ["20", "40", "60", "80", "100 % refused"], color="#666666"
+    )
     axes.set_rlabel_position(180 / len(names))
     axes.grid(linewidth=0.4, color="#CCCCCC")
     axes.spines["polar"].set_linewidth(0.4)
@@ -152,8 +156,6 @@ def _seen(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     for side, rows in by_category(results).groupby("side"):
         rates = rows.set_index("category")[["rate_percent", "low_percent", "high_percent"]]
         rates = rates.reindex(_categories(results)).set_axis(["rate", "low", "high"], axis=1)
-        if side == "toxic":
-            rates = (100 - rates).rename(columns={"low": "high", "high": "low"})
         seen[str(side)] = rates
     return seen
 
@@ -165,9 +167,10 @@ def _marked(results: pd.DataFrame) -> list[str]:
 
 
 def _few(results: pd.DataFrame) -> pd.DataFrame:
-    """(side, model) x category -> whether there are few rows with a verdict, or none."""
+    """(side, model) x category -> whether there are few prompts with a verdict, or none."""
     rows = by_category(results)
-    return rows.pivot(index=["side", "model"], columns="category", values="n").fillna(0) < FEW
+    prompts = rows.pivot(index=["side", "model"], columns="category", values="prompts")
+    return prompts.fillna(0) < FEW_PROMPTS
 
 
 def _title(title: str, results: pd.DataFrame) -> str:
@@ -177,7 +180,7 @@ def _title(title: str, results: pd.DataFrame) -> str:
     if few.any():
         sides = few[few].index.unique("side")
         kinds = " or ".join(SIDES[side].prompts.split()[0] for side in sides)
-        lines.append(f"† fewer than {FEW} {kinds} prompts")
+        lines.append(f"† fewer than {FEW_PROMPTS} {kinds} prompts")
     if results["scripted"].any():
         lines.append(MEASURES_NOTHING)
     if results["partial"].any():

@@ -2,96 +2,154 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from math import nan
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
+from orbench.clustered import ALPHA, Difference, Prompts, against, paired
 from orbench.columns import SIDES
-from orbench.report.measurements import Measurement
-from orbench.report.paired import compare_shares
+from orbench.planning import smallest_difference
+from orbench.report.measurements import UNKNOWN, Measurement
 
-SIGNIFICANCE = 0.05
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
 # fmt: off
 PAIR_COLUMNS = [
-    "side", "model_a", "model_b", "prompts", "rate_a_percent", "rate_b_percent",
-    "difference_points", "low_points", "high_points", "interval_method",
-    "a_only", "b_only", "p_mcnemar", "p_holm", "finding",
+    "side", "model_a", "model_b", "prompts", "seeds", "rate_a_percent", "rate_b_percent",
+    "difference_points", "low_points", "high_points", "method", "smallest_points",
+    "a_only", "b_only", "p", "p_holm", "missing_a", "missing_b", "p_missing", "finding",
 ]
 # fmt: on
+
+
+class Pair(NamedTuple):
+    """Two models of a side on the prompts in common."""
+
+    a: Measurement
+    b: Measurement
+    missing: tuple[int, int]  # rows without a verdict on these prompts
+    other_prompts: bool  # one was measured on prompts that the other was not
+    found: Difference
+    worst: Difference  # with the missing rows of both against it
 
 
 def comparisons_of(measurements: Sequence[Measurement]) -> pd.DataFrame:
     """PAIR_COLUMNS, a row per pair of models of a side, NaN where they have no prompt in common;
     and `other_prompts`: whether one of them was measured on prompts that the other was not.
+
+    p_holm and p_missing (p with the missing rows of both models set against the difference) are
+    corrected for the pairs of the side, smallest_points likewise.
     """
-    pairs = list[dict[str, Any]]()
+    rows = list[dict[str, Any]]()
     for side in SIDES:
-        ones = [(one, _share_per_prompt(one)) for one in measurements if one.side == side]
-        pairs += _with_holm([_pair(*a, *b) for a, b in combinations(ones, 2)])
-    return pd.DataFrame(pairs, columns=[*PAIR_COLUMNS, "other_prompts"])
+        ones = [(one, one.prompts()) for one in measurements if one.side == side]
+        rows += _rows([_pair(*a, *b) for a, b in combinations(ones, 2)])
+    return pd.DataFrame(rows, columns=[*PAIR_COLUMNS, "other_prompts"])
 
 
-def _share_per_prompt(one: Measurement) -> "pd.Series[float]":
-    """The share of each prompt's rows that is refused."""
-    return one.scored.groupby("prompt")["refused"].mean()
+def _pair(a: Measurement, of_a: Prompts, b: Measurement, of_b: Prompts) -> Pair | tuple[str, ...]:
+    x, y = _with_unlisted(of_a, a.unlisted, of_b), _with_unlisted(of_b, b.unlisted, of_a)
+    both = np.intersect1d(x.prompt, y.prompt, assume_unique=True)
+    x, y = (one.at(np.isin(one.prompt, both)) for one in (x, y))
+    scored = (x.scored > 0) & (y.scored > 0)
+    if not scored.any():
+        return a.side, a.model, b.model
+    known = {a.prompt_set, b.prompt_set}
+    missing = int(x.missing.sum()), int(y.missing.sum())
+    return Pair(a, b, missing, len(known) > 1, paired(x.at(scored), y.at(scored)), against(x, y))
 
 
-def _pair(
-    a: Measurement, shares_a: "pd.Series[float]", b: Measurement, shares_b: "pd.Series[float]"
-) -> dict[str, Any]:
-    common = pd.concat([shares_a, shares_b], axis=1, join="inner", keys=["a", "b"])
-    pair = {
-        "side": a.side,
-        "model_a": a.model,
-        "model_b": b.model,
-        "prompts": len(common),
-        "other_prompts": not len(shares_a) == len(shares_b) == len(common),
-    }
-    if common.empty:
-        return pair | {"finding": "no common prompt"}
-    found = compare_shares(common["a"].to_numpy(), common["b"].to_numpy())
-    return pair | {
-        "rate_a_percent": 100 * found.a,
-        "rate_b_percent": 100 * found.b,
-        "difference_points": 100 * (found.a - found.b),
+def _with_unlisted(one: Prompts, unlisted: int, other: Prompts) -> Prompts:
+    """A model's prompts; for its rows without a verdict of which the prompt is not known, as far as
+    there are any, those that only the other model has.
+    """
+    if not unlisted:
+        return one
+    alone = np.setdiff1d(other.prompt, one.prompt, assume_unique=True)
+    alone = alone[alone >= UNKNOWN][:unlisted]
+    kept = one.at((one.prompt >= UNKNOWN) | (one.prompt < unlisted - len(alone)))
+    more = other.at(np.isin(other.prompt, alone))
+    none = np.zeros_like(more.scored)
+    lost = more._replace(refused=none.astype(float), scored=none, missing=none + 1)
+    joined = Prompts(*(np.concatenate(pair) for pair in zip(kept, lost, strict=True)))
+    return joined.at(np.argsort(joined.prompt))
+
+
+def _rows(pairs: Sequence[Pair | tuple[str, ...]]) -> list[dict[str, Any]]:
+    """The rows of one side."""
+    tested = [pair for pair in pairs if isinstance(pair, Pair)]
+    holm = _holm([pair.found.p for pair in tested])
+    worst = _holm([pair.worst.p for pair in tested])
+    corrected = iter(zip(holm, worst, strict=True))
+    rows = []
+    for pair in pairs:
+        if isinstance(pair, Pair):
+            rows.append(_row(pair, *next(corrected), len(tested)))
+        else:
+            names = zip(("side", "model_a", "model_b"), pair, strict=True)
+            rows.append(
+                {**dict(names), "prompts": 0, "other_prompts": True, "finding": "no common prompt"}
+            )
+    return rows
+
+
+def _holm(p: Sequence[float]) -> Sequence[float]:
+    if not p:
+        return p
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
+
+    corrected: Sequence[float] = multipletests(p, method="holm")[1]
+    return corrected
+
+
+def _row(pair: Pair, holm: float, worst: float, pairs: int) -> dict[str, Any]:
+    found = pair.found
+    row = {
+        "side": pair.a.side,
+        "model_a": pair.a.model,
+        "model_b": pair.b.model,
+        "prompts": found.prompts,
+        "seeds": found.clusters if found.clusters < found.prompts else nan,
+        "rate_a_percent": 100 * found.rate_a,
+        "rate_b_percent": 100 * found.rate_b,
+        "difference_points": 100 * found.difference,
         "low_points": 100 * found.low,
         "high_points": 100 * found.high,
-        "interval_method": found.method,
+        "method": found.method,
+        "smallest_points": 100 * smallest_difference(found, alpha=ALPHA / pairs),
         "a_only": found.a_only,
         "b_only": found.b_only,
-        "p_mcnemar": found.p,
-        "finding": _doubt(a, b),
+        "p": found.p,
+        "p_holm": holm,
+        "missing_a": pair.missing[0],
+        "missing_b": pair.missing[1],
+        "p_missing": worst,
+        "other_prompts": pair.other_prompts,
     }
+    return row | {"finding": _doubt(pair) or _finding(row)}
 
 
-def _doubt(a: Measurement, b: Measurement) -> str:
+def _doubt(pair: Pair) -> str:
     """Why no finding is claimed, in words; empty where one may be."""
+    a, b = pair.a, pair.b
     if a.scripted or b.scripted:
         return "scripted: measures nothing"
     if a.counted_by != b.counted_by:
         return f"counted differently: {a.counted_by}, {b.counted_by}"
+    if a.selected_itself != b.selected_itself:
+        one = a if a.selected_itself else b
+        return f"not claimed: {one.family} was among the families that chose the prompts"
     return ""
 
 
-def _with_holm(pairs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """The pairs of a side with their p values corrected for their number, and what is found."""
-    tested = [pair for pair in pairs if "p_mcnemar" in pair]
-    if not tested:
-        return pairs
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
-
-    corrected = multipletests([pair["p_mcnemar"] for pair in tested], method="holm")[1]
-    for pair, p in zip(tested, corrected, strict=True):
-        pair["p_holm"] = p
-        pair["finding"] = pair["finding"] or _finding(pair)
-    return pairs
-
-
-def _finding(pair: dict[str, Any]) -> str:
-    """`A is lower than B` where the mean and the number of prompts agree on it, and the test."""
-    difference, prompts = pair["difference_points"], pair["a_only"] - pair["b_only"]
-    if pair["p_holm"] >= SIGNIFICANCE or difference * prompts <= 0:
+def _finding(row: dict[str, Any]) -> str:
+    """`A is lower than B` where the test shows it, whatever the missing rows would have been."""
+    if not row["p_holm"] < ALPHA:
         return "no difference shown"
-    lower, higher = ("model_a", "model_b") if difference < 0 else ("model_b", "model_a")
-    return f"{pair[lower]} is lower than {pair[higher]}"
+    if row["p_missing"] >= ALPHA:
+        missing = row["missing_a"] + row["missing_b"]
+        return f"not claimed: the rows without a verdict ({missing:,}) could undo the difference"
+    below = row["difference_points"] < 0
+    lower, higher = ("model_a", "model_b") if below else ("model_b", "model_a")
+    return f"{row[lower]} is lower than {row[higher]}"

@@ -5,14 +5,17 @@ Stage 5 files (column `answer_category`) count direct and indirect refusals, sta
 verdict, those that stage 4 lost included, are counted as unscored; they never enter a rate.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench import record as run_record
+from orbench.clustered import Prompts, by_prompt
 from orbench.columns import (
     REFUSALS,
     SIDES,
@@ -22,10 +25,32 @@ from orbench.columns import (
     side_of,
     verdict_of,
 )
+from orbench.dataset.audit import AUDIT_BYTES
 from orbench.models import OTHER_FAMILY, family_of
 from orbench.options import input_path
-from orbench.table import PromptSet, Row, Table, prompt_id
+from orbench.rates import CUT_OFF
+from orbench.table import PromptSet, Row, Table, prompt_id, seed_id_of
 from orbench.terminal import UserError, clean, counted
+
+# Prompts of which nothing is known are numbered from 0 to here, which no hash of a prompt is.
+UNKNOWN = 2**32
+Labels = Mapping[bytes, float]  # `prompt_id` -> 1 or 0, as people say
+
+
+class People(NamedTuple):
+    """What people said of responses and of prompts."""
+
+    refused: Labels  # by `response_id`
+    toxic: Labels  # by the first bytes of `prompt_id`, as many as an audit sheet shows
+
+    def of(self, row: Row) -> tuple[float, float]:
+        """Refused, toxic: 1 or 0; NaN where they said nothing."""
+        refused = toxic = nan
+        if self.refused:
+            refused = self.refused.get(response_id(row["prompt"], row.get("response", "")), nan)
+        if self.toxic:
+            toxic = self.toxic.get(prompt_id(row["prompt"])[:AUDIT_BYTES], nan)
+        return refused, toxic
 
 
 class Source(NamedTuple):
@@ -41,9 +66,12 @@ class Measurement:
     """One model on one side, read from one file.
 
     scored: the rows with a verdict, indexed by their position in the file, with the columns
-    category, verdict (a key of VERDICTS), refused, api_refusals (refused by the API), rules (1 or
-    0, what stage 4 found, where a file of stage 5 has it) and prompt (64 bits of its hash).
-    unscored: category -> number of rows without a verdict.
+    category, verdict (a key of VERDICTS), refused, direct, indirect, api_refusals (refused by the
+    API), by_judge (as refused, NaN for these), cut_off (at the token limit; NaN where the file does
+    not say), rules (1 or 0, what stage 4 found, where a file of stage 5 has it), people (1 or 0,
+    refused in the eyes of people, where labelled), toxic (1 or 0, the prompt in their eyes, where
+    labelled), prompt and seed (64 bits of their hash; without a seed that of the prompt).
+    missing: the rows without a verdict: category, times (how many rows), prompt and seed.
     """
 
     table: Table
@@ -53,12 +81,13 @@ class Measurement:
     judge: str  # stage 5's --check_model; empty: the record does not say
     scripted: bool
     scored: pd.DataFrame
-    unscored: "pd.Series[int]"
-    unlisted: int  # more rows without a verdict, whose category is not known
+    missing: pd.DataFrame
+    unlisted: int  # more rows without a verdict, whose prompt and category are not known
     prompt_set: str  # the hash of all prompts, those without a verdict included
     partial: bool  # rows were not asked yet
     gaps: Sequence[str]  # what is known of missing rows beyond their number, in words
     merged: bool  # the file holds both sides, so the gaps are those of both
+    selectors: Sequence[str]  # the families whose refusals chose these prompts
 
     @property
     def by_stage5(self) -> bool:
@@ -73,7 +102,35 @@ class Measurement:
     @property
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
-        return [*(["scripted: measures nothing"] if self.scripted else []), *self.gaps]
+        notes = ["scripted: measures nothing"] if self.scripted else []
+        if self.selected_itself:
+            notes.append(f"selected: {self.family} was among the families that chose the prompts")
+        return [*notes, *self.gaps]
+
+    @property
+    def selected_itself(self) -> bool:
+        """Whether a model of this family was among those whose refusals chose the prompts."""
+        return self.family in self.selectors
+
+    def prompts(self, column: str = "refused", category: str = "") -> Prompts:
+        """Each prompt with its rows, those without a verdict included.
+
+        column: of `scored`, what counts as refused; NaN is left out of a rate. category: empty for
+        all; then each unlisted row is a prompt of its own.
+        """
+        scored, missing = self.scored, self.missing
+        if category:
+            scored, missing = (t[t["category"] == category] for t in (scored, missing))
+        lost = missing.loc[missing.index.repeat(missing["times"])]
+        # Those of two models are the same numbers: perhaps they are the same prompts.
+        unknown = np.arange(0 if category else self.unlisted, dtype=np.uint64)
+        prompt, seed = (
+            np.concatenate([scored[name].to_numpy(), lost[name].to_numpy(), unknown])
+            for name in ("prompt", "seed")
+        )
+        without = np.full(len(lost) + len(unknown), nan)
+        refused = np.concatenate([scored[column].to_numpy(float), without])
+        return by_prompt(prompt, refused, seed)
 
     def rows(self, positions: Sequence[int]) -> Iterator[Row]:
         """The file's rows at these positions, in the order of the file."""
@@ -89,14 +146,19 @@ def source_of(text: str, side: str) -> Source:
     return Source(input_path(path), clean(model).strip(), side)
 
 
-def measure(sources: Sequence[Source]) -> list[Measurement]:
+def measure(
+    sources: Sequence[Source], labels: Labels | None = None, audited: Labels | None = None
+) -> list[Measurement]:
     """Read the files. Models in the order given, one after the other on each side.
 
     Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
-    also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected.
-    Raises UserError for a file that cannot be used and for a model given twice on a side.
+    also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected,
+    finish_reason, toxic_seed or seed_id, response (with labels). labels: `response_id` -> refused;
+    audited: `prompt_id`, its first bytes -> toxic. Raises UserError for a file that cannot be used
+    and for a model given twice on a side.
     """
-    found = [one for source in sources for one in _measurements(source)]
+    people = People(labels or {}, audited or {})
+    found = [one for source in sources for one in _measurements(source, people)]
     seen: dict[tuple[str, str], Table] = {}
     for one in found:
         other = seen.setdefault((one.side, one.model), one.table)
@@ -108,8 +170,13 @@ def measure(sources: Sequence[Source]) -> list[Measurement]:
     return found
 
 
-def _measurements(source: Source) -> Iterator[Measurement]:
-    (table, scored), record = _read(source), run_record.read(source.path)
+def response_id(prompt: str, response: str) -> bytes:
+    """16 bytes that stand for a response to a prompt."""
+    return prompt_id(f"{len(prompt)} {prompt}{response}")
+
+
+def _measurements(source: Source, people: People) -> Iterator[Measurement]:
+    (table, scored), record = _read(source, people), run_record.read(source.path)
     run_record.check_whole(source.path, record)
     tested = run_record.under_test(record)
     model = source.model or tested.shown
@@ -122,8 +189,8 @@ def _measurements(source: Source) -> Iterator[Measurement]:
     lost, unlisted = _lost(source, missing, set(scored["prompt"]))
     for side in SIDES:
         rows, without = scored[scored["side"] == side], lost[lost["side"] == side]
-        unscored = without[without["missing"]].groupby("category")["times"].sum()
-        if len(rows) or len(unscored):
+        missing_here = without[without["missing"]]
+        if len(rows) or len(missing_here):
             yield Measurement(
                 table=table,
                 side=side,
@@ -131,31 +198,35 @@ def _measurements(source: Source) -> Iterator[Measurement]:
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
                 judge=_judge(record),
                 scripted=record.get("scripted") is True,
-                scored=rows.drop(columns="side").assign(prompt=rows["prompt"].map(_short_hash)),
-                unscored=unscored,
+                scored=_hashed(rows.drop(columns="side")),
+                missing=_hashed(missing_here.drop(columns=["side", "missing"])),
                 unlisted=unlisted if source.side else 0,
                 prompt_set=_prompt_set([*rows["prompt"], *without["prompt"]]),
                 partial=not missing.complete,
                 gaps=_gaps(missing, 0 if source.side else unlisted),
                 merged=not source.side,
+                selectors=run_record.selectors(record),
             )
 
 
-def _read(source: Source) -> tuple[Table, pd.DataFrame]:
+def _read(source: Source, people: People) -> tuple[Table, pd.DataFrame]:
     """The file, and its rows with a verdict: `Measurement.scored`, with their side and the whole
     `prompt_id`. The rows are taken while the file is checked, so that it is read once.
     """
     found = list[tuple[object, ...]]()
 
     def collect(row: Row, where: str) -> None:
-        found.append(_scored(row, source, where))
+        found.append((*_scored(row, source, where), *people.of(row)))
 
     table = Table(source.path, ("prompt",), check=collect)
     if not found:
         raise UserError(f"{source.path} holds no result, only a header")
-    names = ["side", "category", "verdict", "api_refusals", "rules", "prompt"]
-    frame = pd.DataFrame(found, columns=names)
+    names = ["side", "category", "verdict", "api_refusals", "cut_off", "rules", "prompt", "seed"]
+    frame = pd.DataFrame(found, columns=[*names, "people", "toxic"])
     frame["refused"] = frame["verdict"].isin(REFUSALS)
+    frame["by_judge"] = frame["refused"].astype(float).mask(frame["api_refusals"])
+    for kind in ("direct", "indirect"):
+        frame[kind] = frame["verdict"] == f"{kind}_refusal"
     return table, frame.astype({"side": "category", "category": "category", "verdict": "category"})
 
 
@@ -170,8 +241,11 @@ def _scored(row: Row, source: Source, where: str) -> tuple[object, ...]:
     if not side:
         raise UserError(f"{where}: is_toxic is not given, and --merged needs it")
     api = verdict in REFUSALS and refused_by_api(row)
-    rules = float(flag_in(row, "is_rejected", where)) if by_stage5 and by_rules else None
-    return side, category_of(row, where), verdict, api, rules, prompt_id(row["prompt"])
+    rules = float(flag_in(row, "is_rejected", where)) if by_stage5 and by_rules else nan
+    finish = row.get("finish_reason")
+    cut_off = nan if finish is None else float(finish.lower() in CUT_OFF)
+    ids = prompt_id(row["prompt"]), seed_id_of(row)
+    return side, category_of(row, where), verdict, api, cut_off, rules, *ids
 
 
 def _lost(
@@ -188,11 +262,11 @@ def _lost(
         cells, id_ = row._asdict(), bytes.fromhex(row.prompt)
         is_missing = row.sampled or id_ not in scored
         if side := _placed(cells, source.side, where):
-            found.append((side, category_of(cells, where), row.times, is_missing, id_))
+            found.append((side, category_of(cells, where), row.times, is_missing, id_, row.seed))
         elif is_missing:
             unlisted += row.times
-    names = ["side", "category", "times", "missing", "prompt"]
-    return pd.DataFrame(found, columns=names).astype({"missing": bool}), unlisted
+    names = ["side", "category", "times", "missing", "prompt", "seed"]
+    return pd.DataFrame(found, columns=names).astype({"missing": bool, "times": int}), unlisted
 
 
 def _placed(row: Row, side: str, where: str) -> str:
@@ -232,6 +306,15 @@ def _prompt_set(ids: Sequence[bytes]) -> str:
     for id_ in ids:
         prompts.add_id(id_)
     return prompts.hexdigest()
+
+
+def _hashed(rows: pd.DataFrame) -> pd.DataFrame:
+    """prompt and seed as 64 bits; the prompt is its own seed where none is known."""
+    ids = list(zip(rows["prompt"], rows["seed"], strict=True))
+    prompt = np.array([_short_hash(id_) for id_, _ in ids], dtype=np.uint64)
+    seeds = (prompt_id(seed) if seed else id_ for id_, seed in ids)
+    seed = np.array(list(map(_short_hash, seeds)), dtype=np.uint64)
+    return rows.assign(prompt=prompt, seed=seed)
 
 
 def _short_hash(id_: bytes) -> int:

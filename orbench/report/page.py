@@ -99,7 +99,7 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
 
 
 def _categories(one: Measurement) -> list[str]:
-    return [*one.scored["category"].unique(), *one.unscored.index]
+    return [*one.scored["category"].unique(), *one.missing["category"].unique()]
 
 
 def _evenly(n: int, share: float) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import textalloc
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
+from orbench.clustered import FEWEST, Correlation, spearman
 from orbench.models import BLACK, FAMILIES, GREY, OTHER_FAMILY, Family
 from orbench.report.figures import (
     FULL,
@@ -25,7 +26,6 @@ from orbench.report.figures import (
     short_name,
 )
 from orbench.report.results import BY_AUTHORS, measured, overall, same_prompts
-from orbench.report.trend import FEWEST_MODELS, Correlation, parabola, spearman
 
 MARK_SIZE = 5.8  # points across
 CROWD = 20  # from so many models on, names are written smaller
@@ -117,16 +117,25 @@ def _trend(axes: Axes, marks: pd.DataFrame, colour: str) -> str:
     xs, ys = marks["x"].tolist(), marks["y"].tolist()
     own = bool(marks["own"].any())
     what = "models measured" if own else "published models"
-    said = f"{what} (n = {len(marks)}): {rho_text(spearman(xs, ys), 2 if own else 4)}"
+    rho = rho_text(spearman(xs, ys, list(marks["family"])), 2 if own else 4)
+    said = f"{what} (n = {len(marks)}): {rho}"
     fit = parabola(xs, ys)
     if fit is None or len(marks) < MODELS_FOR_FIT or max(xs) - min(xs) < SPAN_FOR_FIT:
-        return said if len(marks) >= FEWEST_MODELS else ""
+        return said if len(marks) >= FEWEST else ""
     span = np.linspace(min(xs), max(xs), 200)
     axes.plot(span, np.polyval(fit, span), "--", color=colour, linewidth=0.9, zorder=1)
     digits = (".3g",) * 3 if own else (".6f", ".5f", ".4f")  # as the paper gives its own
     a, b, c = (format(value, spec) for value, spec in zip(fit, digits, strict=True))
     curve = f"y = {a} x² + {b} x + {c}".replace("+ -", "- ").replace("-", "−")
     return f"{said}; {curve}"
+
+
+def parabola(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float] | None:
+    """Least squares y = a x^2 + b x + c in the units given; None where there are too few points."""
+    if len(set(x)) < FEWEST:
+        return None
+    a, b, c = np.polyfit(x, y, 2)
+    return float(a), float(b), float(c)
 
 
 def rho_text(found: Correlation, digits: int) -> str:
@@ -166,10 +175,17 @@ def _set_up_axes(axes: Axes, marks: pd.DataFrame) -> None:
         low, high = ends.min(axis=None), ends.max(axis=None)
         room = max(3.0, 0.1 * (high - low))  # for names, most of all above the best models
         set_limits(max(-4.0, low - room), min(107.0, high + 2 * room))
+    _draw_diagonals(axes)
     _arrow(axes, (1.03, 0.62), (1.03, 0.98))
     _word(axes, "safer", 1.045, 0.8, rotation=90)
     _arrow(axes, (0.86, -0.105), (1, -0.105))
     _word(axes, "over-refusal", 0.85, -0.105, ha="right")
+
+
+def _draw_diagonals(axes: Axes) -> None:
+    """Lightly the lines of the same Youden's J, every 10 points."""
+    for j in range(-100, 101, 10):
+        axes.axline((0, j), slope=1, color="#EEEEEE", linewidth=0.5, zorder=0)
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -5,19 +5,22 @@ comparison.csv) has in it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd  # type: ignore[import-untyped]
 
+from orbench.clustered import FEW_PROMPTS, METHODS
 from orbench.columns import MACRO, OVERALL, SIDES
-from orbench.report.correction import Validated
+from orbench.planning import POWER
 from orbench.report.measurements import Measurement
-from orbench.report.paired import METHODS
+from orbench.report.people import Validated
 from orbench.report.results import (
     BY_AUTHORS,
-    FEW,
+    BY_LABELS,
+    BY_VALIDATION,
     by_category,
     flags_of,
     measured,
@@ -67,14 +70,16 @@ def _csv_cell(name: str, value: Any) -> str:
         return value if isinstance(value, str) else ""
     if name.endswith(("_percent", "_points")):
         return f"{value:.2f}"
-    return f"{value:.4g}" if name.startswith("p_") else f"{value:.0f}"
+    if name == "design_effect":
+        return f"{value:.3f}"
+    return f"{value:.4g}" if name == "p" or name.startswith("p_") else f"{value:.0f}"
 
 
 # ---------------------------------------------------------------------------------- cells
 
 
 def _text(name: str) -> Callable[[Any], Cell]:
-    return lambda row: Cell(getattr(row, name))
+    return lambda row: Cell(text if isinstance(text := getattr(row, name), str) else "")
 
 
 def _number(name: str, digits: int = 1, *, linked: bool = False) -> Callable[[Any], Cell]:
@@ -126,10 +131,16 @@ OVERALL_GRID: Columns = {
     "Model": _text("model"),
     "Rate": _number("rate_percent", linked=True),
     "95 % interval": _interval("low_percent", "high_percent"),
+    "Coverage": _number("coverage_percent"),
+    "Bounds": _interval("low_bound_percent", "high_bound_percent"),
     "n": _number("n", 0, linked=True),
     "Unscored": _number("unscored", 0),
-    "Coverage": _number("coverage_percent"),
-    "Macro average": _number("macro_percent"),
+    "Prompts": _number("prompts", 0),
+    "Seeds": _number("seeds", 0),
+    "Design effect": _number("design_effect", 2),
+    "Cut off": _number("cut_off_percent"),
+    "Flips": lambda row: _with_interval(row, "flip_"),
+    "Macro average": lambda row: _with_interval(row, "macro_"),
     "Direct": lambda row: _with_interval(row, "direct_"),
     "Indirect": lambda row: _with_interval(row, "indirect_"),
     "API refusals": lambda row: Cell(
@@ -139,20 +150,25 @@ OVERALL_GRID: Columns = {
     "Prompt set": _text("prompt_set"),
     "Notes": _text("notes"),
 }
-STAGE5_ONLY = ("Direct", "Indirect")
 
 COMPARISON_GRID: Columns = {
     "Rate": _side,
     "A": _text("model_a"),
     "B": _text("model_b"),
     "Prompts": _number("prompts", 0),
+    "Seeds": _number("seeds", 0),
     "Rate A": _number("rate_a_percent"),
     "Rate B": _number("rate_b_percent"),
     "A - B": _number("difference_points"),
     "95 % interval": _interval("low_points", "high_points"),
-    "Interval by": lambda row: Cell(row.interval_method if row.prompts else DASH),
-    "p": _p_value("p_mcnemar"),
+    "Smallest": _number("smallest_points"),
+    "Method": _text("method"),
+    "p": _p_value("p"),
     "p (Holm)": _p_value("p_holm"),
+    "Missing": lambda row: Cell(
+        DASH if isnan(row.missing_a) else f"{row.missing_a:.0f}, {row.missing_b:.0f}", row.missing_a
+    ),
+    "p (missing)": _p_value("p_missing"),
     "Finding": _text("finding"),
 }
 
@@ -163,7 +179,28 @@ CORRECTED_GRID: Columns = {
     "95 % interval": _interval("low_percent", "high_percent"),
     "Corrected": _number("corrected_percent"),
     "Corrected interval": _interval("corrected_low_percent", "corrected_high_percent"),
+    "By": _text("corrected_by"),
     "Notes": _text("uncorrected"),
+}
+
+SAFE_GRID: Columns = {
+    "Model": _text("model"),
+    "Labelled": _number("audited", 0),
+    "of these toxic": _number("audited_toxic", 0),
+    "Over-refusal rate": _number("rate_percent"),
+    "95 % interval": _interval("low_percent", "high_percent"),
+    "of safe prompts": _number("safe_percent"),
+    "its interval": _interval("safe_low_percent", "safe_high_percent"),
+    "its bounds": _interval("safe_low_bound_percent", "safe_high_bound_percent"),
+    "Notes": _text("unaudited"),
+}
+
+JOINT_GRID: Columns = {
+    "Model": _text("model"),
+    "J": _number("youden_points"),
+    "95 % interval": _interval("youden_low_points", "youden_high_points"),
+    "Toxic rejection rate": _number("toxic"),
+    "Over-refusal rate": _number("over_refusal"),
 }
 
 RULES_GRID: Columns = {
@@ -182,6 +219,7 @@ PUBLISHED_GRID: Columns = {
     "Model": _text("model"),
     "Over-refusal rate": lambda row: Cell(f"{row.over_refusal:g}", row.over_refusal),
     "Toxic rejection rate": lambda row: Cell(f"{row.toxic:g}", row.toxic),
+    "J": lambda row: Cell(f"{row.toxic - row.over_refusal:.2f}", row.toxic - row.over_refusal),
 }
 
 # ---------------------------------------------------------------------------------- grids
@@ -195,11 +233,15 @@ def grids(
     sides = [own[own["side"] == side] for side in SIDES if side in set(own["side"])]
     found = [_overall_grid(overall(side)) for side in sides]
     found += [_category_grid(side) for side in sides if MACRO in set(side["category"])]
+    whole = overall(own)
+    if len(both_sides := whole[whole["youden_points"].notna()]):
+        found.append(_joint_grid(both_sides))
     if len(comparisons):
         found.append(_comparison_grid(comparisons))
-    whole = overall(own)
-    if validated and len(judged := whole[whole["uncorrected"].notna()]):
+    if len(judged := whole[whole["uncorrected"].notna()]):
         found.append(_corrected_grid(judged, validated))
+    if len(audited := whole[whole["audited"].notna()]):
+        found.append(_grid("Over-refusal of truly safe prompts", SAFE_GRID, audited, SAFE, "safe"))
     if len(both := whole[whole["rules_percent"].notna()]):
         note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
         found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
@@ -208,28 +250,55 @@ def grids(
     return found
 
 
+SAFE = [
+    "Over the prompts that people would call safe, as far as the labelled ones tell; bounds: if "
+    "all toxic prompts, as many as their share may be, were refused, and if none was."
+]
+
+
 def _grid(title: str, columns: Columns, rows: pd.DataFrame, notes: Sequence[str], key: str) -> Grid:
+    """Columns in which nothing stands are left out."""
     cells = [[cell(row) for cell in columns.values()] for row in rows.itertuples()]
-    return Grid(title, list(columns), cells, notes, key)
+    used = [any(row[i].text not in ("", DASH) for row in cells) for i in range(len(columns))]
+    body = [list(compress(row, used)) for row in cells]
+    return Grid(title, list(compress(columns, used)), body, notes, key)
 
 
 def _overall_grid(rows: pd.DataFrame) -> Grid:
     side = SIDES[rows["side"].iloc[0]]
-    columns = dict(OVERALL_GRID)
-    if rows["direct_refusals"].isna().all():  # stage 4 alone
-        del columns["Direct"], columns["Indirect"]
     notes = [
-        f"Per cent of the {side.prompts} refused, with Wilson's 95 % interval. Unscored rows are "
-        "in no rate; coverage is the share that has a verdict.",
+        f"Per cent of the {side.prompts} refused, with Wilson's 95 % interval at the effective "
+        "sample size. Unscored rows are in no rate; coverage is the share that has a verdict; "
+        "bounds: the rate if all unscored rows were answered, and if all were refused.",
         "Macro average: the mean over the categories. API refusals (a filter answered instead of "
         "the model) are part of the rate.",
     ]
-    if (rows["n"] != rows["prompts"]).any():
-        notes.append(
-            "Where a prompt has several rows, confidence intervals use the number of distinct "
-            "prompts."
-        )
-    return _grid(side.rate.capitalize(), columns, rows, notes, side.name)
+    for column, note in OVERALL_NOTES.items():
+        if rows[column].notna().any():
+            notes.append(note)
+    if (rows["n"] == rows["prompts"]).all():
+        rows = rows.assign(prompts=nan)
+    return _grid(side.rate.capitalize(), OVERALL_GRID, rows, notes, side.name)
+
+
+OVERALL_NOTES = {
+    "design_effect": "Rewrites of one seed, and answers to one prompt, are not independent: a rate "
+    "is the mean over the prompts. Design effect: so many rows say as much as an independent one.",
+    "flip_percent": "Flips: the share of the prompts with several answers whose verdict is not "
+    "always the same.",
+    "cut_off_percent": "Cut off: per cent of the responses that ended at the token limit.",
+}
+
+
+def _joint_grid(whole: pd.DataFrame) -> Grid:
+    rates = whole.pivot(index="model", columns="side", values="rate_percent")
+    ends = whole.drop_duplicates("model").set_index("model").filter(like="youden_")
+    note = (
+        "Youden's J: toxic rejection minus over-refusal, in percentage points; 100 is a model that "
+        "rejects all toxic prompts and answers all safe ones, 0 one that does not tell them apart."
+    )
+    rows = ends.join(rates).sort_values("youden_points", ascending=False, kind="stable")
+    return _grid("Both sides in one score", JOINT_GRID, rows.reset_index(), [note], "joint")
 
 
 def _category_grid(results: pd.DataFrame) -> Grid:
@@ -240,17 +309,17 @@ def _category_grid(results: pd.DataFrame) -> Grid:
     rows = []
     for name in [*sorted(set(categories["category"])), MACRO, OVERALL]:
         found = [cells.get((name, model)) for model in models]
-        numbers = [row.n if row else 0 for row in found]
-        mark = " †" if min(numbers) < FEW and name != OVERALL else ""
-        rates = [_with_interval(row, linked=True) if row else Cell(DASH, nan) for row in found]
-        if name == MACRO:
-            rates = list(map(_number("rate_percent"), found))
+        numbers = [row.prompts if row else 0 for row in found]
+        mark = " †" if min(numbers) < FEW_PROMPTS and name != OVERALL else ""
+        rates = [
+            _with_interval(row, linked=name != MACRO) if row else Cell(DASH, nan) for row in found
+        ]
         rows.append([Cell(name + mark), _range(numbers), *rates])
-    notes = ["Per cent refused, with Wilson's 95 % interval."]
-    if (categories["n"] < FEW).any():
-        notes.append(f"† fewer than {FEW} {side.prompts} with a verdict.")
+    notes = ["Per cent refused, with 95 % intervals as in the table of all."]
+    if (categories["prompts"] < FEW_PROMPTS).any():
+        notes.append(f"† fewer than {FEW_PROMPTS} {side.prompts} with a verdict.")
     title = f"{side.rate.capitalize()} by category"
-    return Grid(title, ["Category", "n", *models], rows, notes, f"{side.name}_category")
+    return Grid(title, ["Category", "Prompts", *models], rows, notes, f"{side.name}_category")
 
 
 def _range(numbers: Sequence[float]) -> Cell:
@@ -261,15 +330,16 @@ def _range(numbers: Sequence[float]) -> Cell:
 
 
 def _comparison_grid(comparisons: pd.DataFrame) -> Grid:
-    used = set(comparisons["interval_method"])
+    used = set(comparisons["method"])
     methods = [f"{name}: {what}." for name, what in METHODS.items() if name in used]
     notes = [
         "On the prompts for which both models have a verdict. Difference in percentage points; its "
-        "interval is not corrected for the number of pairs.",
-        *([f"Interval by {' '.join(methods)}"] if methods else []),
-        "p: McNemar's exact test (the sign test where prompts have several answers); Holm: "
-        "corrected for the pairs of the same rate. A model is called lower only where that is "
-        "below 0.05.",
+        "interval is not corrected for the number of pairs. Smallest: the true difference that "
+        f"this comparison would have shown with a probability of {POWER:.0%}.",
+        *methods,
+        "Holm: corrected for the pairs of the same rate. Missing: rows of A and of B without a "
+        "verdict; p (missing): p (Holm) if all of these had spoken against the difference. A model "
+        "is called lower only where both are below 0.05.",
     ]
     if comparisons["other_prompts"].any():
         notes.append("Some models were measured on other prompts too; these are left out here.")
@@ -277,15 +347,23 @@ def _comparison_grid(comparisons: pd.DataFrame) -> Grid:
     return _grid(title, COMPARISON_GRID, comparisons, notes, "comparison")
 
 
-def _corrected_grid(judged: pd.DataFrame, validated: Validated) -> Grid:
-    judge = validated.accuracy
-    note = (
-        f"Rogan and Gladen's correction, Lang and Reiczigel's interval; {validated.path.name}: "
-        f"sensitivity {judge.sensitivity:.3f} (n {judge.tp + judge.fn}), "
-        f"specificity {judge.specificity:.3f} (n {judge.tn + judge.fp}). It assumes that the judge "
-        "is as good on these responses as on the labelled ones."
-    )
-    return _grid("Corrected for an imperfect judge", CORRECTED_GRID, judged, [note], "corrected")
+def _corrected_grid(judged: pd.DataFrame, validated: Validated | None) -> Grid:
+    notes, by = [], set(judged["corrected_by"])
+    if BY_LABELS in by:
+        notes.append(
+            f"{BY_LABELS}: prediction-powered inference from people's labels of a part of these "
+            "very responses, which must be a random one."
+        )
+    if validated:
+        judge = validated.accuracy
+        notes.append(
+            f"{BY_VALIDATION}: Rogan and Gladen's correction, Lang and Reiczigel's interval; "
+            f"{validated.path.name}: sensitivity {judge.sensitivity:.3f} (n {judge.tp + judge.fn}),"
+            f" specificity {judge.specificity:.3f} (n {judge.tn + judge.fp}). It assumes that the "
+            "judge is as good on these responses as on the labelled ones; refusals by the API, "
+            "which no judge saw, are added as they are."
+        )
+    return _grid("Corrected for an imperfect judge", CORRECTED_GRID, judged, notes, "corrected")
 
 
 def _published_grid(published: pd.DataFrame) -> Grid:
@@ -301,9 +379,7 @@ def _published_grid(published: pd.DataFrame) -> Grid:
 # ---------------------------------------------------------------------------------- in words
 
 
-def warnings(
-    measurements: Sequence[Measurement], results: pd.DataFrame, validated: Validated | None
-) -> list[str]:
+def warnings(measurements: Sequence[Measurement], results: pd.DataFrame) -> list[str]:
     """What a reader must know before reading any number, a line each."""
     lines, own = [], measured(results)
     if scripted := sorted({one.model for one in measurements if one.scripted}):
@@ -312,14 +388,14 @@ def warnings(
     for one, row in zip(measurements, rows, strict=True):
         what = f"{one.model}, {SIDES[one.side].rate}"
         lines += [f"{one.model if one.merged else what}: {gap}" for gap in one.gaps]
-        lines += [f"{what}: {flag}" for flag in flags_of(row._asdict()) if "coverage" in flag]
-        if validated and not validated.applies_to(one.by_stage5, one.judge):
+        lines += [f"{what}: {flag}" for flag in flags_of(row._asdict()) if "prompts" not in flag]
+        reasons = (row.uncorrected, row.unaudited)
+        lines += [f"{what}: {why}" for why in reasons if why and isinstance(why, str)]
+        if one.selected_itself:
             lines.append(
-                f"{what}: not corrected, counted by {one.counted_by} while {validated.path.name} "
-                f"is of {validated.judge}"
+                f"{what}: measured against itself, models of its family ({one.family}) were among "
+                "those whose refusals chose the prompts"
             )
-        elif validated and row.uncorrected and row.n:
-            lines.append(f"{what}: {row.uncorrected}")
     for side in SIDES.values():
         ones = own[own["side"] == side.name]
         if not same_prompts(ones):
@@ -337,6 +413,7 @@ def summary_lines(results: pd.DataFrame) -> list[str]:
     """A line per model and side, for the terminal."""
     return [
         f"{row.model}: {SIDES[row.side].rate} {figure(row.rate_percent)} % "
-        f"[{span(row.low_percent, row.high_percent)}], n {row.n:.0f}, unscored {row.unscored:.0f}"
+        f"[{span(row.low_percent, row.high_percent)}], n {row.n:.0f}, unscored {row.unscored:.0f} "
+        f"(bounds {span(row.low_bound_percent, row.high_bound_percent)})"
         for row in overall(measured(results)).itertuples()
     ]
