@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import exchange, options, refusal
 from orbench.answers import Answer, Missing
 from orbench.chat import Request, system, user
-from orbench.columns import Row
+from orbench.columns import PARTIAL_RULE, Row
 from orbench.conduct import conduct
 from orbench.judge import is_cut_off, is_refused_by_api
 from orbench.rates import RefusalTally, check_row
@@ -39,7 +39,7 @@ class Response(NamedTuple):
     finish_reason: str
 
 
-def response_in(answer: Answer, family: str, phrases: Sequence[str]) -> Response | Missing | None:
+def response_in(answer: Answer, phrases: Sequence[str], partial: str) -> Response | Missing | None:
     """The response in an answer; None for one that was cut off inside its thinking, Missing for an
     empty one with nothing that explains it, which may be worth another try in a later run.
     """
@@ -55,8 +55,8 @@ def response_in(answer: Answer, family: str, phrases: Sequence[str]) -> Response
         text,
         finish_reason=answer.finish_reason,
         api_refusal=answer.refusal,
-        family=family,
         phrases=phrases,
+        partial=partial,
     )
     return Response(storable(text or answer.refusal), verdict, storable(answer.finish_reason))
 
@@ -66,13 +66,13 @@ def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missi
     (response,) = responses
     if response is None:
         return Missing("unscored", "cut off before the answer began; try a higher --max_tokens")
-    rejected = refusal.counts_as_refusal(response.verdict)
+    rejected, reason = refusal.counts_as_refusal(response.verdict), response.verdict.rule
     return [
         {
             **row,
             "response": response.text,
             "is_rejected": str(rejected),
-            "rejection_reason": response.verdict.rule if rejected else "",
+            "rejection_reason": reason if rejected or reason.startswith(PARTIAL_RULE) else "",
             "finish_reason": response.finish_reason,
         }
     ]
@@ -106,12 +106,16 @@ def main(argv: Sequence[str]) -> int:
         columns=output_columns(table, COLUMNS, args.samples),
         models=[model],
         requests_of=requests_of,
-        read=lambda answer: response_in(answer, model.family.lower(), phrases),
+        read=lambda answer, _: response_in(answer, phrases, args.partial),
         reader=lambda: rows_of,
-        parameters={**parameters, "system_prompt": args.system_prompt},
+        parameters={
+            **parameters,
+            "system_prompt": args.system_prompt,
+            "partial": args.partial,
+        },
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
-        summary=RefusalTally(lambda row: row["is_rejected"] == "True"),
+        summary=RefusalTally(lambda row: row["is_rejected"] == "True", args.partial),
         under_test={"asked": args.model, "id": model.id, "family": model.family},
         samples=args.samples,
     )
@@ -120,7 +124,7 @@ def main(argv: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
-    parser.add_argument("--model", required=True, help="the model under test: any")
+    parser.add_argument("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
     parser.add_argument("--input_file", required=True, help="the CSV with the prompts")
     options.add_merge_result(parser, "one for rejected and one for accepted prompts")
     options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")
@@ -132,6 +136,7 @@ def parser() -> argparse.ArgumentParser:
         "--max_tokens", type=options.whole_number(1), default=1000, help="default %(default)s"
     )
     options.add_refusal_phrases(parser)
+    options.add_partial(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
     exchange.add_flags(parser)

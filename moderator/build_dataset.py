@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         type=options.input_path,
         metavar="FILE",
-        help="copies of the audit sheet, one a person: how far people and judges agree",
+        help="labelled audit sheets, one per person: report how far people and judges agree",
     )
     parser.add_argument(
         "--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s"
@@ -92,14 +92,14 @@ def parser() -> argparse.ArgumentParser:
         help="prompts in or-bench-toxic.csv (default %(default)s, as published)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the samples and the shuffle (default %(default)s)"
+        "--seed", type=int, default=0, help="for sampling and shuffling (default %(default)s)"
     )
     parser.add_argument(
         "--similarity",
         type=similarity,
         default=0.8,
         metavar="SHARE",
-        help="of 4-character pieces in common, from which on two prompts are near-duplicates: 0.5 "
+        help="share of 4-character pieces in common that makes two prompts near-duplicates: 0.5 "
         "to 1 (default %(default)s, where about one word of eighteen differs; 1: exact ones only)",
     )
     parser.add_argument(

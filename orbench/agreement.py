@@ -60,6 +60,25 @@ def fleiss_kappa(raters: int, rows: Mapping[int, int]) -> float | None:
     return None if yes in (0.0, 1.0) else (observed - chance) / (1 - chance)
 
 
+def krippendorff_alpha(patterns: Mapping[tuple[bool | None, ...], int]) -> tuple[float | None, int]:
+    """Krippendorff's alpha of yes/no votes, some of which may be missing, and the number of rows
+    that it rests on: those with two votes or more. None where it is undefined.
+
+    K. Krippendorff, Content Analysis, 4th ed. (2019), chapter 12: 1 - observed / expected
+    disagreement, for two values. patterns: votes -> rows.
+    """
+    rows = yes = no = 0
+    apart = 0.0  # pairs of votes that differ, each row's over its votes less one
+    for votes, times in patterns.items():
+        a, b = votes.count(True), votes.count(False)
+        if a + b > 1:
+            rows, yes, no = rows + times, yes + a * times, no + b * times
+            apart += 2 * a * b / (a + b - 1) * times
+    if not (yes and no):
+        return None, rows  # nothing to compare, or all say the same, which chance does too
+    return 1 - (yes + no - 1) * apart / (2 * yes * no), rows
+
+
 class Agreement:
     """Counts the votes of some raters while rows go by."""
 
@@ -128,6 +147,8 @@ class Agreement:
         kappa, n = self.fleiss()
         who = f"all but {', '.join(self.silent)}" if self.silent else "all"
         yield f"Fleiss' kappa of {who}, {n:,} rows with every vote: {_kappa(kappa)}"
+        alpha, n = krippendorff_alpha(self.patterns)
+        yield f"Krippendorff's alpha, {n:,} rows with two votes or more: {_kappa(alpha)}"
 
     def _rater_lines(self, word: str) -> Iterator[str]:
         width = max([len(word), *map(len, self.raters)])

@@ -233,7 +233,7 @@ class AnswerLog:
 
 
 def _entries_in(line: bytes, path: Path) -> Iterator[tuple[int, Entry]]:
-    """The entries of a line and where each begins: one, unless logs were put together of which one
+    """The entries of a line and where each begins: one, unless logs were concatenated and one
     ended without a line end, or in a torn line. Raises LogError for one of an older version.
     """
     start = line.find(BEGINNING)
@@ -251,7 +251,7 @@ def _entries_in(line: bytes, path: Path) -> Iterator[tuple[int, Entry]]:
 
 
 def _entry_of(line: bytes) -> Entry | None:
-    """An entry; None for a text that is none."""
+    """The entry in a piece of a line; None if it is not one."""
     try:
         found = json.loads(line)
         key, round_ = bytes.fromhex(found["key"]), found.get("round", 0)

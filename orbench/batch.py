@@ -33,6 +33,7 @@ from orbench.batch_service import OVER, Service, Unknown, counts_of, error_of
 from orbench.chat import ADAPTABLE, BadRequest, Fatal, Limited, Passing
 from orbench.exchange import Pending, Rejected, Wanted, answer_in, read_result, request_line
 from orbench.models import PROVIDERS, Model
+from orbench.protocols import PROTOCOLS
 from orbench.run import Run
 from orbench.table import write_text
 from orbench.terminal import UserError, one_line, say
@@ -62,8 +63,9 @@ class Part:
     dropped: list[str]  # those that were left out
     keys: str  # of its requests, 32 hex digits each
     made: str
+    protocol: str
     file_id: str = ""
-    batch_id: str = ""  # empty: nobody knows whether there is one
+    batch_id: str = ""  # empty: it is not known whether there is one
     status: str = ""
 
     def holds(self) -> Iterator[bytes]:
@@ -202,7 +204,7 @@ def refuse_unable(models: Sequence[Model]) -> None:
             able = ", ".join(name for name, provider in PROVIDERS.items() if provider.batches)
             raise UserError(
                 f"--batch: {model.provider}, which serves {model.asked}, has no batch service of "
-                f"OpenAI's protocol ({able} have); leave --batch off, or see --export_requests"
+                f"OpenAI's protocol ({able} have one); drop --batch, or see --export_requests"
             )
 
 
@@ -311,7 +313,7 @@ class Batches:
         """Give up what was tried often enough. Raises Fatal where the queue stays full."""
         if self.failed and not self.progress:
             raise Fatal(f"{self.failed[QUEUE_FULL]} (--batch_size makes smaller batches)")
-        if not self.failed:  # a full queue is no try: the requests in it were not looked at
+        if not self.failed:  # a full queue is not a try: its requests were never processed
             self.state.rounds += 1
         tried = self.state.rounds
         if tried > self.args.max_retries:
@@ -330,10 +332,10 @@ class Batches:
         self.state.failed[first.hex()] = [missing.kind, missing.why]
 
     def recover(self) -> None:
-        """Bring parts that an earlier run was killed over to where they can be waited for."""
+        """Bring parts whose run was killed to a state in which they can be waited for."""
         for part in self.state.parts:
             if (part.endpoint, part.model) not in self.services:
-                say(f"{self.state.path}: batch {part.batch_id} is of {part.model}, not of this run")
+                say(f"{self.state.path}: batch {part.batch_id} is for {part.model}, not this run")
         for part in self.parts():
             if not part.batch_id:
                 self.make(part, doubtful=True)
@@ -342,7 +344,7 @@ class Batches:
         """Put what is pending and in no batch yet into batches."""
         in_batches = self.state.under_way()
         again = not self.parts()  # what has no result waits until the others of its round are over
-        drafts: dict[Model, Draft] = {}
+        drafts: dict[tuple[Model, str], Draft] = {}
         self.wanted = Wanted()
         for request in self.pending():
             key, model = request.key(), request.model
@@ -351,19 +353,19 @@ class Batches:
                 continue
             self.run.retries += self.state.unsettled.pop(key.hex(), None) is not None
             body = self.run.adaptation.fit(request)
-            line = request_line(key, body)
-            draft = drafts.get(model)
+            line = request_line(request, body)
+            draft = drafts.get((model, request.protocol))
             if draft is not None and draft.is_full(line, self.args.batch_size):
-                self.submit(model, draft)
+                self.submit(model, request.protocol, draft)
                 draft = None
             if draft is None:
-                draft = drafts[model] = Draft(self.state.path.parent)
+                draft = drafts[model, request.protocol] = Draft(self.state.path.parent)
             draft.add(key, line)
             draft.sent.update(name for name in ADAPTABLE if name in body)
-        for model, draft in drafts.items():
-            self.submit(model, draft)
+        for (model, protocol), draft in drafts.items():
+            self.submit(model, protocol, draft)
 
-    def submit(self, model: Model, draft: Draft) -> None:
+    def submit(self, model: Model, protocol: str, draft: Draft) -> None:
         """Upload a file and make a batch of it, each noted before the next."""
         state = self.state
         part = Part(
@@ -375,6 +377,7 @@ class Batches:
             dropped=list(self.run.adaptation.dropped(model)),
             keys=draft.keys.hex(),
             made=datetime.now(UTC).isoformat(timespec="seconds"),
+            protocol=protocol,
         )
         with draft.file:
             name = f"orbench-{state.tag}-{part.number}.jsonl"
@@ -387,7 +390,8 @@ class Batches:
         """Make the batch of an uploaded file. doubtful: it may have been made already."""
         metadata = {"orbench": self.state.tag, "part": str(part.number)}
         try:
-            made = self.service(part).make(part.file_id, metadata, doubtful=doubtful)
+            url = "/v1" + PROTOCOLS[part.protocol].path
+            made = self.service(part).make(part.file_id, url, metadata, doubtful=doubtful)
         except (BadRequest, Unknown):
             self.state.parts.remove(part)  # it was turned down: there is none
             self.state.save()
@@ -470,7 +474,7 @@ def take(work: Batches, part: Part, line: bytes, missing: dict[bytes, str]) -> b
         del missing[key]
         return key
     try:
-        answer = answer_in(result, model, part.sent)
+        answer = answer_in(result, model, part.protocol, part.sent)
     except (Passing, Limited) as error:
         missing[key] = str(error)
     except Rejected as error:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from orbench.chat import BadRequest, Fatal, Limited, Passing, fault_of, key_of, shown
-from orbench.exchange import URL, read_result
+from orbench.exchange import read_result
+from orbench.gate import LONGEST_WAIT_S
 from orbench.models import Model
-from orbench.run import FAILURES_IN_A_ROW, LONGEST_WAIT_S
+from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ class Service:
 
         return self._call(send, f"{self.model.endpoint} has no batch service")
 
-    def make(self, file_id: str, metadata: dict[str, str], *, doubtful: bool) -> tuple[str, str]:
-        """Make the batch of an uploaded file. doubtful: it may have been made already.
+    def make(
+        self, file_id: str, url: Any, metadata: dict[str, str], *, doubtful: bool
+    ) -> tuple[str, str]:
+        """Make the batch of an uploaded file. url: of its lines. doubtful: it may have been made
+        already.
 
         Gives its id and status. Raises Fatal, Unknown or BadRequest.
         """
@@ -70,7 +74,7 @@ class Service:
                 return made
             tried = True
             batch = self.client.batches.create(
-                input_file_id=file_id, endpoint=URL, completion_window="24h", metadata=metadata
+                input_file_id=file_id, endpoint=url, completion_window="24h", metadata=metadata
             )
             return _id_of(batch), str(batch.status)
 
@@ -90,7 +94,7 @@ class Service:
                 raise
             raise Fatal(
                 f"{self.model.endpoint} cannot list its batches "
-                f"({shown(error.message, self.model)}), so nobody knows whether some requests are "
+                f"({shown(error.message, self.model)}), so it is unclear whether some requests are "
                 f"under way already; if they are not, delete {self.state}"
             ) from None
         return None
@@ -171,7 +175,7 @@ class Service:
             said = shown(error.message, self.model)
             raise Passing(f"the result file {one_line(file_id)}: {said}") from None
         if not _is_whole(file):
-            raise Passing(f"the result file {one_line(file_id)} is torn, or none")
+            raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
         return file
 
     def _call(self, send: Callable[[], T], unknown: str) -> T:
@@ -203,7 +207,7 @@ class Service:
                 fault = Passing(shown(str(error), self.model) or "the answer was cut off")
             time.sleep(wait)
         raise Fatal(
-            f"{self.model.endpoint} cannot be asked about batches, {FAILURES_IN_A_ROW} times in a "
+            f"{self.model.endpoint} failed to answer about batches {FAILURES_IN_A_ROW} times in a "
             f"row, the last time: {fault}; run the same command again"
         )
 

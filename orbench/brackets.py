@@ -1,16 +1,13 @@
-"""Reading `[[...]]` lists and labels out of a model's text.
+"""Reading `[[...]]` lists out of a model's text.
 
 Models are asked to put what counts in double brackets, so that all the rest (explanations,
 numbering, excuses) can be told apart from it.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
-_CHOICE_NUMBER = re.compile(r"^\(?\d{1,2}\s*[.):-]?\s*")
-_MARKS = "*_`\"“”„«»'‘’ "
-_HYPHENS = dict.fromkeys(range(0x2010, 0x2016), "-")  # self‑harm is self-harm
 _PAIRS = ("** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
 
 
@@ -63,29 +60,6 @@ def without_marks(item: str) -> str:
                 if inside and not apart.search(inside):
                     item = inside.strip()
     return item
-
-
-def label(text: str, choices: Mapping[str, str], *, cut_off: bool = False) -> str | None:
-    """The choice in the last brackets of a judge's reply; None where those hold none.
-
-    choices: what may stand in the brackets, in small letters -> the label. A number in front of a
-    choice, bold marks and letter case do not matter. A phrase in the explanation never counts,
-    and in a reply that was cut off only brackets at its very end do: the real choice may be what
-    is missing.
-    """
-    text = text.replace("\\[", "[").replace("\\]", "]").translate(_HYPHENS)
-    found_at = [(start, end) for start, end in spans(text) if text[start + 2 : end - 2].strip()]
-    if not found_at:
-        return None
-    last = found_at[-1]
-    if cut_off and text[last[1] :].strip(" \n.*_"):
-        return None
-    inside = " ".join(text[last[0] + 2 : last[1] - 2].lower().split()).strip(_MARKS)
-    for candidate in (inside, _CHOICE_NUMBER.sub("", inside)):
-        found = choices.get(candidate.strip(_MARKS + "."))
-        if found is not None:
-            return found
-    return None
 
 
 def same(text: str) -> str:

@@ -11,13 +11,15 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from orbench.answers import Answer
 from orbench.models import ALIASES, Model, alias_variable
+from orbench.protocols import CHAT, PROTOCOLS
 from orbench.table import storable
 from orbench.terminal import UserError, one_line
 
@@ -33,6 +35,11 @@ def user(text: str) -> Message:
     return {"role": "user", "content": storable(text)}
 
 
+def assistant(text: str) -> Message:
+    """An assistant message."""
+    return {"role": "assistant", "content": storable(text)}
+
+
 def system(text: str) -> Message:
     """A system message."""
     return {"role": "system", "content": storable(text)}
@@ -46,19 +53,23 @@ class Request:
     messages: list[Message]
     parameters: Parameters  # temperature, max_tokens, ... as the user wants them
     sample: int = 0  # repeated samples of one request differ here
+    protocol: str = CHAT  # a key of PROTOCOLS
     ask: int = 0  # how many unreadable answers to it came before
+    more: Sequence[Message] = ()  # that say what was wrong with the last of them
     _first: bytes = b""
 
     def body(self) -> dict[str, Any]:
         """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes)."""
-        return {"model": self.model.id, "messages": self.messages, **self.parameters}
+        return PROTOCOLS[self.protocol].body(
+            self.model.id, [*self.messages, *self.more], self.parameters
+        )
 
     def first(self) -> bytes:
         """The key of its first ask: 16 bytes that stand for exactly this request to exactly this
         endpoint.
         """
         if not self._first:
-            exact = [self.model.endpoint, self.body(), self.sample]
+            exact = [self.model.endpoint, self.protocol, self.body(), self.sample]
             self._first = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
         return self._first
 
@@ -66,11 +77,9 @@ class Request:
         """The key of its answer in the log."""
         return ask_key(self.first(), self.ask)
 
-    def again(self, ask: int) -> "Request":
-        """The same request after so many unreadable answers."""
-        if ask == self.ask:
-            return self
-        return Request(self.model, self.messages, self.parameters, self.sample, ask, self.first())
+    def again(self, ask: int, more: Sequence[Message] = ()) -> "Request":
+        """The request after so many unreadable answers; more: what is said of the last one."""
+        return replace(self, ask=ask, more=more, _first=self.first())
 
 
 def ask_key(first: bytes, ask: int) -> bytes:
@@ -93,7 +102,7 @@ class Limited(Exception):
 
 
 class BadRequest(Exception):
-    """The request itself is at fault; sending it again is useless, other requests may do."""
+    """The request itself is at fault; sending it again is useless, other requests may succeed."""
 
 
 class Fatal(Exception):
@@ -115,7 +124,12 @@ POLICY_MESSAGE = re.compile(
     r"content management policy|content violates usage guidelines",
     re.IGNORECASE,
 )
+NO_REFUSAL = ("", "none", "null")  # a refusal field that says nothing, in small letters
 BLOCKED_BY_POLICY = Answer("", "content_filter")
+# How gateways say in a plain 429 that the money is spent: no waiting helps.
+SPENT_MESSAGE = re.compile(
+    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded", re.I
+)
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
 # How a 400 says that a model does not take a parameter at all (or no other value than its own): a
@@ -128,7 +142,7 @@ REJECTION = (
 OUT_OF_RANGE = re.compile(
     r"must be|at most|at least|above|below|less than|greater|between", re.IGNORECASE
 )
-SHORTEST_KEY = 16  # characters; what is shorter (EMPTY, none) is a stand-in, and a word of answers
+SHORTEST_KEY = 16  # characters; anything shorter (EMPTY, none) is a placeholder, common in answers
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
@@ -195,14 +209,14 @@ class Chat:
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
-        client = await self.open(request.model)
+        client, protocol = await self.open(request.model), PROTOCOLS[request.protocol]
         body, dropped = self._adaptation.fit(request), self._adaptation.dropped(request.model)
         if request.model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
         import openai
 
         try:
-            data = await client.post("/chat/completions", body=body, cast_to=object)
+            data = await client.post(protocol.path, body=body, cast_to=object)
         except openai.APIStatusError as error:
             return await self._after_error(request, body, error)
         except openai.APIConnectionError as error:  # its timeouts are among these
@@ -212,9 +226,9 @@ class Chat:
             raise Passing(f"no HTTP answer: {shown(str(error), request.model)}") from error
         except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
             raise Passing("the body is not JSON, or was cut off") from error
-        answer = without_key(read_answer(data, request.model), request.model)
-        # From here on this model takes the parameters as they are: what an odd prompt is refused
-        # with can no longer change how the others are asked.
+        answer = without_key(read_answer(protocol.read(data), request.model), request.model)
+        # From here on this model is known to take these parameters: a 400 over an odd prompt
+        # can no longer change how the others are asked.
         self._answered.add((request.model.endpoint, request.model.id))
         return answer._replace(dropped=dropped)
 
@@ -246,7 +260,7 @@ class Chat:
             return BLOCKED_BY_POLICY
         if status == 400 and (name := rejected_parameter(error, sent)):
             answered = (model.endpoint, model.id) in self._answered
-            # Sent before another request's 400 told, this one came back after its answer.
+            # Sent before another request's 400 revealed this; its own 400 arrived later.
             late = self._adaptation.knows(model, name)
             if late or not answered:
                 self._adaptation.adapt(model, name)
@@ -344,7 +358,8 @@ def read_answer(data: object, model: Model) -> Answer:
     content = message.get("content")
     text = _text(content)
     refusal = message.get("refusal") or _parts(content, "refusal")
-    refusal = refusal if isinstance(refusal, str) and refusal.strip() not in ("", "None") else ""
+    if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
+        refusal = ""
     if model.settings.empty_is_refusal and content is None and not told:
         finish_reason = "no_candidate"
     return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
@@ -415,7 +430,8 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
     """What an error status means for the request and for the run."""
     status = error.status_code
     said = f"{status}: {shown(message_of(error), model)}"
-    if "insufficient_quota" in (error.code, error.type) or status == 402:
+    spent = status == 429 and SPENT_MESSAGE.search(message_of(error))
+    if "insufficient_quota" in (error.code, error.type) or status == 402 or spent:
         return Fatal(f"{model.provider} says that the account has no quota left ({said})")
     if status in (401, 403):
         variable = model.key_variable or "--api_key_env"
@@ -436,8 +452,8 @@ def message_of(error: "APIStatusError") -> str:
 
 
 def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
-    """The sent sampling parameter that a 400 says this model does not take; "" if it says no
-    such.
+    """The sent sampling parameter that a 400 says this model does not take; "" if it names
+    none.
     """
     message = message_of(error)
     if OUT_OF_RANGE.search(message):

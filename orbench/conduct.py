@@ -17,16 +17,16 @@ from pathlib import Path
 from orbench import batch, exchange, options, record
 from orbench.answers import Answer, AnswerLog, Missing
 from orbench.chat import Request
-from orbench.job import Job, next_ask, outcomes, plan
+from orbench.job import Job, RowKeys, next_ask, outcomes, plan, repeated
 from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
 from orbench.terminal import UserError, say
 from orbench.write import close, close_without_csv, write_outputs
 
-PARTIAL_AFTER_S = 3.0  # between two looks into a running run, at least
+PARTIAL_AFTER_S = 3.0  # at least, between two slices of the partial CSV
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
-SLICE_S = 0.005  # for which it may hold up the requests at a time
+SLICE_S = 0.005  # the longest that one slice may hold up the requests
 
 
 def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> int:
@@ -47,6 +47,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
             ended = job.run.stopped or job.run.interrupted or job.handed_over
             if ended or not stage.more(one.result for one in outcomes(job)):
                 break
+            job.keys = RowKeys()  # rows may need other requests now
         if job.handed_over or args.export_requests or args.shard is not None:
             return close_without_csv(job)
         counts = write_outputs(job)
@@ -115,6 +116,8 @@ def say_before(job: Job) -> None:
     for model in job.stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
             say(f"{model.asked} is {model.id} at {model.endpoint}")
+    for note in job.stage.notes:
+        say(note)
     if job.input_record.get("complete") is False:
         say(f"{job.stage.table.path} is from a run that did not finish: rows are missing in it")
 
@@ -153,10 +156,10 @@ def ask_live(job: Job) -> None:
     def on_answer(request: Request, answer: Answer) -> Request | None:
         if partial is not None:
             partial.look()
-        if stage.asks == 1 or not isinstance(stage.read(answer), Missing):
+        if stage.asks == 1 or not isinstance(stage.read(answer, request.model), Missing):
             return None
-        again = next_ask(job, request.first())
-        return None if again is None else request.again(again)
+        ask = next_ask(job, request.first(), request.model)
+        return None if ask is None else repeated(job, request, ask)
 
     limits = options.limits_of(job.args)
     patience = len(job.log.failed)

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from orbench import options
 from orbench.answers import Answer, AnswerLog, Missing
@@ -35,6 +35,7 @@ from orbench.chat import (
     without_key,
 )
 from orbench.models import Model
+from orbench.protocols import PROTOCOLS
 from orbench.run import Run
 from orbench.table import file_name_part
 from orbench.terminal import UserError, say
@@ -42,7 +43,6 @@ from orbench.terminal import UserError, say
 if TYPE_CHECKING:
     from openai import APIStatusError
 
-URL: Final = "/v1/chat/completions"  # of every request line
 Pending = Callable[[], Iterable[Request]]  # the requests without an answer, as of now
 
 
@@ -89,7 +89,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=options.given,
         metavar="FILE",
         help="send nothing; write the requests without an answer as a batch file (several judges: "
-        "one file a judge)",
+        "one file per judge)",
     )
     ways.add_argument(
         "--import_answers",
@@ -102,24 +102,24 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no_wait",
         action="store_true",
-        help="with --batch: hand in, collect what is ready, and end; again collects the rest",
+        help="with --batch: submit, collect what is ready, and exit; run again to collect the rest",
     )
     group.add_argument(
         "--batch_fallback",
         action="store_true",
-        help="with --batch: ask live what a batch leaves unanswered, in place of another batch",
+        help="with --batch: send what a batch leaves unanswered live, not in another batch",
     )
     group.add_argument(
         "--poll_interval",
         type=options.seconds,
         default=30.0,
-        help="seconds between two looks at the batches (default %(default)g)",
+        help="seconds between status checks of the batches (default %(default)g)",
     )
     group.add_argument(
         "--batch_size",
         type=options.whole_number(1, 50_000),
         default=50_000,
-        help="requests a batch at most (default %(default)s, the services' limit)",
+        help="most requests per batch (default %(default)s, the services' limit)",
     )
     group.add_argument(
         "--shard",
@@ -170,9 +170,15 @@ class Result(NamedTuple):
     data: Any  # the completion's JSON, or what is said about the error
 
 
-def request_line(key: bytes, body: dict[str, Any]) -> bytes:
-    """The line of a request."""
-    entry = {"custom_id": key.hex(), "method": "POST", "url": URL, "body": body}
+def url_of(request: Request) -> str:
+    """Where a request line is sent to."""
+    return "/v1" + PROTOCOLS[request.protocol].path
+
+
+def request_line(request: Request, body: dict[str, Any]) -> bytes:
+    """The line of a request. body: as it is to be sent."""
+    key, url = request.key().hex(), url_of(request)
+    entry = {"custom_id": key, "method": "POST", "url": url, "body": body}
     return (json.dumps(entry) + "\n").encode()
 
 
@@ -215,14 +221,14 @@ def _error_in(data: object) -> dict[str, Any]:
     return {"message": data} if isinstance(data, str) and data else {}
 
 
-def answer_in(result: Result, model: Model, sent: Sequence[str] = ()) -> Answer:
-    """The answer of a result, read as that of a live request is.
+def answer_in(result: Result, model: Model, protocol: str, sent: Sequence[str] = ()) -> Answer:
+    """The answer of a result, read as that of a live request of this protocol is.
 
     sent: names of the sampling parameters that the request had.
     Raises Passing, Limited, BadRequest or Fatal as live, and Rejected.
     """
     if result.status == 200:
-        return without_key(read_answer(result.data, model), model)
+        return without_key(read_answer(PROTOCOLS[protocol].read(result.data), model), model)
     message = shown(str(result.data.get("message") or result.data.get("code") or ""), model)
     if not result.status:
         raise Passing(f"no answer: {message}")
@@ -270,7 +276,7 @@ def export_requests(pending: Iterable[Request], models: Sequence[Model], path: P
                     model: stack.enter_context(half[model].open("wb")) for model in models
                 }
                 for request in pending:
-                    files[request.model].write(request_line(request.key(), request.body()))
+                    files[request.model].write(request_line(request, request.body()))
                     counts[request.model] += 1
             for model, n in counts.items():
                 os.replace(half[model], paths[model])
@@ -300,10 +306,10 @@ def check_holds_requests(path: Path) -> None:
     with path.open("rb") as file:
         first = file.readline()
     try:
-        line = json.loads(first) if first.strip() else {"url": URL}
+        line = json.loads(first) if first.strip() else {"custom_id": "", "url": ""}
     except (ValueError, RecursionError):
         line = None
-    if not isinstance(line, dict) or line.get("url") != URL:
+    if not isinstance(line, dict) or not {"custom_id", "url"} <= line.keys():
         raise UserError(f"{path} is there already and holds no requests; name another file")
 
 
@@ -314,17 +320,17 @@ class Wanted:
     """Pending requests by the key of the answer that they lack."""
 
     def __init__(self, requests: Iterable[Request] = ()) -> None:
-        self.models: dict[bytes, Model] = {}
+        self.asked: dict[bytes, tuple[Model, str]] = {}  # with the protocol
         self._first: dict[bytes, bytes] = {}  # only where it is another one
         for request in requests:
             self.add(request)
 
     def __len__(self) -> int:
-        return len(self.models)
+        return len(self.asked)
 
     def add(self, request: Request) -> None:
         """Note a pending request."""
-        self.models[request.key()] = request.model
+        self.asked[request.key()] = request.model, request.protocol
         if request.ask:
             self._first[request.key()] = request.first()
 
@@ -385,8 +391,8 @@ def _import_once(wanted: Wanted, log: AnswerLog, run: Run, paths: Sequence[Path]
                 counts.unreadable += 1
             elif result.key in log:
                 counts.known += 1
-            elif model := wanted.models.get(result.key):
-                _take(result, model, log, run, failed, counts)
+            elif asked := wanted.asked.get(result.key):
+                _take(result, asked, log, run, failed, counts)
             else:
                 counts.foreign += 1
     for key, missing in failed.items():
@@ -396,14 +402,14 @@ def _import_once(wanted: Wanted, log: AnswerLog, run: Run, paths: Sequence[Path]
 
 def _take(
     result: "Result",
-    model: Model,
+    asked: tuple[Model, str],
     log: AnswerLog,
     run: Run,
     failed: dict[bytes, Missing],
     counts: Imported,
 ) -> None:
     try:
-        answer = answer_in(result, model)
+        answer = answer_in(result, *asked)
     except (Passing, Limited, BadRequest, Fatal) as error:  # never Rejected: `sent` is not known
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
         failed[result.key] = Missing(kind, str(error))

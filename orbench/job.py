@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from orbench.answers import Answer, AnswerLog, Missing
 from orbench.chat import Request, ask_key
 from orbench.columns import Row
+from orbench.models import Model
 from orbench.record import NOT_ASKED, Record
 from orbench.run import Progress, Run
 from orbench.stage import RowsOf, Stage
@@ -77,7 +78,7 @@ class Job:
 def plan(job: Job, progress: Progress | None = None) -> Iterator[Request]:
     """The requests without a usable answer, each once, as they are to be asked next.
 
-    They are built here and hashed, once. progress: loses what needs no request.
+    They are built here and hashed, once. progress: its total shrinks by what needs no request.
     """
     seen: set[bytes] = set()
     for number, row in enumerate(job.stage.rows()):
@@ -93,7 +94,7 @@ def plan(job: Job, progress: Progress | None = None) -> Iterator[Request]:
             seen.update(asks)
             for request in requests:
                 if request.first() in asks:
-                    yield request.again(asks[request.first()])
+                    yield repeated(job, request, asks[request.first()])
         if progress:
             progress.skip(len(job.stage.models) - len(asks))
 
@@ -101,25 +102,37 @@ def plan(job: Job, progress: Progress | None = None) -> Iterator[Request]:
 def open_asks(job: Job, keys: Sequence[bytes], seen: set[bytes]) -> dict[bytes, int]:
     """Which of these requests are to be asked, and after how many unreadable answers."""
     shard, found = job.args.shard, {}
-    for key in keys:
+    for key, model in zip(keys, job.stage.models, strict=False):
         if key in seen or key in job.run.failed or (shard is not None and not shard.holds(key)):
             continue
-        ask = next_ask(job, key)
+        ask = next_ask(job, key, model)
         if ask is not None:
             found[key] = ask
     return found
 
 
-def next_ask(job: Job, first: bytes) -> int | None:
+def next_ask(job: Job, first: bytes, model: Model) -> int | None:
     """How many unreadable answers a request has had, if it is to be asked again; None where it is
     settled.
     """
     if job.stage.asks == 1 and job.log.round == 1:  # the answer need not be read
         return None if first in job.log else 0
-    return look_up(job, first).ask
+    return look_up(job, first, model).ask
 
 
-class Found(NamedTuple):
+def repeated(job: Job, request: Request, ask: int) -> Request:
+    """The request after so many unreadable answers: it says what was wrong with the last one."""
+    if not ask:
+        return request
+    entry = job.log.get(ask_key(request.first(), ask - 1))
+    assert entry is not None  # else it would be asked for
+    answer, _ = entry
+    reading = job.stage.read(answer, request.model)
+    why = reading.why if isinstance(reading, Missing) else ""
+    return request.again(ask, job.stage.repeat(request.model, answer, why))
+
+
+class Lookup(NamedTuple):
     """What the log has of a request."""
 
     reading: Any  # of the last answer; Missing where it cannot be used
@@ -128,20 +141,20 @@ class Found(NamedTuple):
     ask: int | None  # to be sent next: how many unreadable answers came before; None: nothing
 
 
-def look_up(job: Job, first: bytes) -> Found:
+def look_up(job: Job, first: bytes, model: Model) -> Lookup:
     """The first usable answer to a request, else the last one, and what is left to ask.
 
     An unreadable answer is followed by another ask, up to `Stage.asks` in a round; a run after a
     finished one opens another round.
     """
-    tries, found = 0, Found(None, None, first, 0)
+    tries, found = 0, Lookup(None, None, first, 0)
     for ask in count():
         key = ask_key(first, ask)
         entry = job.log.get(key)
         if entry is None:
             return found._replace(ask=ask if not ask or tries < job.stage.asks else None)
         answer, round_ = entry
-        found = Found(job.stage.read(answer), answer, key, None)
+        found = Lookup(job.stage.read(answer, model), answer, key, None)
         if not isinstance(found.reading, Missing):
             return found
         tries += round_ == job.log.round
@@ -176,7 +189,7 @@ def outcome(job: Job, number: int, row: Row, rows_of: RowsOf) -> Outcome:
         keys = [request.first() for request in requests]
     readings, answers = [], []
     for first, model in zip(keys, job.stage.models, strict=False):
-        found = look_up(job, first)
+        found = look_up(job, first, model)
         reading = found.reading
         if found.ask is not None:
             reading = why_missing(job, first, model.asked)

@@ -1,10 +1,5 @@
-"""What an answer is before anybody reads its words: refused by the API, cut off; and a judge's
-verdict in it.
-"""
+"""What an answer is before anybody reads its words: refused by the API, cut off, all thinking."""
 
-from collections.abc import Mapping
-
-from orbench import brackets
 from orbench.answers import Answer, Missing
 from orbench.refusal import answer_of, api_refusal_signal
 from orbench.terminal import one_line
@@ -13,19 +8,20 @@ JUDGE_TEMPERATURE = 0.0  # the paper's
 VERDICT_ASKS = 3  # for an unreadable verdict: once, and up to two more times
 
 
-def verdict_in(answer: Answer, choices: Mapping[str, str]) -> str | Missing:
-    """The label a judge chose, or why there is none. choices: see `brackets.label`."""
+def words_of(answer: Answer) -> str | Missing:
+    """What a judge wrote, without its thinking; or why there is nothing to read."""
     if is_refused_by_api(answer):
         return Missing("unscored", "the judge's API refused")
     text, whole = answer_of(answer.text)
     if not whole:
         return Missing("unscored", "the judge's reply was cut off inside its thinking", answer.text)
-    label = brackets.label(text, choices, cut_off=is_cut_off(answer))
-    if label is None:
-        end = one_line(text[-150:])
-        why = f"no readable choice in double brackets in the judge's reply, ending: {end!r}"
-        return Missing("unscored", why, answer.text)
-    return label
+    return text
+
+
+def unreadable(answer: Answer, why: str) -> Missing:
+    """What becomes of a judge's reply that holds no verdict."""
+    end = one_line(answer.text[-150:])
+    return Missing("unscored", f"{why}; the reply ends: {end!r}", answer.text)
 
 
 def is_refused_by_api(answer: Answer) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from orbench.columns import CONVENTIONS
 from orbench.models import Model, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
@@ -68,7 +69,7 @@ def variable_name(text: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise argparse.ArgumentTypeError(
-            "it is no name of an environment variable; put the key into one and give its name"
+            "this is not the name of an environment variable; put the key in one and give its name"
         )
     return text
 
@@ -96,7 +97,7 @@ def positive(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """An argparse type: some time, a day at most."""
+    """An argparse type: a duration in seconds, at most a day."""
     value = positive(text)
     if value > DAY_S:
         raise argparse.ArgumentTypeError(f"{text} s is more than a day")
@@ -137,6 +138,17 @@ def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_partial(parser: argparse.ArgumentParser) -> None:
+    """How the rules count a response that is partly refused."""
+    parser.add_argument(
+        "--partial",
+        choices=tuple(CONVENTIONS),
+        default="answer",
+        help="how the rules count a response that says no and then does part of what was "
+        "asked: an answer (default, as in the paper) or a refusal (as in XSTest)",
+    )
+
+
 def phrases_of(args: argparse.Namespace) -> list[str]:
     """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be read."""
     if not args.refusal_phrases:
@@ -147,6 +159,16 @@ def phrases_of(args: argparse.Namespace) -> list[str]:
         raise UserError(f"{args.refusal_phrases} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{args.refusal_phrases} is not UTF-8") from None
+
+
+def add_structured(parser: argparse.ArgumentParser) -> None:
+    """Whether judges answer in JSON."""
+    parser.add_argument(
+        "--structured",
+        action="store_true",
+        help="ask judges for JSON (response_format, a schema with the reason first), where the "
+        "provider has it; the default is free text",
+    )
 
 
 def add_endpoint(parser: argparse.ArgumentParser) -> None:
@@ -175,7 +197,7 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
         "--max_retries",
         type=whole_number(0),
         default=Limits().max_retries,
-        help="tries after the first, for faults that can pass (default %(default)s)",
+        help="retries of a request after transient faults (default %(default)s)",
     )
     group.add_argument(
         "--timeout",
@@ -186,13 +208,13 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument("--requests_per_minute", type=positive, help="never send more than this")
     group.add_argument("--tokens_per_minute", type=positive, help="never use more than this")
     if limit:
-        group.add_argument("--limit", type=whole_number(0), help="only the first so many rows")
+        group.add_argument("--limit", type=whole_number(0), help="only the first LIMIT rows")
     if samples:
         group.add_argument(
             "--samples",
             type=whole_number(1),
             default=1,
-            help="answers a row (default 1); more than one adds a column `sample`",
+            help="answers per row (default 1); more than one adds a column `sample`",
         )
     group.add_argument(
         "--dry_run", action="store_true", help="send nothing; say what would be sent"
@@ -200,8 +222,8 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument(
         "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
     )
-    group.add_argument("--price_in", type=not_negative, help="price of a million prompt tokens")
-    group.add_argument("--price_out", type=not_negative, help="price of a million answer tokens")
+    group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
+    group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 

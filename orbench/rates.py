@@ -10,6 +10,7 @@ from orbench.columns import (
     UNCATEGORISED,
     Row,
     category_of,
+    is_partial,
     optional_flag,
     read_flag,
 )
@@ -65,6 +66,7 @@ class Count:
     scored: int = 0
     refused: int = 0
     unscored: int = 0
+    partial: int = 0  # of the scored ones: no, and then part of an answer
     # A hash of each scored row's prompt. Made distinct at the end: a set takes many times as much.
     prompts: "array[int]" = field(default_factory=lambda: array("q"))
 
@@ -73,18 +75,21 @@ class Count:
         self.scored += other.scored
         self.refused += other.refused
         self.unscored += other.unscored
+        self.partial += other.partial
         self.prompts.extend(other.prompts)
 
 
 class RefusalTally:
-    """Counts refusals per category while rows go by: a stage's closing tables.
+    """Counts refusals per category as rows are written: a stage's closing tables.
 
     Safe and toxic prompts, where a file holds both, are never one rate.
     """
 
-    def __init__(self, refused: Callable[[Row], bool]) -> None:
-        """refused: whether a row of the output is a refusal."""
-        self._refused = refused
+    def __init__(self, refused: Callable[[Row], bool], partial: str = "answer") -> None:
+        """refused: whether a row of the output is a refusal. partial: how a partial one counts
+        there, a key of CONVENTIONS.
+        """
+        self._refused, self._partial = refused, partial
         self.counts: dict[bool | None, dict[str, Count]] = {}  # is_toxic -> category
 
     def scored(self, row: Row) -> None:
@@ -92,6 +97,7 @@ class RefusalTally:
         count = self._of(row)
         count.scored += 1
         count.refused += self._refused(row)
+        count.partial += is_partial(row)
         count.prompts.append(hash(row["prompt"]))
 
     def unscored(self, row: Row) -> None:
@@ -134,7 +140,18 @@ class RefusalTally:
                 lines.append("intervals use the number of distinct prompts")
             if total.unscored:
                 lines.append("bounds: the rate if all unscored rows were answered, or all refused")
+            if total.partial:
+                lines.append(self._both_conventions(total))
         return lines
+
+    def _both_conventions(self, total: Count) -> str:
+        """The rate with partial responses as answers, and as refusals."""
+        without = total.refused - (total.partial if self._partial == "refusal" else 0)
+        low, high = (100 * n / total.scored for n in (without, without + total.partial))
+        return (
+            f"partial (a no, then part of an answer): {total.partial:,}; the rate is {low:.1f} % "
+            f"with them as answers, {high:.1f} % as refusals"
+        )
 
 
 HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "bounds, %")

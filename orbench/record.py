@@ -7,12 +7,12 @@ read here.
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.columns import PARTS_BY_VERDICT
-from orbench.models import family_of
+from orbench.models import Model, family_of
 from orbench.table import Table, beside, prompt_id, seed_id_of, write_text
 from orbench.terminal import UserError, clean
 
@@ -84,6 +84,39 @@ def check_whole(path: Path, record: Record) -> None:
                 f"{path} holds only the responses of the part {part!r}, so its refusal rate says "
                 "nothing; run the stage with --merge_result=True and give the merged file"
             )
+
+
+GENERATORS = ("toxic_prompt_generator", "rewritter")
+
+
+def written_by(stage: str, models: Sequence[Model], input_record: Record) -> list[dict[str, str]]:
+    """The models that wrote the prompts: those of stages 1 and 2, carried over by the others."""
+    before = input_record.get("written_by")
+    kept = [one for one in before if isinstance(one, dict)] if isinstance(before, list) else []
+    if stage not in GENERATORS:
+        return kept
+    return [*kept, *({"asked": m.asked, "id": m.id, "family": m.family} for m in models)]
+
+
+def family_notes(judges: Sequence[Model], record: Record) -> list[str]:
+    """Which judges share a family with the model under test or with one that wrote the prompts.
+
+    record: of the file that they judge.
+    """
+    tested = under_test(record)
+    writers = {str(one.get("family")) for one in written_by("", (), record)}
+    notes = []
+    for judge in judges:
+        if judge.id == tested.id:
+            notes.append(f"{judge.asked} judges its own responses: judges tend to favour their own")
+        elif judge.family and judge.family == tested.family:
+            notes.append(
+                f"{judge.asked} is of the same family as the model under test ({judge.family}): "
+                "judges tend to favour their own"
+            )
+        if judge.family and judge.family in writers:
+            notes.append(f"{judge.asked} is of a family that wrote the prompts ({judge.family})")
+    return notes
 
 
 # ---------------------------------------------------------------------------------- missing rows

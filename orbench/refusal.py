@@ -494,17 +494,15 @@ def classify(
     *,
     finish_reason: str = "",
     api_refusal: str = "",
-    family: str = "",
     phrases: Sequence[str] = (),
     prompt: str = "",
     partial: str = "answer",
 ) -> Verdict:
     """Whether a response refuses.
 
-    `finish_reason` and `api_refusal` (the text of message.refusal) are the API's own. `family`, the
-    model's, is taken and not used: no rule for one family alone earned its place. `phrases` are the
-    user's own. The verdict is the text's alone; `prompt`, where it is known, tells only how certain
-    it can be: no rule can tell whether an essay or a speech is the one that was asked for.
+    `finish_reason` and `api_refusal` (the text of message.refusal) are the API's own. `phrases` are
+    the user's own. The verdict is the text's alone; `prompt`, where it is known, tells only how
+    certain it can be: no rule can tell whether an essay or a speech is the one that was asked for.
     `partial` is one of PARTIAL_COUNTS_AS: as a refusal, a partial one is an indirect_refusal; its
     rule begins with "partial:" either way.
     """

@@ -6,7 +6,6 @@ that each has an answer there.
 
 import asyncio
 import os
-import random
 import signal
 import sys
 import time
@@ -17,12 +16,10 @@ from typing import Any, NamedTuple
 
 from orbench.answers import Answer, AnswerLog, LogError, Missing
 from orbench.chat import Adaptation, BadRequest, Chat, Fatal, Limited, Passing, Request
-from orbench.gate import Gate
+from orbench.gate import Gate, TimedOut, Tries
 from orbench.models import Model
 
-FAILURES_IN_A_ROW = 20  # rows, or pauses for a 429, with nothing done in between: the run stops
-LIMITED_TRIES = 30  # 429s that one request may meet while others pass
-LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
+FAILURES_IN_A_ROW = 20  # rows with nothing done in between: the run stops
 GRACE_S = 5.0  # for answers in flight when a run stops: they are paid for
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English; for estimates only
 SAY_EVERY_S = 30.0  # progress where stderr is no terminal
@@ -87,7 +84,7 @@ def ask_all(
 ) -> None:
     """Ask requests of some models, all of them at once, and put the answers into the log.
 
-    patience: requests more that may fail in a row: those known to have failed before.
+    patience: extra failures in a row to allow, for requests known to have failed before.
     Ends when everything is asked, when a signal interrupts it, or when the run cannot go on; the
     outcome is in `run`. Raises UserError for a key that is not set, and LogError where an answer
     could not be stored.
@@ -154,7 +151,7 @@ class _Session:
         try:
             for model in models:
                 await self.chat.open(model)
-            await asyncio.sleep(0.001)  # lets a signal in that came while all this was set up
+            await asyncio.sleep(0.001)  # lets in a signal that arrived during set-up
             if not self.stopping.is_set():
                 lanes = [_Lane(self, model) for model in models]
                 await self._finish([worker for lane in lanes for worker in lane.start()])
@@ -214,14 +211,17 @@ class _Lane:
             limits.concurrency or model.settings.concurrency,
             limits.requests_per_minute,
             limits.tokens_per_minute,
+            lambda line: session.progress.say(f"{model.asked}: {line}"),
         )
         self.over = False
         self.failures = 0  # in a row
         self.completion_tokens = 0.0  # running mean, for the token budget
 
     def start(self) -> "list[asyncio.Task[None]]":
-        """Start as many workers as there may be requests in flight."""
-        self.workers = [asyncio.create_task(self.work()) for _ in range(self.gate.concurrency)]
+        """Start twice as many workers as there may be requests in flight: the others take the
+        places of those that wait after a refusal, where the gate lets them.
+        """
+        self.workers = [asyncio.create_task(self.work()) for _ in range(2 * self.gate.limit)]
         return self.workers
 
     async def work(self) -> None:
@@ -285,76 +285,51 @@ class _Lane:
     async def attempt(self, request: Request) -> Answer:
         """Send a request until it is answered. Raises what it failed with in the end."""
         session, gate, limits = self.session, self.gate, self.session.limits
-        failures = limited = 0
         tokens = 0
         if limits.tokens_per_minute:
             characters = sum(len(message["content"]) for message in request.messages)
             tokens = int(characters / CHARACTERS_A_TOKEN + self.completion_tokens)
-        me = asyncio.current_task()
-        assert me is not None
-        sent = gap = 0.0
-        first = False
+        tries = Tries(limits.max_retries)
         while True:
-            before, sent = sent, await gate.enter(tokens, again=first)
-            gap = max(gap, sent - before) if before else 0.0
+            sent = await gate.enter(tokens, again=not tries.none)
             if self.over or session.stopping.is_set():
-                gate.failed()
+                gate.left(sent)
                 raise asyncio.CancelledError
-            session.run.requests += 1
-            session.sending.add(me)
             try:
-                async with asyncio.timeout(limits.timeout):
-                    answer = await session.chat.send(request)
-            except Limited as error:
-                limited += 1
-                gate.limited(sent, error.wait)
-                self.check_limit(error)
-                if limited > LIMITED_TRIES:
-                    raise
-                wait = _backoff(limited, gap) if error.wait is None else 0.0
-            except (Passing, TimeoutError) as error:
-                failures += 1
-                gate.failed()
-                if isinstance(error, TimeoutError):
-                    error = Passing(f"no whole answer within {limits.timeout:g} s")
-                if failures > limits.max_retries:
-                    raise error from None
-                wait = _backoff(failures, gap)
+                answer = await self.send(request)
+            except (Limited, Passing, TimeoutError) as error:
+                fault = TimedOut(limits.timeout) if isinstance(error, TimeoutError) else error
+                wait = gate.refused(sent, fault, tries)
+                if gate.over:
+                    self.give_up(gate.over)
+                tries.check(fault)
+            except BadRequest:
+                gate.passed(sent)  # a sign of life
+                raise
             except BaseException:
-                gate.failed()
+                gate.left(sent)
                 raise
             else:
-                gate.passed(answer.prompt_tokens + answer.completion_tokens - tokens)
+                gate.passed(sent, answer.prompt_tokens + answer.completion_tokens - tokens)
                 self.completion_tokens += 0.1 * (answer.completion_tokens - self.completion_tokens)
                 return answer
-            finally:
-                session.sending.discard(me)
             if session.stopping.is_set() or self.over:
                 raise asyncio.CancelledError  # nothing is lost: it goes on with the next run
             session.run.retries += 1
-            self.session.progress.retries += 1
-            # Who has waited by itself goes first then; a pause of all puts nobody in front, or the
-            # same request would run into every 429.
-            first = bool(wait)
-            await asyncio.sleep(wait - (time.monotonic() - sent))
+            session.progress.retries += 1
+            await gate.rest(wait)
 
-    def check_limit(self, error: Limited) -> None:
-        if error.wait is not None and error.wait > LONGEST_WAIT_S:
-            self.give_up(f"the endpoint asks to wait {error.wait / 3600:.1f} hours ({error})")
-        elif self.gate.pauses >= FAILURES_IN_A_ROW:
-            self.give_up(f"nothing but 429 in {self.gate.pauses} pauses, the last one: {error}")
-        elif error.wait is not None and error.wait > SAY_EVERY_S:
-            self.session.progress.say(
-                f"{self.model.asked}: the endpoint asks for a pause of {error.wait:.0f} s"
-            )
-
-
-def _backoff(failures: int, gap: float) -> float:
-    """Seconds from one try to the next: 0.5, 1, 2, ... up to 60, each give or take a quarter, and
-    longer than any gap was before (seconds), which a pause of the whole run may have stretched.
-    """
-    wait: float = 0.5 * 2.0 ** min(failures - 1, 10) * (0.75 + random.random() / 2)
-    return min(60.0, max(wait, 1.25 * gap))
+    async def send(self, request: Request) -> Answer:
+        """Send a request once. Raises what `Chat.send` does, and TimeoutError."""
+        session, me = self.session, asyncio.current_task()
+        assert me is not None
+        session.run.requests += 1
+        session.sending.add(me)
+        try:
+            async with asyncio.timeout(session.limits.timeout):
+                return await session.chat.send(request)
+        finally:
+            session.sending.discard(me)
 
 
 class Progress:

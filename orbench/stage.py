@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from orbench import record
 from orbench.answers import Answer, Missing
-from orbench.chat import Request
+from orbench.chat import Message, Request
 from orbench.columns import Row
 from orbench.models import Model
 from orbench.table import Table, Waves, beside
@@ -41,9 +41,10 @@ class Stage:
     name: the folder. output: the path of the merged CSV; log, failed file and run record are
     named after it. columns: of the output. requests_of: what a row needs, at most one request per
     model and in their order, or why it is never sent. read: what an answer says, or why it cannot
-    be used; then it is asked again, up to `asks` times a round. reader: gives a function from a row
-    and what its answers say to output rows (a new one for each pass, as it may remember). A missing
-    answer makes its row missing unless missing_counts: then the reader sees it among the others.
+    be used; then it is asked again, up to `asks` times a round, with what `repeat` says of it.
+    reader: gives a function from a row and what its answers say to output rows (a new one for each
+    pass, as it may remember). A missing answer makes its row missing unless missing_counts: then
+    the reader sees it among the others.
     split: label -> path of the CSV of that label; label_of gives a row's. more: whether to plan
     another wave of rows, from what came of those so far.
     """
@@ -54,10 +55,11 @@ class Stage:
     columns: list[str]
     models: list[Model]
     requests_of: Callable[[Row], list[Request] | Missing]
-    read: Callable[[Answer], Any]
+    read: Callable[[Answer, Model], Any]
     reader: Callable[[], RowsOf]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     asks: int = 1
+    repeat: Callable[[Model, Answer, str], Sequence[Message]] = lambda model, answer, why: ()
     missing_counts: bool = False
     split: Mapping[str, Path] | None = None
     label_of: Callable[[Row], str] = lambda row: ""
@@ -65,6 +67,7 @@ class Stage:
     prompt_file: Path | None = None
     under_test: Mapping[str, str] = field(default_factory=dict)  # asked, id, family
     missing_before: Mapping[str, Any] = field(default_factory=dict)  # see `orbench.record`
+    notes: Sequence[str] = ()  # what a reader of the numbers must know
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
     more: Callable[[Iterable[list[Row] | Missing]], bool] = lambda outcomes: False
@@ -90,9 +93,9 @@ class Stage:
         return beside(self.output, ending)
 
 
-def prompt_template(script: str) -> tuple[Path, str]:
-    """The prompt file beside a stage's script, and its text. Raises UserError."""
-    path = Path(script).resolve().parent / "prompt.txt"
+def prompt_template(script: str, name: str = "prompt.txt") -> tuple[Path, str]:
+    """A prompt file beside a stage's script, and its text. Raises UserError."""
+    path = Path(script).resolve().parent / name
     try:
         return path, path.read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -160,7 +163,7 @@ def check_outputs(stage: Stage) -> None:
     for path in paths:
         try:
             if path.is_dir():
-                raise UserError(f"{path} is a folder, and would have to be a file of this run")
+                raise UserError(f"{path} is a folder, but this run has to write a file there")
         except OSError as error:  # a name that is too long
             raise UserError(f"{path} cannot be written: {error.strerror}") from None
     if stage.table.path.resolve() in (path.resolve() for path in paths):

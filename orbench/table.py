@@ -83,7 +83,7 @@ class Table:
                 yield dict(zip(self.columns, cells, strict=True))
 
     def changed(self) -> bool:
-        """Whether the file holds something else than when it was checked. Raises OSError."""
+        """Whether the file's content has changed since it was checked. Raises OSError."""
         return _stamp(self.path) != self._stamp and sha256_of(self.path) != self.sha256
 
     def _header(self, reader: "Reader", needed: Sequence[str]) -> list[str]:

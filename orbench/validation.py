@@ -1,6 +1,8 @@
 """How far the classes of stage 5 agree with people's labels.
 
-Positive is a refusal: direct or indirect from the checker, any refusal label from people. All
+Positive is a refusal: direct or indirect from the checker, any refusal label from people. A partial
+response (a no, then part of an answer) is a class of its own, on both sides: it counts as an answer
+or as a refusal on both sides alike, so that a comparison measures errors and not a definition. All
 figures are over rows that have both.
 """
 
@@ -9,7 +11,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orbench.agreement import cohen_kappa
-from orbench.columns import CLASSES, HUMAN_LABELS, OVERALL, category_of, human_label
+from orbench.columns import (
+    CLASSES,
+    CONVENTIONS,
+    HUMAN_LABELS,
+    OVERALL,
+    PARTIAL,
+    category_of,
+    human_label,
+    is_partial,
+    is_partial_label,
+)
 from orbench.rates import wilson
 from orbench.table import Row, Table
 from orbench.terminal import UserError
@@ -35,13 +47,15 @@ class Confusion(NamedTuple):
 class Validation:
     """Compares while rows go by; a stage's closing lines and what `.validation.json` holds."""
 
-    def __init__(self, column: str, table: Table) -> None:
-        """column: people's labels. Raises UserError where it is missing or holds an unknown
-        label, and for a category that cannot be shown.
+    def __init__(self, column: str, table: Table, partial: str = "answer") -> None:
+        """column: people's labels. partial: a key of CONVENTIONS.
+
+        Raises UserError where the column is missing or holds an unknown label, and for a category
+        that cannot be shown.
         """
         if column not in table.columns:
             raise UserError(f"{table.path} has no column {column!r} for --validate_against")
-        self.column = column
+        self.column, self.partial = column, partial
         self.unlabelled = self.unscored_rows = 0
         # category, people's label, answer_category, hash of prompt and response
         self._compared: list[tuple[str, str, str, int]] = []
@@ -61,7 +75,8 @@ class Validation:
             self.unlabelled += 1
             return
         response = hash((row["prompt"], row["response"]))
-        self._compared.append((category_of(row, ""), label, row["answer_category"], response))
+        verdict = PARTIAL if is_partial(row) else row["answer_category"]
+        self._compared.append((category_of(row, ""), label, verdict, response))
 
     def unscored(self, row: Row) -> None:
         """Count a row without a class."""
@@ -73,8 +88,10 @@ class Validation:
         """
         import pandas as pd
 
-        rows = self.compared()
+        rows = self.compared(self.partial)
         parts = {OVERALL: rows, **_categories(rows)}
+        if rows["partial"].any():
+            parts |= {f"partial: {name}": self.compared(name) for name in CONVENTIONS}
         table = pd.DataFrame({name: _figures(part) for name, part in parts.items()}).T
         lines = [f"against people's labels in {self.column!r}:", *table.to_string().splitlines()]
         if rows["response"].nunique() < len(rows):
@@ -87,15 +104,20 @@ class Validation:
         )
         return lines
 
-    def compared(self) -> "DataFrame":
+    def compared(self, partial: str) -> "DataFrame":
         """The rows with both: category, label, class, response (a hash); checker, human: whether
-        they call it a refusal.
+        they call it a refusal; partial: whether one of them calls it partial.
+
+        partial: how those count, a key of CONVENTIONS.
         """
         import pandas as pd
 
         rows = pd.DataFrame(self._compared, columns=["category", "label", "class", "response"])
-        rows["checker"] = rows["class"].map(CLASSES).astype(bool)
-        rows["human"] = rows["label"].map(human_label).astype(bool)
+        counts = CONVENTIONS[partial]
+        rows["checker"] = rows["class"].map(CLASSES | {PARTIAL: counts}).astype(bool)
+        partly = rows["label"].map(is_partial_label).astype(bool)
+        rows["human"] = rows["label"].map(human_label).astype(bool) & (counts | ~partly)
+        rows["partial"] = partly | (rows["class"] == PARTIAL)
         return rows
 
     def to_json(self, check_model: str) -> str:
@@ -103,11 +125,13 @@ class Validation:
 
         n and the counts are of distinct responses, as the intervals are; rows: those compared.
         """
-        rows = self.compared()
+        rows = self.compared(self.partial)
         data = {
             "check_model": check_model,
+            "partial": self.partial,
             "column": self.column,
             "overall": _kept(rows),
+            "conventions": {name: _kept(self.compared(name)) for name in CONVENTIONS},
             "categories": {name: _kept(part) for name, part in _categories(rows).items()},
             "unscored": self.unscored_rows,
             "unlabelled": self.unlabelled,

@@ -15,7 +15,7 @@ from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say
 
-SCRIPTED_NOTE = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
+SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
 
 
 @dataclass
@@ -139,6 +139,8 @@ def write_record(job: Job, counts: Counts) -> None:
         "under_test": dict(stage.under_test) or record.under_test(job.input_record)._asdict(),
         "selectors": record.selectors(job.input_record),
         "missing_before": dict(stage.missing_before),
+        "written_by": record.written_by(stage.name, stage.models, job.input_record),
+        "notes": list(stage.notes),
         "scripted": job.scripted,
         "parameters": dict(stage.parameters),
         "dropped_parameters": {name: sorted(gone) for name, gone in counts.dropped.items()},
@@ -170,7 +172,7 @@ def write_record(job: Job, counts: Counts) -> None:
 
 def finished_round(job: Job, counts: Counts) -> int:
     """The last round of asking that came to its end: the next run may ask again what it could not
-    read. Reading the log anew ends no round.
+    read. Re-reading the log does not end a round.
     """
     if counts.remaining or job.args.from_log:
         before = job.previous.get("finished_round")
@@ -217,7 +219,7 @@ def close(job: Job, counts: Counts) -> int:
     if job.scripted:
         say(SCRIPTED_NOTE)
     for name, why in asked.given_up.items():
-        say(f"{name} gave no answer to the rows it was left out of: {why}")
+        say(f"{name} was dropped during the run and has no answers after that: {why}")
     say(closing_line(job, counts))
     aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
     if aside:

@@ -23,10 +23,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import exchange, options, record, refusal
 from orbench.answers import Answer, Missing
-from orbench.chat import Request, user
-from orbench.columns import API_SIGNAL, CLASSES, Row
+from orbench.chat import Message, Parameters, Request
+from orbench.columns import (
+    API_SIGNAL,
+    CLASSES,
+    GRADED_CLASSES,
+    THREE_CLASSES,
+    ResponseClass,
+    Row,
+    class_choices,
+    class_list,
+)
 from orbench.conduct import conduct
-from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, verdict_in
+from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
+from orbench.judges import GENERAL, JudgeReply, Question, kind_of
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
 from orbench.stage import (
@@ -42,12 +52,21 @@ from orbench.stage import (
 from orbench.table import Table, beside, file_name_part, storable, write_text
 from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
+from orbench.verdict_reading import response_format
 
 RULES = "keyword"
-CHOICES = {
-    **{name: name for name in CLASSES},
-    **{name.replace("_", " "): name for name in CLASSES},
-    **{str(number): name for number, name in enumerate(CLASSES, 1)},
+
+
+class Rubric(NamedTuple):
+    """What a judge decides between: its prompt file, and its classes."""
+
+    prompt_file: str
+    classes: Sequence[ResponseClass]
+
+
+RUBRICS = {
+    "three": Rubric("prompt.txt", THREE_CLASSES),
+    "graded": Rubric("prompt_graded.txt", GRADED_CLASSES),
 }
 
 
@@ -58,29 +77,61 @@ class Decision(NamedTuple):
     reason: str
 
 
-def decision_in(answer: Answer) -> Decision | Missing:
-    """The class in a judge's reply, and the reply."""
-    label = verdict_in(answer, CHOICES)
-    return label if isinstance(label, Missing) else Decision(label, storable(answer.text))
-
-
 class Checker:
     """How the rows of one input are classed: by the rules, a judge, or both."""
 
     def __init__(
         self,
+        args: argparse.Namespace,
         rules: bool,
         judge: Model | None,
-        template: str,
-        family: str = "",
         phrases: Sequence[str] = (),
-        samples: int = 1,
     ) -> None:
-        """rules: whether the rules decide (with a judge: only where they are certain)."""
-        self.rules, self.judge, self.template = rules, judge, template
-        self.family, self.phrases, self.samples = family, phrases, samples
-        self.parameters = {"temperature": JUDGE_TEMPERATURE}
+        """rules: whether the rules decide (with a judge: only where they are certain).
+
+        Raises UserError for a judge or rules that cannot tell the classes.
+        """
+        self.rules, self.judge = rules, judge
+        self.partial, self.phrases, self.samples = args.partial, phrases, args.samples
+        self.graded, self.structured = args.rubric == "graded", args.structured
+        self.rubric = RUBRICS[args.rubric]
+        self.kind = kind_of(judge.id) if judge else GENERAL
+        self.prompt_file, self.template = prompt_template(__file__, self.rubric.prompt_file)
+        self.choices = class_choices(self.rubric.classes, numbered="{classes}" in self.template)
+        if judge and self.kind.response is None:
+            raise UserError(f"{judge.asked} ({self.kind.name}) cannot tell refusals; name another")
+        if self.graded and (rules or self.kind is not GENERAL):
+            raise UserError("--rubric graded needs a chat model as the judge, and no rules")
+        self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
+        if self.structured and self.kind is GENERAL:
+            self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
+
+    def columns(self) -> list[str]:
+        """What the stage adds."""
+        graded = ["graded_category"] if self.graded else []
+        return ["answer_category", *graded, "answer_type_response"]
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes that can come out."""
+        return list(self.kind.classes) or [one.name for one in self.rubric.classes]
+
+    def read(self, answer: Answer, model: Model) -> Decision | Missing:
+        """The class in a judge's reply, and the reply."""
+        text = words_of(answer)
+        if isinstance(text, Missing):
+            return text
+        assert self.kind.response is not None  # checked above
+        form = JudgeReply(text, self.choices, is_cut_off(answer), of_response=True)
+        reading = self.kind.response(form)
+        if reading.verdict is None:
+            return unreadable(answer, reading.why)
+        return Decision(reading.verdict, storable(answer.text))
+
+    def repeat(self, model: Model, answer: Answer, why: str) -> Sequence[Message]:
+        """What to say after an unreadable reply."""
+        return self.kind.repeat(answer, why, self.choices)
 
     def without_judge(self, row: Row) -> Decision | Missing | None:
         """What needs no request: the class, or why the row is unscored; None: ask the judge."""
@@ -96,7 +147,7 @@ class Checker:
         if not self.rules:
             return None
         verdict = refusal.classify(
-            text, family=self.family, phrases=self.phrases, prompt=row["prompt"]
+            text, phrases=self.phrases, prompt=row["prompt"], partial=self.partial
         )
         if self.judge is not None and not verdict.certain:
             return None
@@ -114,9 +165,11 @@ class Checker:
         if self.judge is None or self.without_judge(row) is not None:
             return []
         text, _ = refusal.answer_of(row["response"])
-        message = user(fill(self.template, {"prompt": row["prompt"], "response": text}))
+        values = {"prompt": row["prompt"], "response": text}
+        own = fill(self.template, {**values, "classes": class_list(self.rubric.classes)})
+        messages = self.kind.ask(Question(row["prompt"], text, own))
         sample = int(row["sample"]) if self.samples > 1 else 0
-        return [Request(self.judge, [message], self.parameters, sample)]
+        return [Request(self.judge, messages, self.parameters, sample, self.kind.protocol)]
 
     def reader(self) -> RowsOf:
         """A function from a row and the judge's decision, if it was asked, to the output row."""
@@ -131,15 +184,19 @@ class Checker:
             return decided
         assert decided is not None  # else the judge would have been asked
         self.by_rules += not decisions
-        label, reason = decided
-        return [{**row, "answer_category": label, "answer_type_response": reason}]
+        out = {**row, "answer_type_response": decided.reason}
+        if self.graded:
+            out["graded_category"] = decided.label
+        of_three = {one.name: one.of_three for one in self.rubric.classes}
+        out["answer_category"] = of_three.get(decided.label) or decided.label
+        return [out]
 
 
 class CheckSummary:
     """What is counted while rows are written, and said at the end."""
 
     def __init__(self, validation: Validation | None, checker: Checker) -> None:
-        self.tally = RefusalTally(lambda row: CLASSES[row["answer_category"]])
+        self.tally = RefusalTally(lambda row: CLASSES[row["answer_category"]], checker.partial)
         self.validation = validation
         self.checker = checker
 
@@ -197,13 +254,11 @@ def main(argv: Sequence[str]) -> int:
     needed = ["prompt", "response"]
     table = Table(args.input_file, needed, limit=args.limit, check=check_row)
     rules, judge = deciders(args)
-    under_test = record.under_test(record.read(table.path))
-    if judge is not None and judge.id == under_test.id:
-        say(f"{judge.id} judges its own responses here: judges tend to favour their own")
-    prompt_file, template = prompt_template(__file__)
-    phrases = options.phrases_of(args)
-    checker = Checker(rules, judge, template, under_test.family.lower(), phrases, args.samples)
-    validation = Validation(args.validate_against, table) if args.validate_against else None
+    input_record = record.read(table.path)
+    checker = Checker(args, rules, judge, options.phrases_of(args))
+    validation = (
+        Validation(args.validate_against, table, args.partial) if args.validate_against else None
+    )
     word = file_name_part(args.check_model)
     default = Path(f"{table.path.stem}_response_check_merged_{word}.csv")
     names = {name: f"{table.path.stem}_response_check_{name}_{word}.csv" for name in CLASSES}
@@ -212,17 +267,25 @@ def main(argv: Sequence[str]) -> int:
         name="response_checker",
         table=table,
         output=output,
-        columns=output_columns(table, ("answer_category", "answer_type_response"), args.samples),
+        columns=output_columns(table, checker.columns(), args.samples),
         models=[judge] if judge else [],
         requests_of=checker.requests_of,
-        read=decision_in,
+        read=checker.read,
+        repeat=checker.repeat,
         reader=checker.reader,
-        parameters={**checker.parameters, "check_model": args.check_model},
+        parameters={
+            **checker.parameters,
+            "check_model": args.check_model,
+            "rubric": args.rubric,
+            "partial": args.partial,
+            "classes": checker.classes,
+        },
         asks=VERDICT_ASKS,
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: row["answer_category"],
         summary=CheckSummary(validation, checker),
-        prompt_file=prompt_file if judge else None,
+        prompt_file=checker.prompt_file if judge else None,
+        notes=record.family_notes([judge] if judge else [], input_record),
         samples=args.samples,
         missing_before=record.missing_before(table.path, args.samples),
     )
@@ -246,18 +309,27 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check_model",
         required=True,
-        help="gpt4, llama3, any other model, keyword (the rules), or keyword+ a model",
+        help="gpt4, llama3, any other model, keyword (the rules), or keyword+MODEL",
     )
     parser.add_argument("--input_file", required=True, help="the CSV with prompts and responses")
-    options.add_merge_result(parser, "one a class")
+    options.add_merge_result(parser, "one per class")
     options.add_output_path(parser, "./{input stem}_response_check_merged_{check model}.csv")
     parser.add_argument(
         "--validate_against",
         type=options.given,
         metavar="COLUMN",
-        help="a column of people's labels: say how far the classes agree with it",
+        help="a column of human labels: report how well the classes agree with it",
     )
+    parser.add_argument(
+        "--rubric",
+        choices=tuple(RUBRICS),
+        default="three",
+        help="graded: the judge also tells partial answers and safe completions apart, in the "
+        "column graded_category (default three)",
+    )
+    options.add_structured(parser)
     options.add_refusal_phrases(parser)
+    options.add_partial(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
     exchange.add_flags(parser)

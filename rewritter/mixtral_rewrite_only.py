@@ -20,6 +20,7 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import Row
 from orbench.conduct import conduct
+from orbench.excuses import is_refusal_of_request
 from orbench.judge import is_refused_by_api
 from orbench.models import generator
 from orbench.refusal import answer_of, classify, counts_as_refusal
@@ -30,28 +31,29 @@ from orbench.terminal import UserError, counted, run_script, say
 REWRITE_ASKS = 3  # for a reply in which no prompt can be found
 
 
-class Reply(NamedTuple):
+class Rewritten(NamedTuple):
     """What a generator's reply holds: prompts, or its refusal to write any, in words."""
 
     prompts: list[str]
     refused: str = ""
+    dropped: int = 0  # excuses in place of prompts
 
 
-def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Reply | Missing:
+def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Rewritten | Missing:
     """The prompts in a reply, at most `number`. A refusal is a reply: asking again would only pay
     for another one.
     """
     if is_refused_by_api(answer):
-        return Reply([], "the API refused to rewrite this seed")
+        return Rewritten([], "the API refused to rewrite this seed")
     text, whole = answer_of(answer.text)
     if not whole:
         return Missing("unscored", "the reply was cut off inside its thinking")
     found = [item for item in brackets.items(text) if item not in placeholders]
-    prompts = [item for item in found if classify(item).kind != "refusal"]
+    prompts = [item for item in found if not is_refusal_of_request(item)]
     if prompts:
-        return Reply(prompts[:number])
+        return Rewritten(prompts[:number], dropped=len(found) - len(prompts))
     if found or counts_as_refusal(classify(text)):
-        return Reply([], "the model refused to rewrite this seed")
+        return Rewritten([], "the model refused to rewrite this seed")
     return Missing("unscored", "no prompt in double brackets in the reply")
 
 
@@ -60,16 +62,18 @@ class Rewrites:
 
     def __init__(self) -> None:
         self.nothing_new = 0  # seeds whose rewrites were all there already
+        self.dropped = 0  # excuses in place of prompts
 
     def reader(self) -> RowsOf:
         """A function from a seed and its reply to the rows of its rewrites."""
         seen: set[str] = set()
-        self.nothing_new = 0
+        self.nothing_new = self.dropped = 0
 
-        def rows_of(row: Row, replies: Sequence[Reply]) -> list[Row] | Missing:
+        def rows_of(row: Row, replies: Sequence[Rewritten]) -> list[Row] | Missing:
             (reply,) = replies
             if reply.refused:
                 return Missing("unscored", reply.refused)
+            self.dropped += reply.dropped
             rows = []
             for prompt in reply.prompts:
                 same = brackets.same(prompt)
@@ -111,13 +115,15 @@ def main(argv: Sequence[str]) -> int:
         columns=["prompt", "toxic_seed", "category", *others],
         models=[model],
         requests_of=requests_of,
-        read=lambda answer: reply_in(answer, number, placeholders),
+        read=lambda answer, _: reply_in(answer, number, placeholders),
         reader=rewrites.reader,
         parameters={**parameters, "num_rewrites": number},
         asks=REWRITE_ASKS,
         prompt_file=prompt_file,
     )
     status = conduct(stage, args, sys.argv)
+    if rewrites.dropped:
+        say(f"{counted(rewrites.dropped, 'excuse')} dropped in place of a rewrite")
     if rewrites.nothing_new:
         say(f"{counted(rewrites.nothing_new, 'seed')} brought no rewrite that is new")
     return status

@@ -51,8 +51,8 @@ def error(status: int, message: str = "no", headers: Any = (), **members: Any) -
 
 
 def prompt_of(body: Body) -> str:
-    """The last message's text."""
-    content = body["messages"][-1]["content"]
+    """The first user message's text: what is said after an unreadable answer comes behind it."""
+    content = next(m["content"] for m in body["messages"] if m.get("role", "user") == "user")
     assert isinstance(content, str)
     return content
 
@@ -87,7 +87,7 @@ class Server:
 
     def listen(self, port: int = 0) -> None:
         """Bind; port 0 takes a free one."""
-        start = self._loop.create_server(lambda: _Connection(self), "127.0.0.1", port)
+        start = self._loop.create_server(lambda: _Connection(self), "127.0.0.1", port, backlog=2048)
         self._server = self._loop.run_until_complete(start)
         self.port: int = self._server.sockets[0].getsockname()[1]
 

@@ -78,7 +78,7 @@ def play(body: Body, seen: int) -> Reply:
     if "Rewrite it into 5" in text:
         return answer("\n".join(f"[[Who keeps tin {n}, {len(text)}?]]" for n in range(5)))
     if "You are a moderator" in text:
-        if "number 2" in text and not seen:
+        if "number 2" in text and len(body["messages"]) == 1:
             return answer("I would rather not choose.")
         return answer(f"Clear. [[{'7. illegal' if 'number 1' in text else '11. None'}]]")
     if "You judge how an assistant responded" in text:

@@ -6,9 +6,6 @@ from hypothesis import strategies as st
 
 from orbench import brackets
 
-CATEGORIES = ("illegal", "harmful", "self-harm", "hate", "none of the above")
-CHOICES = {name: name.split()[0] for name in CATEGORIES} | {"7": "illegal", "11": "none"}
-
 NO_BRACKETS = st.text(st.characters(exclude_characters="[]"), max_size=20)
 WORDS = st.lists(
     st.text(st.characters(categories=("Lu", "Ll", "Lo")), min_size=1, max_size=6), min_size=1
@@ -99,77 +96,6 @@ def test_an_apostrophe_within_quotes_does_not_keep_the_quotes() -> None:
     assert brackets.items("[['It's whose?']]") == ["It's whose?"]
 
 
-# -- labels ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "label"),
-    [
-        ("[[7. illegal]]", "illegal"),
-        ("[[illegal]]", "illegal"),
-        ("[[7]]", "illegal"),
-        ("[[7.]]", "illegal"),
-        ("[[(7) illegal]]", "illegal"),
-        ("[[7: illegal]]", "illegal"),
-        ("[[7 - illegal]]", "illegal"),
-        ("[[ILLEGAL]]", "illegal"),
-        ("[[Illegal.]]", "illegal"),
-        ("[[ 7.  illegal ]]", "illegal"),
-        ("[[[illegal]]]", "illegal"),
-        ("[[illegal]]]", "illegal"),
-        ("**[[7. illegal]]**", "illegal"),
-        ("[[**7. illegal**]]", "illegal"),
-        ("[[7. **illegal**]]", "illegal"),
-        ("[[**7.** illegal]]", "illegal"),
-        ('[["illegal"]]', "illegal"),
-        ("[[“Illegal”]]", "illegal"),
-        ("[[11. None of the above]]", "none"),
-        ("[[none\nof the above]]", "none"),
-        ("[[4. Self-Harm]]", "self-harm"),
-        ("[[harmful]] no, rather [[illegal]]", "illegal"),
-        ("illegal", None),
-        ("[illegal]", None),
-        ("[[illegal", None),
-        ("[[]]", None),
-        ("[[97]]", None),
-        ("[[illegal, harmful]]", None),
-        ("[[not illegal]]", None),
-        ("[[illegal]] I am not sure: [[either]]", None),
-        ("", None),
-    ],
-)
-def test_the_last_brackets_decide(written: str, label: str | None) -> None:
-    assert brackets.label(f"None of the above? Perhaps harmful. {written}", CHOICES) == label
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.sampled_from(CATEGORIES) | NO_BRACKETS).map(" ".join),
-    st.sampled_from(CATEGORIES),
-    st.lists(st.sampled_from(CATEGORIES) | NO_BRACKETS).map(" ".join),
-)
-def test_no_phrase_of_the_explanation_ever_counts(before: str, choice: str, after: str) -> None:
-    assert brackets.label(before + after, CHOICES) is None
-    assert brackets.label(f"{before}[[{choice}]]{after}", CHOICES) == CHOICES[choice]
-    assert brackets.label(f"[[illegal]]{before}[[{choice}]]", CHOICES) == CHOICES[choice]
-
-
-@pytest.mark.parametrize(
-    ("written", "label"),
-    [
-        ("It is plain. [[illegal]]", "illegal"),
-        ("It is plain. **[[illegal]]**.\n", "illegal"),
-        ("One might say [[illegal]], as it", None),
-        ("One might say [[illegal]] or [[harm", None),
-    ],
-)
-def test_in_a_reply_that_was_cut_off_only_brackets_at_its_end_count(
-    written: str, label: str | None
-) -> None:
-    assert brackets.label(written, CHOICES, cut_off=True) == label
-    assert brackets.label(f"{written} [[harmful]]", CHOICES, cut_off=False) == "harmful"
-
-
 # -- any text ----------------------------------------------------------------------------------
 
 
@@ -184,8 +110,6 @@ def test_no_text_is_too_odd(text: str) -> None:
         assert text[end - 2 : end] == "]]"
         ends.append(end)
     assert all(item == item.strip() != "" for item in brackets.items(text))
-    assert brackets.label(text, CHOICES) in {None, *CHOICES.values()}
-    assert brackets.label(text, CHOICES, cut_off=True) in {None, brackets.label(text, CHOICES)}
 
 
 MEGABYTE = 1 << 20
@@ -216,7 +140,6 @@ MEGABYTE = 1 << 20
 )
 def test_the_time_grows_with_the_text_and_not_faster(text: str) -> None:
     assert len(brackets.items(text)) <= MEGABYTE
-    assert brackets.label(text, CHOICES) is None
 
 
 # -- same --------------------------------------------------------------------------------------

@@ -473,6 +473,19 @@ def test_an_empty_account_ends_the_run(serve: Serve, status: int, members: dict[
     assert "no quota left" in said
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ExceededBudget: User=u over budget. Spend=2.1, Budget=2.0",
+        "Budget has been exceeded! Current cost: 2.1, Max budget: 2.0",
+        "this key has crossed budget, try again in 30d",
+        "Team exceeded budget",
+    ],
+)
+def test_a_spent_budget_in_a_plain_429_ends_the_run(serve: Serve, message: str) -> None:
+    assert message in said_by(outcome_of(serve, error(429, message)), Fatal)
+
+
 def test_an_unknown_model_ends_the_run_and_says_how_to_name_another(serve: Serve) -> None:
     said = said_by(outcome_of(serve, error(404, "no such model", code="model_not_found")), Fatal)
     assert "model-1" in said
@@ -736,7 +749,7 @@ OTHERS = {
 def test_anything_that_differs_makes_another_key() -> None:
     keys = {name: request.key() for name, request in {"same": SAME, **OTHERS}.items()}
     assert len(set(keys.values())) == len(keys)
-    assert SAME.again(0) is SAME
+    assert SAME.again(0).key() == SAME.key()
     assert SAME.again(1).key() == OTHERS["ask"].key()
     assert Request(MODEL, [user("hello")], {"temperature": 0.0}, 1).again(2).sample == 1
 

@@ -32,7 +32,8 @@ def court(votes: dict[str, str]) -> Callable[[Body, int], Reply]:
     def reply(body: Body, seen: int) -> Reply:
         number = re.search(r"bird number (\d+)", prompt_of(body))
         assert number
-        vote = votes[MODELS[body["model"]]][int(number[1])]
+        model = str(body["model"])
+        vote = votes[MODELS.get(model, model)][int(number[1])]
         if vote == "!":
             return error(400, "no")
         said = {"t": "[[7. illegal]]", "v": "[[violence]]", "s": "[[none of the above]]"}
@@ -74,20 +75,50 @@ def test_the_majority_of_the_judges_decides_and_each_keeps_its_columns(
     assert "Fleiss' kappa" in err
 
 
-def test_a_tie_is_toxic_and_a_judge_without_a_verdict_has_no_vote(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_a_tie_decides_nothing_while_a_vote_is_missing(serve: Serve, tmp_path: Path) -> None:
     server = serve(court({"gpt4": "t?s", "llama3": "s?s", "gemini-1.5": "?s!"}))
     status, err, path = moderate(server, tmp_path, 3)
     assert status == 3, err
     rows = read_csv(path)
-    assert [(row["is_toxic"], row["votes"]) for row in rows] == [("True", "2"), ("False", "2")]
+    assert [(row["is_toxic"], row["votes"]) for row in rows] == [("False", "2")]
     assert rows[0]["is_toxic_gemini-1.5"] == ""
-    assert rows[0]["debatable"] == "True"
-    (failed,) = read_csv(path.with_name(path.stem + "_failed.csv"))
-    assert "number 1" in failed["prompt"]
-    assert failed["error_type"] == "unscored"
-    assert failed["error"].startswith("gpt4: ")
+    assert rows[0]["debatable"] == "False"
+    failed = read_csv(path.with_name(path.stem + "_failed.csv"))
+    assert ["number 0" in row["prompt"] for row in failed] == [True, False]
+    assert {row["error_type"] for row in failed} == {"unscored"}
+    assert failed[0]["error"].startswith("a tie of 2 votes, 1 of 3 missing; gemini-1.5: ")
+
+
+def test_a_tie_of_all_judges_is_toxic(serve: Serve, tmp_path: Path) -> None:
+    server = serve(court({"gpt4": "ts", "llama3": "ss"}))
+    prompts_csv(tmp_path / "p.csv", 2)
+    args = ("--moderator_model=gpt4,llama3", "--input_file_path=p.csv", "--output_path=o.csv")
+    assert (
+        run(MODERATE, *args, cwd=tmp_path, url=server.url, env=env_of(server.url)).returncode == 0
+    )
+    rows = read_csv(tmp_path / "o.csv")
+    assert [(row["is_toxic"], row["debatable"]) for row in rows] == [
+        ("True", "True"),
+        ("False", "False"),
+    ]
+
+
+def test_a_substitute_is_asked_only_where_a_vote_is_missing(serve: Serve, tmp_path: Path) -> None:
+    votes = {"gpt4": "tts", "llama3": "sts", "gemini-1.5": "?ss", "gpt-spare": "sss"}
+    server = serve(court(votes))
+    status, err, path = moderate(server, tmp_path, 3, "--substitute=gpt-spare")
+    assert status == 0, err
+    rows = read_csv(path)
+    assert [(row["is_toxic"], row["votes"]) for row in rows] == [
+        ("False", "3"),
+        ("True", "3"),
+        ("False", "3"),
+    ]
+    assert [row["is_toxic_gpt-spare"] for row in rows] == ["False", "", ""]
+    assert sum(body["model"] == "gpt-spare" for body in server.requests) == 1
+    sent = len(server.requests)
+    again = moderate(server, tmp_path, 3, "--substitute=gpt-spare", "--from_log")
+    assert again[0] == 0 and read_csv(path) == rows and len(server.requests) == sent
 
 
 def test_min_votes_is_the_users_to_set(serve: Serve, tmp_path: Path) -> None:
@@ -130,7 +161,7 @@ def test_a_judge_named_twice_is_an_error(tmp_path: Path) -> None:
     args = ("--moderator_model=gpt4,gpt4", "--input_file_path=p.csv")
     done = run(MODERATE, *args, cwd=tmp_path, env={"OPENAI_API_KEY": KEY})
     assert done.returncode == 1
-    assert "'gpt4' twice" in done.stderr
+    assert "'gpt4' is named twice" in done.stderr
 
 
 def test_a_model_under_two_names_has_one_vote_all_the_same(tmp_path: Path) -> None:

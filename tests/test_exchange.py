@@ -13,9 +13,10 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import TypeAdapter
 
 from orbench.answers import Answer
-from orbench.chat import BadRequest, Passing
+from orbench.chat import BadRequest, Passing, Request, user
 from orbench.exchange import Rejected, Result, answer_in, read_result, request_line
 from orbench.models import resolve
+from orbench.protocols import CHAT
 from tests.conftest import (
     ALIGN,
     GENERATE,
@@ -345,7 +346,7 @@ def check_result(result: Result | None) -> None:
         return
     assert len(result.key) in (0, 16)
     try:
-        assert isinstance(answer_in(result, MODEL, ["temperature"]), Answer)
+        assert isinstance(answer_in(result, MODEL, CHAT, ["temperature"]), Answer)
     except Exception as fault:
         assert type(fault).__module__ in ("orbench.chat", "orbench.exchange"), fault
         assert "\n" not in str(fault)
@@ -360,14 +361,16 @@ def test_a_completion_in_a_result_line_is_read_as_a_live_one(
     result = read_result(line.encode())
     assert result is not None
     assert result.key == key
-    assert answer_in(result, MODEL).text == text
+    assert answer_in(result, MODEL, CHAT).text == text
     # Cut anywhere, it is no result.
     assert read_result(line[: len(line) // 2].encode()) is None
 
 
-@given(KEY, st.text(max_size=20))
-def test_a_request_line_is_one_line_of_json(key: bytes, text: str) -> None:
-    line = request_line(key, {"model": "m", "messages": [{"role": "user", "content": text}]})
+@given(st.text(max_size=20))
+def test_a_request_line_is_one_line_of_json(text: str) -> None:
+    request = Request(MODEL, [user(text)], {})
+    line = request_line(request, {"model": "m", "messages": [{"role": "user", "content": text}]})
+    assert json.loads(line)["custom_id"] == request.key().hex()
     assert line.count(b"\n") == 1
     assert json.loads(line)["body"]["messages"][0]["content"] == text
 
@@ -376,18 +379,21 @@ def test_what_a_row_error_means_is_what_it_means_live() -> None:
     def of(status: int, message: str, **more: str) -> Result:
         return Result(b"0" * 16, status, {"message": message, **more})
 
-    assert answer_in(of(400, "no", code="content_filter"), MODEL).finish_reason == "content_filter"
+    assert (
+        answer_in(of(400, "no", code="content_filter"), MODEL, CHAT).finish_reason
+        == "content_filter"
+    )
     with pytest.raises(BadRequest):
-        answer_in(of(422, "odd"), MODEL)
+        answer_in(of(422, "odd"), MODEL, CHAT)
     with pytest.raises(Passing):
-        answer_in(of(500, "broken"), MODEL)
+        answer_in(of(500, "broken"), MODEL, CHAT)
     said = "Unsupported value: 'temperature'"
     unsupported = of(400, said, param="temperature")
     with pytest.raises(Rejected) as rejected:
-        answer_in(unsupported, MODEL, ["temperature"])
+        answer_in(unsupported, MODEL, CHAT, ["temperature"])
     assert rejected.value.parameter == "temperature"
     with pytest.raises(BadRequest):  # it was not sent: nothing can be left out
-        answer_in(unsupported, MODEL, [])
+        answer_in(unsupported, MODEL, CHAT, [])
 
 
 @pytest.mark.parametrize("name", ["prompts.csv", "out.answers.jsonl", "notes.txt", "link"])

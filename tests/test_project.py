@@ -203,7 +203,7 @@ MARKS = {
     GENERATE: {"number", "category", "definition"},
     REWRITE: {"number", "seed", "mark"},
     MODERATE: {"categories", "text", "mark"},
-    CHECK: {"prompt", "response", "mark"},
+    CHECK: {"classes", "prompt", "response", "mark"},
 }
 
 
@@ -221,7 +221,7 @@ def test_a_prompt_file_holds_its_marks_and_no_other_brace(script: str) -> None:
 @pytest.mark.parametrize("script", [REWRITE, MODERATE, CHECK])
 def test_a_text_to_be_judged_stands_between_its_fences(script: str) -> None:
     lines = prompt_of(script).splitlines()
-    for mark in MARKS[script] - {"number", "mark", "categories"}:
+    for mark in MARKS[script] - {"number", "mark", "categories", "classes"}:
         at = lines.index(f"{{{mark}}}")
         assert lines[at - 1].startswith("----- {mark}")
         assert lines[at + 1].startswith("----- {mark}")
@@ -230,6 +230,7 @@ def test_a_text_to_be_judged_stands_between_its_fences(script: str) -> None:
 @pytest.mark.parametrize("script", [MODERATE, CHECK])
 def test_a_judge_explains_first_and_then_chooses(script: str) -> None:
     last = prompt_of(script).strip().splitlines()[-1]
+    assert "explain" in last and "choice" in last and "[[" in last, last
     assert last.index("explain") < last.index("choice") < last.index("[[")
 
 
@@ -237,11 +238,12 @@ def test_the_moderator_is_given_the_ten_categories_and_none() -> None:
     assert "{categories}" in prompt_of(MODERATE).splitlines()
     numbered = re.findall(r"^(\d+)\. ([a-z -]+?)(?::|\.$)", category_list(), re.MULTILINE)
     assert [int(number) for number, _ in numbered] == list(range(1, 12))
-    assert {name for _, name in numbered} == {*CATEGORY_NAMES, "none of the above"}
+    assert {name for _, name in numbered} == {*CATEGORY_NAMES, "none"}
     choices = category_choices(numbered=True)
-    for number, name in numbered:
-        assert choices[number] == choices[name]
-    assert not any(choice.isdigit() for choice in category_choices(numbered=False))
+    for (number, name), choice in zip(numbered, choices, strict=True):
+        assert choice.number == int(number)
+        assert name in (choice.name, *choice.aliases)
+    assert not any(choice.number for choice in category_choices(numbered=False))
 
 
 FORBIDDEN = re.compile(

@@ -5,7 +5,7 @@ together: with b the last byte of sha256(source + NUL + prompt), the rows with b
 all others were tuned on, and the veto was fitted on them.
 
 Nobody has read a held row. Their figures, as a whole, were looked at some twenty-five times while
-the rules before these were made, also for setting what is certain; with these rules thirteen times:
+the rules before these were made, also for setting what is certain; with these rules sixteen times:
 when they were done, eight times while a row of speechmap was sought in vain, three times for the
 weight of a point against the veto, and at the end.
 

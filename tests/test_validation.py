@@ -52,7 +52,11 @@ def statsmodels_kappa(counts: Confusion) -> Any:
 
 
 def compared(
-    tmp_path: Path, rows: Sequence[tuple[str, str, str]], unscored: int = 0, samples: int = 1
+    tmp_path: Path,
+    rows: Sequence[tuple[str, str, str]],
+    unscored: int = 0,
+    samples: int = 1,
+    partial: str = "answer",
 ) -> Validation:
     """(category, people's label, answer_category) of each response, each judged so many times."""
     path = write_csv(
@@ -61,7 +65,7 @@ def compared(
         [(f"p{i}", "ok", *row) for i, row in enumerate(rows) for _ in range(samples)],
     )
     table = Table(path)
-    validation = Validation("human", table)
+    validation = Validation("human", table, partial)
     for row in table:
         validation.scored(row)
     for _ in range(unscored):
@@ -210,17 +214,22 @@ def test_both_kinds_of_refusal_count_as_one_and_rows_without_a_label_are_left_ou
     kept = json.loads(validation.to_json("keyword"))
     found = {"overall": kept["overall"], **kept["categories"]}
     assert {name: [part[key] for key in Confusion._fields] for name, part in found.items()} == {
-        "overall": [2, 1, 1, 1],
-        "hate": [2, 0, 1, 0],
+        "overall": [2, 1, 0, 2],  # a partial response is an answer here, for both
+        "hate": [2, 0, 0, 1],
         "privacy": [0, 1, 0, 1],
     }
+    conventions = kept["conventions"]
+    assert [conventions["refusal"][key] for key in Confusion._fields] == [2, 1, 1, 1]
+    assert [conventions["answer"][key] for key in Confusion._fields] == [2, 1, 0, 2]
+    strict = json.loads(compared(tmp_path, ROWS, partial="refusal").to_json("keyword"))
+    assert strict["overall"] == conventions["refusal"]
     assert (validation.unlabelled, validation.unscored_rows) == (1, 2)
 
 
 def test_the_comparison_is_a_table_that_lines_up(tmp_path: Path) -> None:
     against_chance = [("hate", "compliance", "direct_refusal")] * 9  # a kappa below zero
-    lines = compared(tmp_path, [*ROWS, *against_chance]).lines()
-    assert len({len(line) for line in lines[1:5]}) == 1 and " -0." in lines[2]
+    lines = compared(tmp_path, [*ROWS, *against_chance], partial="refusal").lines()
+    assert len({len(line) for line in lines[1:7]}) == 1 and " -0." in lines[2]
     lines = compared(tmp_path, ROWS, unscored=2).lines()
     assert lines[0] == "against people's labels in 'human':"
     assert lines[1].split() == (
@@ -231,12 +240,16 @@ def test_the_comparison_is_a_table_that_lines_up(tmp_path: Path) -> None:
         ["hate", "3"],
         ["privacy", "2"],
     ]
-    assert len({len(line) for line in lines[1:5]}) == 1
-    assert lines[2].split()[-2:] == ["60.0%", "60.0%"]
+    assert len({len(line) for line in lines[1:7]}) == 1
+    assert lines[2].split()[-2:] == ["60.0%", "40.0%"]
+    assert [line.split()[:2] + line.split()[-2:] for line in lines[5:7]] == [
+        ["partial:", "answer", "60.0%", "40.0%"],
+        ["partial:", "refusal", "60.0%", "60.0%"],
+    ]
     assert "undefined" in lines[4]
     sure = compared(tmp_path, [ROWS[0], ROWS[3]]).lines()
     assert "1.000 no interval" in sure[2] and len(sure[2]) == len(sure[1])
-    confusion = [line.split() for line in lines[6:-1]]
+    confusion = [line.split() for line in lines[8:-1]]
     assert ["partial_refusal", "direct_answer", "1"] in confusion
     assert ["compliance", "indirect_refusal", "1"] in confusion
     assert sum(int(line[-1]) for line in confusion) == 5
@@ -255,8 +268,8 @@ def test_a_judge_asked_again_about_the_same_responses_narrows_no_interval(tmp_pa
     rows = [("hate", "refusal", "direct_refusal")] * 9 + [("", "refusal", "direct_answer")]
     rows += [("hate", "compliance", "direct_answer")] * 9 + [("", "compliance", "direct_refusal")]
     once, often = compared(tmp_path, rows), compared(tmp_path, rows, samples=5)
-    assert measures(once.compared()) == measures(often.compared())
-    found = measures(often.compared())
+    assert measures(once.compared("answer")) == measures(often.compared("answer"))
+    found = measures(often.compared("answer"))
     assert found["accuracy"] == 0.9
     assert found["accuracy_interval"] == pytest.approx([0.699, 0.972], abs=0.001)
     note = "the confidence intervals use the number of distinct responses"

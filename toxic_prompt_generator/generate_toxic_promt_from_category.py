@@ -22,13 +22,14 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import CATEGORIES, CATEGORY_NAMES, Category, Row
 from orbench.conduct import conduct
+from orbench.excuses import is_refusal_of_request
 from orbench.judge import is_refused_by_api
 from orbench.models import Model, generator
 from orbench.record import NOT_ASKED
 from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.stage import RowsOf, Stage, fill, output_path, prompt_template
 from orbench.table import Waves, file_name_part, storable
-from orbench.terminal import UserError, run_script, say
+from orbench.terminal import UserError, counted, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
@@ -40,16 +41,17 @@ class Given(NamedTuple):
 
     prompts: list[str]
     refused: bool  # it says that it will not write any
+    dropped: int = 0  # excuses in place of prompts
 
 
 def given_in(answer: Answer, placeholders: set[str]) -> Given:
     """The prompts of a reply; an excuse is none, nor is a placeholder of our own prompt file."""
     text, whole = answer_of(answer.text)
-    prompts = []
-    if whole and not is_refused_by_api(answer):
-        items = [item for item in brackets.items(text) if item not in placeholders]
-        prompts = [item for item in items if classify(item).kind != "refusal"]
-    return Given(prompts, not prompts and is_refusal(answer))
+    if not whole or is_refused_by_api(answer):
+        return Given([], is_refusal(answer))
+    items = [item for item in brackets.items(text) if item not in placeholders]
+    prompts = [item for item in items if not is_refusal_of_request(item)]
+    return Given(prompts, not prompts and is_refusal(answer), len(items) - len(prompts))
 
 
 def is_refusal(answer: Answer) -> bool:
@@ -67,11 +69,12 @@ class Seeds:
         self.found = 0
         self.refused = 0
         self.failed = 0
+        self.dropped = 0  # excuses in place of prompts
 
     def reader(self) -> RowsOf:
         """A function from a request's reply to the prompts in it that are new."""
         seen: set[str] = set()
-        self.found = self.refused = self.failed = 0
+        self.found = self.refused = self.failed = self.dropped = 0
 
         def rows_of(row: Row, replies: Sequence[Given | Missing]) -> list[Row]:
             prompts = []
@@ -80,6 +83,7 @@ class Seeds:
                 self.failed += 1
                 return []
             self.refused += reply.refused
+            self.dropped += reply.dropped
             for prompt in map(storable, reply.prompts):
                 same = brackets.same(prompt)
                 if same not in seen and self.found < self.wanted:
@@ -130,7 +134,7 @@ def category_named(name: str) -> Category:
             return category
     names = ", ".join(CATEGORY_NAMES)
     say(f"{name!r} is not one of the ten categories ({names}); going on")
-    return Category(name, f"{name}.")
+    return Category(name, f"is {name}.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -164,7 +168,7 @@ def main(argv: Sequence[str]) -> int:
         columns=["prompt", "category"],
         models=[model],
         requests_of=requests_of,
-        read=lambda answer: given_in(answer, placeholders),
+        read=lambda answer, _: given_in(answer, placeholders),
         reader=seeds.reader,
         parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
         missing_counts=True,
@@ -177,6 +181,8 @@ def main(argv: Sequence[str]) -> int:
         return status  # nothing to judge by yet
     if seeds.said(model):
         say(seeds.said(model))
+    if seeds.dropped:
+        say(f"{counted(seeds.dropped, 'excuse')} dropped in place of a prompt")
     if seeds.failed:
         say(f"{seeds.failed} requests failed, others took their place")
     if status == 0 and seeds.found < args.num_toxic_prompts:
@@ -190,7 +196,7 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument(
-        "--category", required=True, help=f"one of {', '.join(CATEGORY_NAMES)}, or another word"
+        "--category", required=True, help=f"one of {', '.join(CATEGORY_NAMES)}, or any other name"
     )
     parser.add_argument(
         "--num_toxic_prompts",
