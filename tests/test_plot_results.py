@@ -708,6 +708,32 @@ def test_responses_cut_off_at_the_token_limit_are_counted_and_warned_of(tmp_path
     assert row(table(tmp_path), category="overall")["cut_off_percent"] == ""
 
 
+@pytest.mark.parametrize(
+    ("other", "marked"),
+    [
+        ({"check_model": "gpt4", "partial": "answer"}, ""),
+        ({"check_model": "qwen"}, "stage 5 qwen"),
+        (
+            {"check_model": "gpt4", "partial": "refusal"},
+            "stage 5 gpt4, partial responses as refusals",
+        ),
+    ],
+)
+def test_models_that_are_counted_differently_are_not_set_side_by_side(
+    tmp_path: Path, other: dict[str, str], marked: str
+) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 80 + [ANSWER] * 20, "a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", parameters=other)
+    done = results(tmp_path, "--over_refusal", a, b, "--table")
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert ("the over-refusal rates are counted differently" in done.stderr) == bool(marked)
+    if marked:
+        assert pair["finding"] == f"counted differently: stage 5 gpt4, {marked}"
+        assert row(table(tmp_path), model="b", category="overall")["counted_by"] == marked
+    else:
+        assert pair["finding"] == "b is lower than a"
+
+
 def test_a_model_whose_family_chose_the_prompts_is_marked(tmp_path: Path) -> None:
     def file(model: str, refused: int, selectors: list[str]) -> Path:
         verdicts = [DIRECT] * refused + [ANSWER] * (100 - refused)
