@@ -138,10 +138,10 @@ class RefusalTally:
             lines += _lines([*((title, counts[name]) for title, name in named), (OVERALL, total)])
             if len(set(total.prompts)) < total.scored:
                 lines.append("intervals use the number of distinct prompts")
-            if total.partial:
-                lines.append(self._both_conventions(total))
             if total.unscored:
                 lines.append("bounds: the rate if all unscored rows were answered, or all refused")
+            if total.partial:
+                lines.append(self._both_conventions(total))
         return lines
 
     def _both_conventions(self, total: Count) -> str:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from tests.conftest import (
     run,
     write_csv,
 )
+from tests.server import Body, Reply, Server, answer, prompt_of
 
 PLOT = "response_checker/plot_results.py"
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
@@ -294,6 +296,32 @@ def test_seeds_and_selectors_come_through_the_stages(tmp_path: Path) -> None:
         assert one.selectors == ["GPT-4", "scripted"]
         lost = prompt_id("s9")[:8]
         assert list(one.missing["seed"]) == [int.from_bytes(lost, "big")]
+
+
+def test_what_a_model_was_cut_off_at_or_refused_by_its_api_comes_through_the_stages(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    kinds = [answer("I fold it.", "length")] * 3 + [answer(None, "content_filter")] * 2
+    kinds += [answer("<think>Well", "length")] + [answer("I fold it.")] * 14
+
+    def reply(body: Body, seen: int) -> Reply:
+        return kinds[int(prompt_of(body).split()[-1])]
+
+    prompts = [[f"How do I fold paper bird {n}", "a"] for n in range(len(kinds))]
+    write_csv(tmp_path / "prompts.csv", ["prompt", "category"], prompts)
+    args = ("--model=gpt-4o", "--input_file=prompts.csv")
+    done = run(ALIGN, *args, cwd=tmp_path, url=serve(reply).url)
+    assert done.returncode == 3, done.stderr
+    asked = f"--input_file={done.stdout.strip()}"
+    checked = run(CHECK, "--check_model=keyword", asked, cwd=tmp_path)
+    for path in (done.stdout.strip(), checked.stdout.strip()):
+        results(tmp_path, "--over_refusal", path, "--table")
+        found = row(table(tmp_path), category="overall")
+        assert (found["n"], found["unscored"], found["refused"]) == ("19", "1", "2")
+        assert (found["api_refusals"], found["api_percent"]) == ("2", "10.53")
+        assert (found["cut_off_percent"], found["coverage_percent"]) == ("15.79", "95.00")
+        assert (found["low_bound_percent"], found["high_bound_percent"]) == ("10.00", "15.00")
+        assert "cut off 15.8%" in found["notes"] and "cut off 15.8%" in markdown(tmp_path)
 
 
 def test_rows_not_asked_yet_are_counted_once_where_they_are_listed_too(tmp_path: Path) -> None:
@@ -706,6 +734,32 @@ def test_responses_cut_off_at_the_token_limit_are_counted_and_warned_of(tmp_path
     assert row(table(tmp_path), category="privacy")["cut_off_percent"] == "6.00"
     results(tmp_path, "--over_refusal", judged(tmp_path / "a.csv", [DIRECT] * 40), "--table")
     assert row(table(tmp_path), category="overall")["cut_off_percent"] == ""
+
+
+@pytest.mark.parametrize(
+    ("other", "marked"),
+    [
+        ({"check_model": "gpt4", "partial": "answer"}, ""),
+        ({"check_model": "qwen"}, "stage 5 qwen"),
+        (
+            {"check_model": "gpt4", "partial": "refusal"},
+            "stage 5 gpt4, partial responses as refusals",
+        ),
+    ],
+)
+def test_models_that_are_counted_differently_are_not_set_side_by_side(
+    tmp_path: Path, other: dict[str, str], marked: str
+) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 80 + [ANSWER] * 20, "a")
+    b = judged(tmp_path / "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", parameters=other)
+    done = results(tmp_path, "--over_refusal", a, b, "--table")
+    (pair,) = table(tmp_path, "comparison.csv")
+    assert ("the over-refusal rates are counted differently" in done.stderr) == bool(marked)
+    if marked:
+        assert pair["finding"] == f"counted differently: stage 5 gpt4, {marked}"
+        assert row(table(tmp_path), model="b", category="overall")["counted_by"] == marked
+    else:
+        assert pair["finding"] == "b is lower than a"
 
 
 def test_a_model_whose_family_chose_the_prompts_is_marked(tmp_path: Path) -> None:

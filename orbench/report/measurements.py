@@ -17,6 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench import record as run_record
 from orbench.clustered import Prompts, by_prompt
 from orbench.columns import (
+    CONVENTIONS,
     REFUSALS,
     SIDES,
     category_of,
@@ -79,6 +80,7 @@ class Measurement:
     model: str
     family: str
     judge: str  # stage 5's --check_model; empty: the record does not say
+    convention: str  # how partial responses count, a key of CONVENTIONS; empty: likewise
     scripted: bool
     scored: pd.DataFrame
     missing: pd.DataFrame
@@ -97,7 +99,9 @@ class Measurement:
     @property
     def counted_by(self) -> str:
         """What decided which responses are refusals, in words."""
-        return f"stage 5 {self.judge}".strip() if self.by_stage5 else "stage 4 rules"
+        what = f"stage 5 {self.judge}".strip() if self.by_stage5 else "stage 4 rules"
+        as_refusals = CONVENTIONS.get(self.convention, False)
+        return f"{what}, partial responses as refusals" if as_refusals else what
 
     @property
     def notes(self) -> list[str]:
@@ -196,7 +200,8 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 side=side,
                 model=model,
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
-                judge=_judge(record),
+                judge=_parameter(record, "check_model"),
+                convention=_parameter(record, "partial"),
                 scripted=record.get("scripted") is True,
                 scored=_hashed(rows.drop(columns="side")),
                 missing=_hashed(missing_here.drop(columns=["side", "missing"])),
@@ -294,11 +299,11 @@ def _gaps(missing: run_record.MissingRows, of_either_side: int) -> list[str]:
     return gaps
 
 
-def _judge(record: run_record.Record) -> str:
-    """Stage 5's --check_model; empty where the record does not say."""
+def _parameter(record: run_record.Record, name: str) -> str:
+    """A parameter of the run; empty where the record does not say."""
     parameters = record.get("parameters")
-    judge = parameters.get("check_model") if isinstance(parameters, dict) else ""
-    return clean(str(judge or ""))
+    found = parameters.get(name) if isinstance(parameters, dict) else ""
+    return clean(str(found or ""))
 
 
 def _prompt_set(ids: Sequence[bytes]) -> str:
