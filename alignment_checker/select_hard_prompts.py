@@ -38,7 +38,7 @@ from orbench.dataset.card import HARD_CONFIG, add_config, write_dataset_record
 from orbench.models import family_of
 from orbench.stage import make_folder
 from orbench.table import Row, Table, beside, prompt_id, prompt_set_hash, storable, write_rows
-from orbench.terminal import UserError, clean, counted, run_script, say
+from orbench.terminal import UserError, clean, counted, run_script, say, tell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series  # type: ignore[import-untyped]
@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
         select(args, output)
     except OSError as error:
         raise UserError(f"{error.filename or output}: {error.strerror}") from None
-    print(output)
+    tell(output)
     return 0
 
 

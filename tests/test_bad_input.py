@@ -2,6 +2,9 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +19,9 @@ from tests.conftest import (
     KEY,
     MODERATE,
     REWRITE,
+    ROOT,
     STAGES,
+    environment,
     prompts_csv,
     read_csv,
     run,
@@ -401,3 +406,108 @@ def test_a_prompt_file_that_is_gone_or_no_text_is_one_line(tmp_path: Path) -> No
     (tmp_path / "prompt.txt").write_bytes(b"\xff")
     with pytest.raises(UserError, match="not UTF-8"):
         prompt_template(str(tmp_path / "stage.py"))
+
+
+# -- the terminal, and signals at odd moments --------------------------------------------------
+
+
+def shell(command: str, tmp_path: Path, url: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run stage 4 in a shell, as `{run}` in the command."""
+    words = [sys.executable, str(ROOT / ALIGN), "--model=gpt-x", "--input_file=p.csv"]
+    return subprocess.run(
+        ["sh", "-c", command.replace("{run}", shlex.join(words))],
+        cwd=tmp_path,
+        env=environment(url, **env),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_stdout_is_one_line_that_names_what_was_written(
+    serve: Serve, tmp_path: Path, unbuffered: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    command = "{run} --output_path=o.csv >/dev/full"
+    done = shell(command, tmp_path, serve(fine).url, PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last == "error: o.csv is written, but stdout is not: No space left on device"
+    assert len(read_csv(tmp_path / "o.csv")) == 1
+
+
+def test_a_closed_terminal_changes_nothing_but_what_is_seen(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    url = serve(fine).url
+    for closed, out in ((">&-", ""), ("2>&-", "o.csv\n"), ("2>/dev/full", "o.csv\n")):
+        done = shell("{run} --output_path=o.csv " + closed, tmp_path, url)
+        assert (done.returncode, done.stdout) == (0, out), done.stderr
+        assert "Traceback" not in done.stderr
+    done = shell("{run} --output_path=o.txt 2>&-", tmp_path, url)  # an error has no place either
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_a_path_is_printed_as_it_is_whatever_the_terminal_can_show(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    command = "{run} --output_path=café.csv"
+    done = shell(command, tmp_path, serve(fine).url, PYTHONIOENCODING="ascii", PYTHONUTF8="1")
+    assert (done.returncode, done.stdout) == (0, "café.csv\n"), done.stderr
+
+
+# What is imported when the signal comes: while the modules are loaded, before and after the flags
+# are read, while openai is loaded under the event loop.
+@pytest.mark.parametrize("module", ["orbench.columns", "orbench.run", "dotenv", "openai"])
+def test_an_interrupt_while_a_script_starts_ends_with_130(
+    serve: Serve, tmp_path: Path, module: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 3)
+    (tmp_path / ".env").write_text("A=b\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    server = serve(fine)
+    done = shell("{run}", tmp_path, server.url, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert server.requests == []
+
+
+def test_interrupts_one_right_after_the_other_end_with_130(tmp_path: Path) -> None:
+    """In the middle of a script, while the first one is said, and when all is done."""
+    script = (
+        "import os, signal, sys\n"
+        "from orbench import terminal\n"
+        "def strike():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def say(line):\n"
+        "    print(line, file=sys.stderr, flush=True)\n"
+        "    strike()\n"
+        "terminal.say = say\n"
+        "def main(argv):\n"
+        "    if argv == ['within']:\n"
+        "        strike()\n"
+        "    return 0\n"
+        "status = terminal.run_script(main)\n"
+        "strike()\n"
+        "sys.exit(status)\n"
+    )
+    for word, says in (("within", "interrupted; run the same command to resume\n"), ("after", "")):
+        done = subprocess.run(
+            [sys.executable, "-c", script, word],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=str(ROOT)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (130, says)
