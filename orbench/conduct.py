@@ -225,6 +225,6 @@ class Partial:
                 for row in one.result if isinstance(one.result, list) else ():
                     writer.write(row)
                 yield
-            writer.commit()
+            writer.commit(lasting=False)  # a look, while requests wait
         finally:
             writer.discard()

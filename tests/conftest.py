@@ -105,6 +105,51 @@ def prompts_csv(path: Path, n: int) -> Path:
     return write_csv(path, ("prompt", "category"), rows)
 
 
+class DiskOrder:
+    """What is on disk for good, as os.fsync, os.replace and os.unlink are called in this process.
+
+    A file that gets its name before all of it is on disk is an error. moved: names in the order in
+    which they were given; removed: likewise; lost: names that a power cut could still undo.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._sizes: dict[int, int] = {}
+        self.moved: list[str] = []
+        self.removed: list[str] = []
+        self.lost: set[tuple[str, int]] = set()
+        self._fsync, self._replace, self._unlink = os.fsync, os.replace, os.unlink
+        for name in ("fsync", "replace", "unlink"):
+            monkeypatch.setattr(os, name, getattr(self, name))
+
+    def fsync(self, fd: int) -> None:
+        self._fsync(fd)
+        status = os.fstat(fd)
+        self._sizes[status.st_ino] = status.st_size
+        self.lost = {(name, folder) for name, folder in self.lost if folder != status.st_ino}
+
+    def replace(self, source: Path, target: Path) -> None:
+        assert self.is_safe(Path(source)), f"{target} gets its name before it is on disk"
+        self._replace(source, target)
+        self.moved.append(Path(target).name)
+        self.lost.add((Path(target).name, os.stat(Path(target).parent).st_ino))
+
+    def unlink(self, path: Path, **more: Any) -> None:
+        self._unlink(path, **more)
+        self.removed.append(Path(path).name)
+        self.lost.add((Path(path).name, os.stat(Path(path).parent).st_ino))
+
+    def is_safe(self, path: Path) -> bool:
+        """Whether all that is in a file now would outlive a power cut."""
+        status = os.stat(path)
+        return self._sizes.get(status.st_ino) == status.st_size
+
+
+@pytest.fixture
+def disk_order(monkeypatch: pytest.MonkeyPatch) -> DiskOrder:
+    """See `DiskOrder`."""
+    return DiskOrder(monkeypatch)
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
     """Start a server that answers with `reply(body, seen)`; it ends with the test."""
