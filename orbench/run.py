@@ -16,13 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from orbench.answers import Answer, AnswerLog, LogError, Missing
-from orbench.chat import Adaptation, BadRequest, Chat, Fatal, Limited, Passing, Request
+from orbench.chat import (
+    Adaptation,
+    BadRequest,
+    Chat,
+    Fatal,
+    Limited,
+    Passing,
+    Request,
+    TurnedAway,
+)
 from orbench.gate import Gate
 from orbench.models import Model
 
 FAILURES_IN_A_ROW = 20  # rows, or pauses for a 429, with nothing done in between: the run stops
 LIMITED_TRIES = 30  # 429s that one request may meet while others pass
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
+TURNED_AWAY = 3  # requests, before any answer: not a firewall's doubts about one prompt
 GRACE_S = 5.0  # for answers in flight when a run stops: they are paid for
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English; for estimates only
 SAY_EVERY_S = 30.0  # progress where stderr is no terminal
@@ -140,6 +150,7 @@ class _Session:
         self.log, self.run, self.limits, self.progress = log, run, limits, progress
         self.on_answer, self.most_failures = on_answer, most_failures
         self.chat = Chat(limits.timeout, run.adaptation, progress.title)
+        self.resumed = len(log) > 0  # the key was good once
         self.sending: set[asyncio.Task[None]] = set()
         self.error: Exception | None = None
 
@@ -217,6 +228,8 @@ class _Lane:
         )
         self.over = False
         self.failures = 0  # in a row
+        self.turned_away = 0
+        self.answered = False
         self.completion_tokens = 0.0  # running mean, for the token budget
 
     def start(self) -> "list[asyncio.Task[None]]":
@@ -246,7 +259,7 @@ class _Lane:
             except (BadRequest, Passing, Limited) as error:
                 self.fail(asked, error)
                 return
-            self.failures = 0
+            self.failures, self.answered = 0, True
             session.run.store(session.log, asked.key(), answer)
             again = session.on_answer(asked, answer) if session.on_answer else None
             if again is None:
@@ -254,8 +267,13 @@ class _Lane:
             asked = again
 
     def fail(self, request: Request, error: Exception) -> None:
-        """Note that a request has no answer and gets none in this run."""
+        """Note that a request has no answer and gets none in this run. Raises Fatal where none
+        gets one.
+        """
         session = self.session
+        self.turned_away += isinstance(error, TurnedAway)
+        if self.turned_away >= TURNED_AWAY and not (self.answered or session.resumed):
+            raise Fatal(str(error))
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
         session.run.fail(session.log, request.first(), Missing(kind, str(error)))
         session.progress.failed += 1

@@ -511,3 +511,28 @@ def test_interrupts_one_right_after_the_other_end_with_130(tmp_path: Path) -> No
             check=False,
         )
         assert (done.returncode, done.stderr) == (130, says)
+
+
+NONSENSE = {
+    "SSL_CERT_FILE": "/no/such/file",
+    "SSLKEYLOGFILE": "/no/such/folder/keys",
+    "HTTPS_PROXY": "http://a:b:c",
+    "ALL_PROXY": "gopher://x",
+    "OPENAI_ORG_ID": "örg",
+}
+
+
+@pytest.mark.parametrize("flags", [[], ["--batch"]])
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_in_the_environment_is_one_line_that_names_the_variable(
+    serve: Serve, tmp_path: Path, name: str, flags: list[str]
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server, env = serve(fine), {name: NONSENSE[name]}
+    args = ("--model=gpt-x", "--input_file=p.csv", *flags)
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url, env=env)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and name in last
+    assert server.requests == []

@@ -116,7 +116,6 @@ def test_a_row_at_fault_fails_at_once_and_the_others_go_on(
 
 FATAL = {
     "401": (error(401, "bad key"), "OPENAI_API_KEY"),
-    "403": (error(403, "not yours"), "OPENAI_API_KEY"),
     "404": (error(404, "no such model"), "does not know the model 'gpt-x'"),
     "quota": (error(429, "exceeded", code="insufficient_quota"), "no quota left"),
     "402": (error(402, "insufficient balance"), "no quota left"),
@@ -138,6 +137,47 @@ def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
     assert "Traceback" not in done.stderr
     assert len(read_csv(tmp_path / "o.csv")) == 3
     assert read_record(tmp_path / "o.csv")["complete"] is False
+
+
+# What a firewall may do to one prompt, and a key without rights or a moved endpoint to all.
+TURNED_AWAY = {
+    "403": (error(403, "not yours"), "refused the key in OPENAI_API_KEY, or this prompt"),
+    "301": (Reply("", 301, (("Location", "http://127.0.0.1:9/v2"),)), "127.0.0.1:9/v2"),
+}
+
+
+@pytest.mark.parametrize("name", TURNED_AWAY)
+def test_what_turns_all_requests_away_stops_the_run(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 100)
+    reply, says = TURNED_AWAY[name]
+    server = serve(lambda body, seen: reply)
+    for requests in (6, 12):  # with nothing in the log, the same again
+        done = run(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert says in done.stderr.splitlines()[-1]
+        assert len(server.requests) <= requests
+
+
+@pytest.mark.parametrize("name", TURNED_AWAY)
+def test_a_prompt_that_a_firewall_turns_away_fails_alone(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 12)
+    reply, says = TURNED_AWAY[name]
+    bad = {0, 1, 5, 6, 9}  # the first two before any answer
+
+    server = serve(lambda body, seen: reply if number_of(body) in bad else fine(body, seen))
+    args = (*ARGS, "--concurrency=1")
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 7
+    failed = read_csv(tmp_path / "o_failed.csv")
+    assert {row["error_type"] for row in failed} == {"bad_request"}
+    assert all(says in row["error"] for row in failed) and len(failed) == 5
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)  # only those five are asked
+    assert (done.returncode, len(server.requests)) == (3, 17), done.stderr
 
 
 def test_a_wrong_key_at_the_first_request_leaves_no_csv(serve: Serve, tmp_path: Path) -> None:
