@@ -28,12 +28,14 @@ from orbench.chat import (
 )
 from orbench.gate import Gate
 from orbench.models import Model
+from orbench.terminal import counted, say
 
 FAILURES_IN_A_ROW = 20  # rows, or pauses for a 429, with nothing done in between: the run stops
 LIMITED_TRIES = 30  # 429s that one request may meet while others pass
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 TURNED_AWAY = 3  # requests, before any answer: not a firewall's doubts about one prompt
-GRACE_S = 5.0  # for answers in flight when a run stops: they are paid for
+GRACE_S = 25.0  # for answers in flight after SIGTERM, which managers follow up with SIGKILL after
+# 30 s, and when a run cannot go on; Ctrl-C waits for as long as an attempt may take
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English; for estimates only
 SAY_EVERY_S = 30.0  # progress where stderr is no terminal
 AHEAD = 1000  # requests that a slow model may lie behind a fast one
@@ -150,6 +152,7 @@ class _Session:
         self.log, self.run, self.limits, self.progress = log, run, limits, progress
         self.on_answer, self.most_failures = on_answer, most_failures
         self.chat = Chat(limits.timeout, run.adaptation, progress.title)
+        self.grace = min(GRACE_S, limits.timeout)
         self.resumed = len(log) > 0  # the key was good once
         self.sending: set[asyncio.Task[None]] = set()
         self.error: Exception | None = None
@@ -161,7 +164,7 @@ class _Session:
         loop = asyncio.get_running_loop()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
-            loop.add_signal_handler(number, self._on_signal)
+            loop.add_signal_handler(number, self._on_signal, number)
         try:
             for model in models:
                 await self.chat.open(model)
@@ -188,7 +191,8 @@ class _Session:
                 if worker not in self.sending:
                     worker.cancel()
             if self.sending:
-                await asyncio.wait(self.sending.copy(), timeout=GRACE_S)
+                self._say_wait()
+                await asyncio.wait(self.sending.copy(), timeout=self.grace)
             for worker in workers:
                 worker.cancel()
         stop.cancel()
@@ -196,17 +200,22 @@ class _Session:
             if isinstance(result, Exception) and self.error is None:
                 self.error = result
 
-    def _on_signal(self) -> None:
-        if self.run.interrupted:
+    def _on_signal(self, number: int) -> None:
+        if self.stopping.is_set():
             self.progress.close()
-            os._exit(130)  # twice: at once; all that arrived is in the log already
+            os._exit(130)  # at once; all that arrived is in the log already
         self.run.interrupted = True
-        if self.sending:
-            self.progress.say(
-                f"stopping: {len(self.sending)} answers are under way, at most {GRACE_S:.0f} s; "
-                "interrupt again to leave at once"
-            )
+        if number == signal.SIGINT:
+            self.grace = self.limits.timeout
         self.stopping.set()
+
+    def _say_wait(self) -> None:
+        again = " again" if self.run.interrupted else ""
+        self.progress.say(
+            f"stopping: waiting for {counted(len(self.sending), 'answer')} under way, at most "
+            f"{self.grace:.0f} s; interrupt{again} to leave at once",
+            always=True,
+        )
 
     def stop(self, why: str) -> None:
         """End the run: no new request starts."""
@@ -380,47 +389,77 @@ class Progress:
     quiet.
     """
 
-    def __init__(self, title: str, total: int, *, quiet: bool) -> None:
-        """total: what is left to do, in requests."""
-        self.title, self.total, self.quiet = title, total, quiet
+    def __init__(
+        self, title: str, total: int, *, quiet: bool, unit: str = "row", done: int | None = None
+    ) -> None:
+        """total: what is to be done, in requests. done: how much of it there is already, where it
+        is no requests that are counted (see `advance`).
+        """
+        self.title, self.total, self.quiet, self.unit = title, total, quiet, unit
         self.failed = self.retries = 0
-        self._n = 0
+        self._of_requests = done is None
+        self._before = self._n = done or 0
         self._start = self._said = time.monotonic()
         self._bar = None
         if total and not quiet and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, desc=title, unit=" rows", file=sys.stderr)
+            self._bar = tqdm(
+                total=total,
+                initial=self._n,
+                desc=title,
+                # Never tqdm's own `1.52s/ rows`.
+                bar_format="{desc}: {n:,}/{total:,} |{bar}| {rate_noinv_fmt}, {remaining} left"
+                "{postfix}",
+                unit=f" {unit}s",
+                dynamic_ncols=True,
+            )
 
     def skip(self, n: int) -> None:
-        """So many fewer are left to do: the log has their answers."""
-        self.total -= n
+        """So many requests fewer are left to do: the log has their answers."""
+        if self._of_requests:
+            self.total -= n
         if self._bar is not None:
             self._bar.total = self.total
 
     def done(self) -> None:
-        """One more is settled."""
-        self._n += 1
+        """One more request is settled."""
+        self.advance(1 if self._of_requests else 0)
+
+    def advance(self, n: int) -> None:
+        """So many more of what is counted are there."""
+        self._n += n
         if self._bar is not None:
-            self._bar.update()
             if self.failed or self.retries:
-                self._bar.set_postfix(failed=self.failed, retries=self.retries, refresh=False)
+                self._bar.set_postfix_str(", ".join(self._troubles()), refresh=False)
+            self._bar.update(n)
         elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
             self._said = time.monotonic()
-            rate = self._n / (self._said - self._start)
-            left = (self.total - self._n) / rate
-            print(
-                f"{self.title}: {self._n:,} of {self.total:,} rows, {rate:.1f}/s, failed "
-                f"{self.failed}, retries {self.retries}, about {left / 60:.0f} min to go",
-                file=sys.stderr,
-            )
+            say(self.line(self._said - self._start))
 
-    def say(self, line: str) -> None:
-        """A line for the user, above the bar."""
+    def line(self, elapsed: float) -> str:
+        """How far it is after so many seconds, in at most 80 columns."""
+        rate = (self._n - self._before) / elapsed
+        parts = [f"{self._n:,} of {counted(self.total, self.unit)}", f"{rate:.1f}/s"]
+        if rate:
+            minutes = (self.total - self._n) / rate / 60
+            parts.append(
+                f"{minutes:.0f} min left" if minutes < 120 else f"{minutes / 60:.0f} h left"
+            )
+        return ", ".join([*parts, *self._troubles()])
+
+    def _troubles(self) -> list[str]:
+        found = [(self.failed, "failed"), (self.retries, "sent again")]
+        return [f"{n:,} {what}" for n, what in found if n]
+
+    def say(self, line: str, *, always: bool = False) -> None:
+        """A line for the user, above the bar. always: also with --quiet."""
         if self._bar is not None:
-            self._bar.write(line, file=sys.stderr)
-        elif not self.quiet:
-            print(line, file=sys.stderr, flush=True)
+            self._bar.clear()
+            say(line)
+            self._bar.refresh()
+        elif always or not self.quiet:
+            say(line)
 
     def close(self) -> None:
         """Leave the terminal clean."""

@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import orbench.run
 from orbench import gate
 from orbench.answers import AnswerLog
 from orbench.chat import Chat, Request, user
@@ -24,6 +26,8 @@ from tests.conftest import (
     CHECK,
     KEY,
     MODERATE,
+    ROOT,
+    environment,
     prompts_csv,
     read_csv,
     read_record,
@@ -420,6 +424,74 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     assert len(read_csv(tmp_path / "o.csv")) == 400
 
 
+# Signal, seconds that an answer takes, how long they are waited for.
+STOPS = [(signal.SIGINT, 6.0, "180 s"), (signal.SIGTERM, 1.0, "25 s")]
+
+
+@pytest.mark.parametrize(("number", "seconds", "bound"), STOPS)
+@pytest.mark.parametrize("flags", [[], ["--quiet"]])
+def test_answers_under_way_are_waited_for_and_kept_whatever_they_take(
+    serve: Serve,
+    tmp_path: Path,
+    number: signal.Signals,
+    seconds: float,
+    bound: str,
+    flags: list[str],
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 9)
+    server = serve(fine, latency=seconds)
+    process = start(ALIGN, *ARGS, "--concurrency=3", *flags, cwd=tmp_path, url=server.url)
+    wait_for(server, 3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    line = f"stopping: waiting for 3 answers under way, at most {bound}; interrupt again to leave"
+    assert line in err
+    assert len(server.requests) == len(keys(tmp_path / "o.answers.jsonl")) == 3
+    assert len(read_csv(tmp_path / "o.csv")) == 3
+
+
+def test_a_fatal_stop_waits_for_the_answers_under_way(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 9)
+
+    def reply(body: Body, seen: int) -> Reply:
+        if number_of(body):
+            return fine(body, seen)._replace(delay=1.5)
+        return error(401, "bad key")._replace(delay=0.3)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, "--concurrency=2", "--timeout=20", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "waiting for 1 answer under way, at most 20 s; interrupt to leave" in done.stderr
+    assert len(keys(tmp_path / "o.answers.jsonl")) == 1
+    assert len(server.requests) == 2
+
+
+def test_the_bound_of_a_wait_is_kept(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that never come hold up a SIGTERM no longer than that, a Ctrl-C till the timeout."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(orbench.run, "GRACE_S", 0.2)
+    model = resolve("gpt-x", base_url="http://127.0.0.1:9/v1", environment={})
+    for number, timeout in ((signal.SIGTERM, 30.0), (signal.SIGINT, 1.5)):
+
+        def reply(body: Body, seen: int, number: signal.Signals = number) -> Reply:
+            os.kill(os.getpid(), number)
+            return Reply(fault="hang")
+
+        server = serve(reply)
+        model = resolve("gpt-x", base_url=server.url, environment={})
+        log, one = AnswerLog(tmp_path / f"{number}.answers.jsonl", write=True), Run()
+        requests = iter([Request(model, [user("Fold?")], {})])
+        began = time.monotonic()
+        ask_all(requests, [model], log, one, Limits(timeout=timeout), Progress("", 0, quiet=True))
+        took = time.monotonic() - began
+        log.close()
+        assert one.interrupted
+        assert took < 20 if number == signal.SIGTERM else took > 1
+
+
 def test_two_interrupts_end_a_run_at_once(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 50)
     server = serve(lambda body, seen: Reply(fault="hang"))
@@ -430,7 +502,7 @@ def test_two_interrupts_end_a_run_at_once(serve: Serve, tmp_path: Path) -> None:
     while "interrupt again" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=3)  # a graceful stop would wait for the hung requests: 5 s
+    process.communicate(timeout=10)  # a graceful stop would wait for the hung requests: 180 s
     assert process.returncode == 130
 
 
@@ -690,6 +762,55 @@ def test_the_run_record_says_how_a_number_came_about(serve: Serve, tmp_path: Pat
     assert {"python", "openai"} <= set(record["versions"])
     assert record["start"] <= record["end"]
     assert len(record["input"]["sha256"]) == 64
+
+
+@pytest.mark.parametrize("unit", ["row", "prompt"])
+def test_progress_fits_a_terminal_and_counts_in_english(unit: str) -> None:
+    progress = Progress("alignment_checker", 80_359, quiet=True, unit=unit)
+    progress.advance(79_345)
+    progress.failed, progress.retries = 1_312, 12_170
+    line = progress.line(60.0)
+    assert line == (
+        f"79,345 of 80,359 {unit}s, 1322.4/s, 0 min left, 1,312 failed, 12,170 sent again"
+    )
+    assert len(line) <= 80
+    one = Progress("alignment_checker", 1, quiet=True, unit=unit)
+    assert one.line(30.0) == f"0 of 1 {unit}, 0.0/s"
+    slow = Progress("toxic_prompt_generator", 2_000, quiet=True, unit=unit, done=100)
+    slow.done()  # a request, which is not what is counted
+    slow.skip(5)
+    slow.advance(19)
+    assert slow.line(31.0) == f"119 of 2,000 {unit}s, 0.6/s, 51 min left"
+    slow.advance(-18)
+    assert slow.line(31.0).endswith("16 h left")
+
+
+def test_the_bar_fits_80_columns_and_never_counts_seconds_a_row() -> None:
+    script = (
+        "import sys, time\n"
+        "from orbench.run import Progress\n"
+        "sys.stderr.isatty = lambda: True\n"
+        "progress = Progress('toxic_prompt_generator', 80359, quiet=False, unit='prompt')\n"
+        "for _ in range(5):\n"
+        "    time.sleep(0.15)\n"
+        "    progress.retries += 1\n"
+        "    progress.done()\n"
+        "progress.say('a line')\n"
+        "progress.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(PYTHONPATH=str(ROOT), COLUMNS="80", LINES="24"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = [part for part in re.split(r"[\r\n]", done.stderr) if part.strip()]
+    assert "a line" in shown
+    assert all(len(part) <= 80 for part in shown), shown
+    last = shown[-1]
+    assert re.search(r"^toxic_prompt_generator: 5/80,359 \|.*\d prompts/s, .*5 sent again$", last)
+    assert not any("s/ " in part or "?s" in part for part in shown)
 
 
 def test_progress_is_quiet_where_stderr_is_no_terminal(serve: Serve, tmp_path: Path) -> None:
