@@ -407,10 +407,8 @@ class Progress:
             self._bar = tqdm(
                 total=total,
                 initial=self._n,
-                desc=title,
                 # Never tqdm's own `1.52s/ rows`.
-                bar_format="{desc}: {n:,}/{total:,} |{bar}| {rate_noinv_fmt}, {remaining} left"
-                "{postfix}",
+                bar_format="{n:,}/{total:,} |{bar}| {rate_noinv_fmt}, {remaining} left{postfix}",
                 unit=f" {unit}s",
                 dynamic_ncols=True,
             )
