@@ -35,7 +35,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     Raises UserError.
     """
     exchange.check_flags(args)
-    check_outputs(stage)
+    check_outputs(stage, args.shard)
     if args.dry_run:
         return say_plan(open_job(stage, args, command, write=False))
     make_folder(stage.output.parent)
@@ -70,6 +70,7 @@ def open_job(stage: Stage, args: argparse.Namespace, command: Sequence[str], *, 
         path, also = stage.beside(f".{args.shard}.answers.jsonl"), merged
     log = AnswerLog(path, write=write, round_=round_, also=also)
     job = Job(stage, args, command, log, previous, record.read(stage.table.path))
+    job.patience = len(log.failed)
     left_out = previous.get("left_out")
     if args.from_log and isinstance(left_out, dict):  # by the run that made the log
         job.run.given_up = {str(model): str(why) for model, why in left_out.items()}
@@ -159,7 +160,6 @@ def ask_live(job: Job) -> None:
         return None if again is None else request.again(again)
 
     limits = options.limits_of(job.args)
-    patience = len(job.log.failed)
     try:
         ask_all(
             plan(job, progress),
@@ -169,7 +169,7 @@ def ask_live(job: Job) -> None:
             limits,
             progress,
             on_answer=on_answer,
-            patience=patience,
+            patience=job.patience,
         )
     finally:
         progress.close()

@@ -4,6 +4,7 @@ Imports nothing heavy: `--help` and a wrong command line answer at once.
 """
 
 import argparse
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -64,9 +65,11 @@ def given(text: str) -> str:
 
 def variable_name(text: str) -> str:
     """An argparse type: the name of an environment variable. What is none is not shown: it may be
-    the key itself.
+    the key itself, which may be spelt like a name that is not set.
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+    like_a_key = re.search("[0-9]", text) and (re.search("[a-z]", text) or len(text) >= 20)
+    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text)
+    if not is_name or (like_a_key and text not in os.environ):
         raise argparse.ArgumentTypeError(
             "it is no name of an environment variable; put the key into one and give its name"
         )
@@ -138,15 +141,22 @@ def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
 
 
 def phrases_of(args: argparse.Namespace) -> list[str]:
-    """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be read."""
+    """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be used."""
     if not args.refusal_phrases:
         return []
     try:
-        return read_phrases(args.refusal_phrases)
+        phrases = read_phrases(args.refusal_phrases)
     except OSError as error:
         raise UserError(f"{args.refusal_phrases} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{args.refusal_phrases} is not UTF-8") from None
+    for phrase in phrases:
+        if not any(character.isalpha() for character in phrase):  # it would be found everywhere
+            raise UserError(
+                f"{args.refusal_phrases}: {phrase!r} is no phrase; each line is taken as it stands "
+                "and needs a word in it"
+            )
+    return phrases
 
 
 def add_endpoint(parser: argparse.ArgumentParser) -> None:

@@ -59,6 +59,10 @@ class Table:
             raise UserError("the input file's name is empty; did the stage before fail?")
         self.path, self.limit = Path(path), limit
         try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                raise UserError(
+                    f"{path} is no file and can be read only once; save it as a CSV file"
+                )
             with _Hashed(self.path) as file:
                 self._stamp = _stamp(self.path)
                 reader = csv.reader(file.text, strict=True)

@@ -344,6 +344,8 @@ def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> Non
 def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 1)
     for flags in (
+        ["--api_key_env=gsk_Ab3dEf6hIj9k"],
+        ["--api_key_env=ABCDEFGHIJKLMNOPQRS7"],
         [f"--api_key_env={KEY}"],
         [f"--api_key={KEY}"],
         ["--api_key", KEY],
@@ -352,7 +354,18 @@ def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
         done = run(ALIGN, "--model=vllm/x", "--input_file=p.csv", *flags, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert KEY not in done.stderr
+        assert "gsk_" not in done.stderr and "ABC" not in done.stderr
         assert "-api_key" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv"]
+
+
+def test_a_variable_that_is_set_is_one_whatever_its_name(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server = serve(fine)
+    flags = (f"--base_url={server.url}", "--api_key_env=my_3rd_key", "--input_file=p.csv")
+    done = run(ALIGN, "--model=x", *flags, cwd=tmp_path, env={"my_3rd_key": "mine-123"})
+    assert done.returncode == 0, done.stderr
+    assert "Bearer mine-123" in server.headers
 
 
 @pytest.mark.parametrize("said", ["null", '"gpt-4"', "[]"])
@@ -535,4 +548,44 @@ def test_nonsense_in_the_environment_is_one_line_that_names_the_variable(
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: ") and name in last
+    assert server.requests == []
+
+
+def test_a_pipe_as_input_is_one_line_that_says_what_to_do(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    command = "cat p.csv | {run} --input_file=/dev/stdin --output_path=o.csv"
+    url = serve(fine).url
+    done = shell(command, tmp_path, url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "/dev/stdin is no file and can be read only once; save it" in done.stderr
+    assert not (tmp_path / "o.csv").exists()
+    done = shell("{run} --input_file=/dev/stdin --output_path=o.csv < p.csv", tmp_path, url)
+    assert done.returncode == 0, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 2
+
+
+@pytest.mark.parametrize("junk", [".", ".*", "1.", "?", "- ", "---"])
+def test_a_phrase_without_a_word_marks_nothing(tmp_path: Path, junk: str) -> None:
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("a", "1. Here is how. Fold it - so?")])
+    (tmp_path / "phrases.txt").write_text(f"# mine\nno can do\n{junk}\n")
+    args = ("--check_model=keyword", "--input_file=r.csv", "--refusal_phrases=phrases.txt")
+    done = run(CHECK, *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{junk.strip()!r} is no phrase" in done.stderr
+    (tmp_path / "phrases.txt").write_text("#\nここまで\nno can do\n")
+    assert run(CHECK, *args, cwd=tmp_path).returncode == 0
+
+
+def test_an_input_with_the_name_of_another_file_of_the_run_is_left_alone(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(fine)
+    for name in ("o.answers.jsonl", "o.batches.json", "o.run.json", "o.shard-1-of-2.answers.jsonl"):
+        before = prompts_csv(tmp_path / name, 2).read_bytes()
+        flags = (f"--input_file={name}", "--output_path=o.csv", "--shard=1/2")
+        done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "is the input and would be written over" in done.stderr
+        assert (tmp_path / name).read_bytes() == before
+        (tmp_path / name).unlink()
     assert server.requests == []

@@ -24,6 +24,7 @@ from orbench.run import Limits, Progress, Run, ask_all
 from tests.conftest import (
     ALIGN,
     CHECK,
+    GENERATE,
     KEY,
     MODERATE,
     ROOT,
@@ -590,6 +591,17 @@ def test_an_output_is_a_csv_file_and_a_link_is_followed(serve: Serve, tmp_path: 
     assert len(read_csv(tmp_path / "there" / "real.csv")) == 2
 
 
+def test_a_link_in_the_place_of_a_part_is_followed(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "o_accepted.csv").symlink_to(tmp_path / "there" / "real.csv")
+    done = run(ALIGN, *ARGS, "--merge_result=False", cwd=tmp_path, url=serve(fine).url)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o_accepted.csv").is_symlink()
+    assert len(read_csv(tmp_path / "there" / "real.csv")) == 2
+    assert read_record(tmp_path / "there" / "real.csv")["part"] == "accepted"
+
+
 def test_two_keyword_runs_on_one_output_do_not_mix(tmp_path: Path) -> None:
     import fcntl
 
@@ -619,6 +631,41 @@ def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
     done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
     assert done.returncode == 3, done.stderr
     assert len(read_csv(tmp_path / "o.csv")) == 35
+
+
+def test_rows_that_were_only_not_asked_buy_no_patience(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 400)
+    server = serve(lambda body, seen: error(400, "at fault"))
+    args = (*ARGS, "--concurrency=2")
+    done = run(ALIGN, *args, "--from_log", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 400
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(server.requests) <= 22
+
+
+def test_a_stage_that_plans_again_does_not_grow_patient_with_its_own_failures(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Stage 1: one request in two fails, and brings nothing new, so it plans wave after wave."""
+    server = serve(
+        lambda body, seen: error(400) if seen >= 20 else answer(f"[[Take biscuit {seen}]]")
+    )
+    done = run(GENERATE, "--category=hate", "--model=gpt-x", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1, done.stderr
+    assert "20 requests in a row failed" in done.stderr
+
+
+def test_bad_rows_here_and_there_never_stop_a_run(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 120)
+    server = serve(
+        lambda body, seen: fine(body, seen) if number_of(body) % 4 else error(400, "at fault")
+    )
+    done = run(ALIGN, *ARGS, "--concurrency=2", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 90
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 30
 
 
 def test_first_rows_that_always_fail_keep_no_other_from_being_asked(
