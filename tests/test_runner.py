@@ -648,10 +648,12 @@ def test_rows_that_were_only_not_asked_buy_no_patience(serve: Serve, tmp_path: P
 def test_a_stage_that_plans_again_does_not_grow_patient_with_its_own_failures(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Stage 1: one request in two fails, and brings nothing new, so it plans wave after wave."""
-    server = serve(
-        lambda body, seen: error(400) if seen >= 20 else answer(f"[[Take biscuit {seen}]]")
-    )
+    """Stage 1: of the first requests one in two fails, of those planned after them each."""
+
+    def reply(body: Body, seen: int) -> Reply:
+        return error(400) if seen % 2 or seen >= 20 else answer(f"[[Take biscuit {seen}]]")
+
+    server = serve(reply)
     done = run(GENERATE, "--category=hate", "--model=gpt-x", cwd=tmp_path, url=server.url)
     assert done.returncode == 1, done.stderr
     assert "20 requests in a row failed" in done.stderr
