@@ -21,11 +21,13 @@ from orbench.job import Job, next_ask, outcomes, plan
 from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, one_line, say
 from orbench.write import close, close_without_csv, write_outputs
 
 PARTIAL_AFTER_S = 3.0  # between two looks into a running run, at least
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
+UNREADABLE = 12  # replies in a row in which nothing can be read
+SAMPLE = 150  # characters of the end of one
 SLICE_S = 0.005  # for which it may hold up the requests at a time
 
 
@@ -147,14 +149,23 @@ def ask_missing(job: Job) -> None:
 def ask_live(job: Job) -> None:
     """Send the requests, and ask again where an answer cannot be read."""
     stage = job.stage
-    total = stage.n * len(stage.models)
-    progress = Progress(stage.name, total, quiet=job.args.quiet)
+    there = found_before(job)
+    progress = progress_of(job, there)
     partial = Partial(job) if job.args.shard is None else None
 
     def on_answer(request: Request, answer: Answer) -> Request | None:
         if partial is not None:
             partial.look()
-        if stage.asks == 1 or not isinstance(stage.read(answer), Missing):
+        if stage.asks == 1 and stage.items is None:
+            return None
+        reading = stage.read(answer)
+        if stage.items:
+            new = {*stage.items(reading)} - there
+            there.update(new)
+            progress.advance(len(new))
+        readable = bool(stage.items(reading)) if stage.items else not isinstance(reading, Missing)
+        watch(job, answer, progress, readable=readable)
+        if not isinstance(reading, Missing):
             return None
         again = next_ask(job, request.first())
         return None if again is None else request.again(again)
@@ -176,6 +187,36 @@ def ask_live(job: Job) -> None:
         if partial is not None:
             partial.close()
     say_notes(job)
+
+
+def found_before(job: Job) -> set[str]:
+    """The things that the stage is after and the log's answers hold; for progress alone."""
+    stage, found = job.stage, set[str]()
+    if stage.items and len(job.log):
+        for one in outcomes(job):
+            for _, _, answer in one.answers:
+                found.update(stage.items(stage.read(answer)))
+    return found
+
+
+def progress_of(job: Job, there: set[str]) -> Progress:
+    """Progress in rows, or in the things that the stage is after."""
+    stage, quiet = job.stage, job.args.quiet
+    if stage.items:
+        return Progress(stage.name, stage.wanted, quiet=quiet, unit="prompt", done=len(there))
+    return Progress(stage.name, stage.n * len(stage.models), quiet=quiet)
+
+
+def watch(job: Job, answer: Answer, progress: Progress, *, readable: bool) -> None:
+    """Say it at once, and once, where a model's replies cannot be read."""
+    job.unreadable = 0 if readable else job.unreadable + 1
+    if job.unreadable == UNREADABLE and not job.told:
+        job.told = True
+        end = one_line(answer.text[-SAMPLE:])
+        progress.say(
+            f"nothing can be read in {UNREADABLE} replies in a row; the last one ends: {end!r}",
+            always=True,
+        )
 
 
 def say_notes(job: Job) -> None:

@@ -114,6 +114,16 @@ def not_negative(text: str) -> float:
     return value
 
 
+def add_max_tokens(parser: argparse.ArgumentParser, default: int) -> None:
+    """How long an answer may be: a model that rambles would go on until its context is full."""
+    parser.add_argument(
+        "--max_tokens",
+        type=whole_number(1),
+        default=default,
+        help="tokens of an answer at most, thinking included (default %(default)s)",
+    )
+
+
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
     """The flag that chooses between one output CSV and one a verdict."""
     parser.add_argument(

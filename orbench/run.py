@@ -398,7 +398,7 @@ class Progress:
         self.title, self.total, self.quiet, self.unit = title, total, quiet, unit
         self.failed = self.retries = 0
         self._of_requests = done is None
-        self._before = self._n = done or 0
+        self._before = self._n = min(done or 0, total)
         self._start = self._said = time.monotonic()
         self._bar = None
         if total and not quiet and sys.stderr.isatty():
@@ -425,7 +425,8 @@ class Progress:
         self.advance(1 if self._of_requests else 0)
 
     def advance(self, n: int) -> None:
-        """So many more of what is counted are there."""
+        """So many more of what is counted are there; more than wanted do not count."""
+        n = min(n, self.total - self._n)
         self._n += n
         if self._bar is not None:
             if self.failed or self.retries:

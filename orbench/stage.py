@@ -45,7 +45,8 @@ class Stage:
     and what its answers say to output rows (a new one for each pass, as it may remember). A missing
     answer makes its row missing unless missing_counts: then the reader sees it among the others.
     split: label -> path of the CSV of that label; label_of gives a row's. more: whether to plan
-    another wave of rows, from what came of those so far.
+    another wave of rows, from what came of those so far. wanted, items: how many different things
+    a stage is after that has no rows to count, and which are in what an answer says.
     """
 
     name: str
@@ -68,6 +69,8 @@ class Stage:
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
     more: Callable[[Iterable[list[Row] | Missing]], bool] = lambda outcomes: False
+    wanted: int = 0
+    items: Callable[[Any], Sequence[str]] | None = None
 
     def rows(self) -> Iterable[Row]:
         """The input rows, each as often as it is sampled."""

@@ -1,10 +1,14 @@
 """What the tests share: scripts run as a user runs them, against a server on loopback."""
 
 import csv
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -74,6 +78,24 @@ def start(
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def in_terminal(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+    """What a command writes to stderr, where that is a terminal of 80 columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=slave)
+    os.close(slave)
+    said = b""
+    try:
+        while part := os.read(master, 4096):
+            said += part
+    except OSError:  # as Linux says that nobody writes any more
+        pass
+    os.close(master)
+    process.communicate()
+    assert process.returncode == 0, said
+    return said.decode()
 
 
 def write_csv(path: Path, columns: Cells, rows: Sequence[Cells]) -> Path:

@@ -127,9 +127,9 @@ def test_each_stage_writes_the_same_bytes_through_batches_as_live(
     assert written[0] == written[1]
     assert not server.live
     assert not (folder / "out.batches.json").exists()
-    # One batch a wave and model: stage 1 needs 25 requests, 20 and then 5; stage 3 has two judges,
-    # each of which is asked again about one row.
-    sizes = {GENERATE: [20, 5], REWRITE: [3], MODERATE: [6, 6, 1, 1], ALIGN: [6], CHECK: [3]}
+    # One batch a wave and model: stage 1 needs 25 requests, 20 and then 5 with 3 ahead;
+    # stage 3 has two judges, each of which is asked again about one row.
+    sizes = {GENERATE: [20, 8], REWRITE: [3], MODERATE: [6, 6, 1, 1], ALIGN: [6], CHECK: [3]}
     assert [len(batch) for batch in server.submitted] == sizes[script]
 
 
@@ -552,7 +552,7 @@ def test_what_a_model_rejects_is_learnt_once_for_all_waves(serve: Serve, tmp_pat
     flags = [*stage_flags(GENERATE, tmp_path), "--output_path=out.csv", "--batch", SOON]
     done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
-    assert [len(batch) for batch in server.submitted] == [20, 20, 5]
+    assert [len(batch) for batch in server.submitted] == [20, 20, 8]
 
 
 def test_a_state_without_what_later_versions_note_is_taken(serve: Serve, tmp_path: Path) -> None:

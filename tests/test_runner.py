@@ -29,6 +29,7 @@ from tests.conftest import (
     MODERATE,
     ROOT,
     environment,
+    in_terminal,
     prompts_csv,
     read_csv,
     read_record,
@@ -835,11 +836,6 @@ def test_progress_fits_a_terminal_and_counts_in_english(unit: str) -> None:
 
 
 def test_the_bar_fits_80_columns_and_never_counts_seconds_a_row() -> None:
-    import fcntl
-    import pty
-    import struct
-    import termios
-
     script = (
         "import time\n"
         "from orbench.run import Progress\n"
@@ -852,19 +848,9 @@ def test_the_bar_fits_80_columns_and_never_counts_seconds_a_row() -> None:
         "progress.say('a line')\n"
         "progress.close()\n"
     )
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     env = environment(PYTHONPATH=str(ROOT))
-    subprocess.run([sys.executable, "-c", script], env=env, stderr=slave, check=True)
-    os.close(slave)
-    said = b""
-    try:
-        while part := os.read(master, 4096):
-            said += part
-    except OSError:  # as Linux says that nobody writes any more
-        pass
-    os.close(master)
-    shown = [part.rstrip() for part in re.split(r"[\r\n]", said.decode()) if part.strip()]
+    said = in_terminal([sys.executable, "-c", script], Path.cwd(), env)
+    shown = [part.rstrip() for part in re.split(r"[\r\n]", said) if part.strip()]
     assert "a line" in shown
     assert all(len(part) <= 80 for part in shown), shown
     assert re.search(r"^5/80,359 \|.*\d prompts/s, .* left, 5 failed, 5 sent again$", shown[-1])
