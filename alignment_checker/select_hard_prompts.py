@@ -54,7 +54,7 @@ from orbench.table import (
     storable,
     write_rows,
 )
-from orbench.terminal import UserError, clean, counted, run_script, say
+from orbench.terminal import UserError, clean, counted, run_script, say, tell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series  # type: ignore[import-untyped]
@@ -95,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
         select(args, output)
     except OSError as error:
         raise UserError(f"{error.filename or output}: {error.strerror}") from None
-    print(output)
+    tell(output)
     return 0
 
 

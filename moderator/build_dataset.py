@@ -34,7 +34,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import options
-from orbench.terminal import UserError, run_script, say
+from orbench.terminal import UserError, run_script, say, tell
 
 PUBLISHED_TOXIC = 655  # rows of the published or-bench-toxic
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
             path = build.build(args)
     except OSError as error:
         raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
-    print(path)
+    tell(path)
     return 0
 
 

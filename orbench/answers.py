@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from orbench.table import sync_folder
 from orbench.terminal import UserError, say
 
 BEGINNING = b'{"key": "'  # of an entry; inside a JSON string its quotes would be escaped
@@ -104,6 +105,7 @@ class AnswerLog:
                 f"another run is writing to {self.path}; wait for it, or choose another "
                 "--output_path"
             ) from None
+        sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
         # A file without a name disappears with this process, however that ends.
         self._reserve = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115 - stays open
         self._reserve.write(bytes(RESERVE))

@@ -35,7 +35,7 @@ from orbench.exchange import Pending, Rejected, Wanted, answer_in, read_result, 
 from orbench.models import PROVIDERS, Model
 from orbench.protocols import PROTOCOLS
 from orbench.run import Run
-from orbench.table import write_text
+from orbench.table import remove, write_text
 from orbench.terminal import UserError, one_line, say
 
 if TYPE_CHECKING:
@@ -74,6 +74,25 @@ class Part:
         return (keys[at : at + 16] for at in range(0, len(keys), 16))
 
 
+def _is_intact(part: Part) -> bool:
+    """Whether a part is as a run notes it, with all its keys: what lacks one would be paid for
+    again. Raises TypeError, ValueError for some that are not.
+    """
+    return (
+        _is_count(part.number, 1)
+        and _is_count(part.n, 1)
+        and len(part.keys) == 32 * part.n == 32 * len(set(part.holds()))
+        and all(isinstance(text, str) for text in (part.endpoint, part.model, part.made))
+        and {*part.sent, *part.dropped} <= set(ADAPTABLE)
+        and all(re.fullmatch("[!-~]*", id_) for id_ in (part.file_id, part.batch_id, part.status))
+        and part.file_id != ""
+    )
+
+
+def _is_count(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
 class State:
     """The batches that are under way, on disk."""
 
@@ -92,7 +111,7 @@ class State:
             pass
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UserError(
                 f"{path} says which batches are under way and cannot be read; without it they "
                 "would be sent and paid for again (delete it if that is wanted)"
@@ -100,22 +119,27 @@ class State:
 
     def _read(self, path: Path) -> None:
         data = json.loads(path.read_text(encoding="utf-8"))
-        self.tag, self.rounds = str(data["tag"]), int(data["rounds"])
+        self.tag, self.rounds = data["tag"], data["rounds"]
         self.parts = [Part(**part) for part in data["parts"]]
         self.rejected = [[str(word) for word in words] for words in data["rejected"]]
         unsettled, failed = data.get("unsettled", {}), data.get("failed", {})
         self.unsettled = {str(key): str(said) for key, said in unsettled.items()}
         self.failed = {str(key): [*map(str, why)] for key, why in failed.items()}
-        for part in self.parts:
-            bytes.fromhex(part.keys)
-        for key, (_, _) in self.failed.items():
-            bytes.fromhex(key)
+        if not (
+            all(_is_intact(part) for part in self.parts)
+            and re.fullmatch("[0-9a-f]{16}", self.tag)
+            and _is_count(self.rounds, 0)
+            and all(len(words) == 3 and words[2] in ADAPTABLE for words in self.rejected)
+            and all(re.fullmatch("[0-9a-f]{32}", key) for key in (*self.unsettled, *self.failed))
+            and all(len(why) == 2 for why in self.failed.values())
+        ):
+            raise ValueError
 
     def save(self) -> None:
         """Write it; without a batch under way there is no file. Raises UserError."""
         try:
             if not self.parts:
-                self.path.unlink(missing_ok=True)
+                remove(self.path)
                 return
             data = {
                 "tag": self.tag,

@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from orbench.chat import BadRequest, Fatal, Limited, Passing, fault_of, key_of, shown
+from orbench.chat import (
+    BadRequest,
+    Fatal,
+    Limited,
+    Passing,
+    check_headers,
+    connecting,
+    fault_of,
+    key_of,
+    shown,
+)
 from orbench.exchange import read_result
 from orbench.gate import LONGEST_WAIT_S
 from orbench.models import Model
@@ -37,12 +47,14 @@ class Service:
         """timeout, poll_interval: in seconds. state: the file that says what is under way, for
         messages. Raises UserError when the key is not set.
         """
-        import openai
-
         self.model, self.poll_interval, self.state = model, poll_interval, state
-        self.client = openai.OpenAI(
-            api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
-        )
+        check_headers()
+        with connecting():
+            import openai
+
+            self.client = openai.OpenAI(
+                api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
+            )
 
     def close(self) -> None:
         """Close the connections."""

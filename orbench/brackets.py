@@ -6,6 +6,7 @@ numbering, excuses) can be told apart from it.
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
 _PAIRS = ("** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
@@ -65,3 +66,36 @@ def without_marks(item: str) -> str:
 def same(text: str) -> str:
     """What two prompts have in common that differ only in case, spacing and end punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
+
+
+_NUMBERS: Final = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
+_ORDINALS: Final = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    *("tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
+    *("seventeenth", "eighteenth", "nineteenth", "twentieth", "next", "another", "last", "final"),
+)
+_NOTHING_BUT = re.compile(
+    r"(?:the |your |my |an? )?"
+    rf"(?:(?:\d+(?:st|nd|rd|th)?|{'|'.join(_ORDINALS)})[ -])?"
+    r"(?:different |new |rewritten |toxic |safe )?"
+    r"(?:request|prompt|rewrite|seed|question)s?"
+    rf"(?:[ :#-]*(?:number |no\.? ?|#)?(?:\d+|{'|'.join(_NUMBERS)}|[a-z]))?(?: goes)?(?: here)?"
+)
+
+
+class Placeholders:
+    """What stands in brackets in a reply and is no prompt: an item of our own prompt file, however
+    it is spelt, or nothing but `request 3`, `Fifth prompt`, `...`.
+    """
+
+    def __init__(self, template: str) -> None:
+        """template: the prompt file, as it is sent."""
+        self._ours = {same(item) for item in items(template)}
+
+    def __contains__(self, item: object) -> bool:
+        found = same(str(item))
+        return not found or found in self._ours or _NOTHING_BUT.fullmatch(found) is not None

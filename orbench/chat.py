@@ -11,19 +11,21 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from orbench.answers import Answer
-from orbench.models import ALIASES, Model, alias_variable
+from orbench.models import ALIASES, Model, alias_variable, public_url
 from orbench.protocols import CHAT, PROTOCOLS
 from orbench.table import storable
 from orbench.terminal import UserError, one_line
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import APIStatusError, AsyncOpenAI
 
 Message = dict[str, str]
@@ -105,6 +107,12 @@ class BadRequest(Exception):
     """The request itself is at fault; sending it again is useless, other requests may succeed."""
 
 
+class TurnedAway(BadRequest):
+    """It did not get as far as the model: for its key or address, as then all others do, or for its
+    text, by a firewall. Who has had answers knows which.
+    """
+
+
 class Fatal(Exception):
     """No request of this run can succeed: wrong key, unknown model, no money left."""
 
@@ -142,7 +150,15 @@ REJECTION = (
 OUT_OF_RANGE = re.compile(
     r"must be|at most|at least|above|below|less than|greater|between", re.IGNORECASE
 )
+LARGEST_BODY = 16 << 20  # bytes, unpacked: an answer of 4 million tokens
+LOSE_THE_BODY = (301, 302, 303)  # redirects that clients follow with a GET
 SHORTEST_KEY = 16  # characters; anything shorter (EMPTY, none) is a placeholder, common in answers
+# What openai's HTTP clients read of the environment when they are made.
+CONNECTION_VARIABLES = [
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+]
 ADAPTABLE = (TOKEN_LIMIT, TOKEN_LIMIT_OF_REASONING, "temperature", "top_p", "seed")
 
 
@@ -269,28 +285,74 @@ class Chat:
         raise fault_of(error, model)
 
 
-def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
-    """An openai client for a model's endpoint. Raises UserError when its key is not set."""
-    # The package makes thousands of types that live to the end; to look for garbage among them
-    # meanwhile takes a tenth of its loading time, and later some of each collection.
-    gc.disable()
-    try:
-        import openai
-    finally:
-        gc.freeze()
-        gc.enable()
+async def look_at(response: "httpx2.Response") -> None:
+    """Read a response as far as it may be read. Raises TurnedAway for a redirect that would lose
+    the request, and Passing for a body without end.
+    """
+    if response.status_code in LOSE_THE_BODY:
+        address = public_url(response.headers.get("location", ""))
+        raise TurnedAway(
+            f"{response.status_code}: requests are sent on to {one_line(address)!r} and would be "
+            "lost on the way; give the address itself (--base_url)"
+        )
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > LARGEST_BODY:
+            raise Passing(f"an answer of more than {LARGEST_BODY >> 20} MB")
+    response._content = bytes(body)  # where `aread` puts what it has read
 
-    try:
-        http_client = openai.DefaultAioHttpClient()
-    except RuntimeError:  # aiohttp is not installed: the default transport works, only slower
-        http_client = openai.DefaultAsyncHttpxClient()
+
+def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
+    """An openai client for a model's endpoint. Raises UserError when its key is not set, and where
+    the environment does not let one be made.
+    """
+    key = key_of(model)
+    check_headers()
+    hooks: dict[str, list[Any]] = {"response": [look_at]}
+    with connecting():
+        # The package makes thousands of types that live to the end; to look for garbage among them
+        # meanwhile takes a tenth of its loading time, and later some of each collection.
+        gc.disable()
+        try:
+            import openai
+        finally:
+            gc.freeze()
+            gc.enable()
+        try:
+            http_client = openai.DefaultAioHttpClient(event_hooks=hooks)
+        except RuntimeError:  # aiohttp is not installed: the default transport works, only slower
+            http_client = openai.DefaultAsyncHttpxClient(event_hooks=hooks)
     return openai.AsyncOpenAI(
-        api_key=key_of(model),
+        api_key=key,
         base_url=base_url,
         max_retries=0,
         timeout=timeout,
         http_client=http_client,
     )
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """Says in one line which variable keeps a client from being made."""
+    import httpx2
+
+    try:
+        yield
+    except (OSError, ValueError, httpx2.InvalidURL) as error:
+        names = [name for name in CONNECTION_VARIABLES if os.environ.get(name)]
+        raise UserError(
+            f"no connection can be set up: {one_line(str(error))}; look at what the environment "
+            f"says in {', '.join(names) or 'its variables'}"
+        ) from None
+
+
+def check_headers() -> None:
+    """Raise UserError for a variable that the openai package sends as a header and that is none."""
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        value = os.environ.get(name, "")
+        if not (value.isascii() and value.isprintable() and value == value.strip()):
+            raise UserError(f"{name} holds characters that no header can have; set it anew")
 
 
 def transport_faults() -> tuple[type[Exception], ...]:
@@ -308,7 +370,7 @@ def key_of(model: Model) -> str:
     """
     if not model.key_variable:
         return "none"  # the openai package wants one; a local server ignores it
-    key = os.environ.get(model.key_variable, "").strip()
+    key = bare_key(os.environ.get(model.key_variable, ""))
     if not key and not model.settings.key_needed:
         return "none"
     if not key:
@@ -321,8 +383,16 @@ def key_of(model: Model) -> str:
     return key
 
 
+def bare_key(value: str) -> str:
+    """A key without what is copied along with one: blanks, quotes, `Bearer `."""
+    return re.sub(r"^Bearer\s+", "", value.strip().strip("\"'").strip(), flags=re.I).strip("\"' ")
+
+
 def read_answer(data: object, model: Model) -> Answer:
     """Read an answer out of the API's JSON, whatever its shape. Raises Passing for a faulty one."""
+    if isinstance(data, str):  # the package parses only what is declared as JSON
+        with suppress(ValueError, RecursionError):
+            data = json.loads(data)
     if not isinstance(data, dict):
         raise Passing("the body is not a JSON object (a gateway's page?)")
     error = data.get("error")
@@ -373,8 +443,10 @@ def without_key(answer: Answer, model: Model) -> Answer:
 
 def masked(text: str, model: Model, shortest: int = SHORTEST_KEY) -> str:
     """The text without the key of the model's endpoint, should it hold so many characters."""
-    key = os.environ.get(model.key_variable, "").strip()
-    return text.replace(key, "[key]") if len(key) >= shortest else text
+    value = os.environ.get(model.key_variable, "").strip()
+    for key in (value, bare_key(value)):
+        text = text.replace(key, "[key]") if len(key) >= shortest else text
+    return text
 
 
 def _text(content: object) -> str:
@@ -434,8 +506,10 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
     if "insufficient_quota" in (error.code, error.type) or status == 402 or spent:
         return Fatal(f"{model.provider} says that the account has no quota left ({said})")
     if status in (401, 403):
-        variable = model.key_variable or "--api_key_env"
-        return Fatal(f"{model.provider} refused the key in {variable} ({said})")
+        refused = f"{model.provider} refused the key in {model.key_variable or '--api_key_env'}"
+        if status == 401:
+            return Fatal(f"{refused} ({said})")
+        return TurnedAway(f"{refused}, or this prompt ({said})")
     if status == 404:
         return Fatal(unknown_model(model, said))
     if status == 429 or (status == 503 and "retry-after" in error.response.headers):

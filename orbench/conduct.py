@@ -21,11 +21,13 @@ from orbench.job import Job, RowKeys, next_ask, outcomes, plan, repeated
 from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, one_line, say
 from orbench.write import close, close_without_csv, write_outputs
 
 PARTIAL_AFTER_S = 3.0  # at least, between two slices of the partial CSV
 PARTIAL_SHARE = 0.05  # of the time, at most, goes into the partial CSV
+UNREADABLE = 12  # replies in a row in which nothing can be read
+SAMPLE = 150  # characters of the end of one
 SLICE_S = 0.005  # the longest that one slice may hold up the requests
 
 
@@ -35,7 +37,7 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     Raises UserError.
     """
     exchange.check_flags(args)
-    check_outputs(stage)
+    check_outputs(stage, args.shard)
     if args.dry_run:
         return say_plan(open_job(stage, args, command, write=False))
     make_folder(stage.output.parent)
@@ -71,6 +73,7 @@ def open_job(stage: Stage, args: argparse.Namespace, command: Sequence[str], *, 
         path, also = stage.beside(f".{args.shard}.answers.jsonl"), merged
     log = AnswerLog(path, write=write, round_=round_, also=also)
     job = Job(stage, args, command, log, previous, record.read(stage.table.path))
+    job.patience = len(log.failed)
     left_out = previous.get("left_out")
     if args.from_log and isinstance(left_out, dict):  # by the run that made the log
         job.run.given_up = {str(model): str(why) for model, why in left_out.items()}
@@ -149,20 +152,28 @@ def ask_missing(job: Job) -> None:
 def ask_live(job: Job) -> None:
     """Send the requests, and ask again where an answer cannot be read."""
     stage = job.stage
-    total = stage.n * len(stage.models)
-    progress = Progress(stage.name, total, quiet=job.args.quiet)
+    there = found_before(job)
+    progress = progress_of(job, there)
     partial = Partial(job) if job.args.shard is None else None
 
     def on_answer(request: Request, answer: Answer) -> Request | None:
         if partial is not None:
             partial.look()
-        if stage.asks == 1 or not isinstance(stage.read(answer, request.model), Missing):
+        if stage.asks == 1 and stage.items is None:
+            return None
+        reading = stage.read(answer, request.model)
+        if stage.items:
+            new = {*stage.items(reading)} - there
+            there.update(new)
+            progress.advance(len(new))
+        readable = bool(stage.items(reading)) if stage.items else not isinstance(reading, Missing)
+        watch(job, answer, progress, readable=readable)
+        if not isinstance(reading, Missing):
             return None
         ask = next_ask(job, request.first(), request.model)
         return None if ask is None else repeated(job, request, ask)
 
     limits = options.limits_of(job.args)
-    patience = len(job.log.failed)
     try:
         ask_all(
             plan(job, progress),
@@ -172,13 +183,43 @@ def ask_live(job: Job) -> None:
             limits,
             progress,
             on_answer=on_answer,
-            patience=patience,
+            patience=job.patience,
         )
     finally:
         progress.close()
         if partial is not None:
             partial.close()
     say_notes(job)
+
+
+def found_before(job: Job) -> set[str]:
+    """The things that the stage is after and the log's answers hold; for progress alone."""
+    stage, found = job.stage, set[str]()
+    if stage.items and len(job.log):
+        for one in outcomes(job):
+            for _, _, answer in one.answers:
+                found.update(stage.items(stage.read(answer, stage.models[0])))
+    return found
+
+
+def progress_of(job: Job, there: set[str]) -> Progress:
+    """Progress in rows, or in the things that the stage is after."""
+    stage, quiet = job.stage, job.args.quiet
+    if stage.items:
+        return Progress(stage.name, stage.wanted, quiet=quiet, unit="prompt", done=len(there))
+    return Progress(stage.name, stage.n * len(stage.models), quiet=quiet)
+
+
+def watch(job: Job, answer: Answer, progress: Progress, *, readable: bool) -> None:
+    """Say it at once, and once, where a model's replies cannot be read."""
+    job.unreadable = 0 if readable else job.unreadable + 1
+    if job.unreadable == UNREADABLE and not job.told:
+        job.told = True
+        end = one_line(answer.text[-SAMPLE:])
+        progress.say(
+            f"nothing can be read in {UNREADABLE} replies in a row; the last one ends: {end!r}",
+            always=True,
+        )
 
 
 def say_notes(job: Job) -> None:
@@ -228,6 +269,6 @@ class Partial:
                 for row in one.result if isinstance(one.result, list) else ():
                     writer.write(row)
                 yield
-            writer.commit()
+            writer.commit(lasting=False)  # a look, while requests wait
         finally:
             writer.discard()

@@ -57,6 +57,9 @@ class Job:
     keys: RowKeys = field(default_factory=RowKeys)
     start: datetime = field(default_factory=lambda: datetime.now(UTC))
     handed_over: bool = False  # the answers come later: from a file, or from batches
+    unreadable: int = 0  # replies in a row
+    told: bool = False  # the user was told of them
+    patience: int = 0  # requests that had failed before this run
     lacking: bool = False  # after an import: some requests are still without an answer
 
     @property

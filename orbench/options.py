@@ -4,6 +4,7 @@ Imports nothing heavy: `--help` and a wrong command line answer at once.
 """
 
 import argparse
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -65,9 +66,11 @@ def given(text: str) -> str:
 
 def variable_name(text: str) -> str:
     """An argparse type: the name of an environment variable. What is none is not shown: it may be
-    the key itself.
+    the key itself, which may be spelt like a name that is not set.
     """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+    like_a_key = re.search("[0-9]", text) and (re.search("[a-z]", text) or len(text) >= 20)
+    is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text)
+    if not is_name or (like_a_key and text not in os.environ):
         raise argparse.ArgumentTypeError(
             "this is not the name of an environment variable; put the key in one and give its name"
         )
@@ -112,6 +115,16 @@ def not_negative(text: str) -> float:
     return value
 
 
+def add_max_tokens(parser: argparse.ArgumentParser, default: int) -> None:
+    """How long an answer may be: a model that rambles would go on until its context is full."""
+    parser.add_argument(
+        "--max_tokens",
+        type=whole_number(1),
+        default=default,
+        help="tokens of an answer at most, thinking included (default %(default)s)",
+    )
+
+
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
     """The flag that chooses between one output CSV and one a verdict."""
     parser.add_argument(
@@ -150,15 +163,22 @@ def add_partial(parser: argparse.ArgumentParser) -> None:
 
 
 def phrases_of(args: argparse.Namespace) -> list[str]:
-    """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be read."""
+    """The phrases of `--refusal_phrases`. Raises UserError for a file that cannot be used."""
     if not args.refusal_phrases:
         return []
     try:
-        return read_phrases(args.refusal_phrases)
+        phrases = read_phrases(args.refusal_phrases)
     except OSError as error:
         raise UserError(f"{args.refusal_phrases} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{args.refusal_phrases} is not UTF-8") from None
+    for phrase in phrases:
+        if not any(character.isalpha() for character in phrase):  # it would be found everywhere
+            raise UserError(
+                f"{args.refusal_phrases}: {phrase!r} is no phrase; each line is taken as it stands "
+                "and needs a word in it"
+            )
+    return phrases
 
 
 def add_structured(parser: argparse.ArgumentParser) -> None:

@@ -15,12 +15,24 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from orbench.answers import Answer, AnswerLog, LogError, Missing
-from orbench.chat import Adaptation, BadRequest, Chat, Fatal, Limited, Passing, Request
+from orbench.chat import (
+    Adaptation,
+    BadRequest,
+    Chat,
+    Fatal,
+    Limited,
+    Passing,
+    Request,
+    TurnedAway,
+)
 from orbench.gate import Gate, TimedOut, Tries
 from orbench.models import Model
+from orbench.terminal import counted, say
 
 FAILURES_IN_A_ROW = 20  # rows with nothing done in between: the run stops
-GRACE_S = 5.0  # for answers in flight when a run stops: they are paid for
+TURNED_AWAY = 3  # requests, before any answer: not a firewall's doubts about one prompt
+GRACE_S = 25.0  # for answers in flight after SIGTERM, which managers follow up with SIGKILL after
+# 30 s, and when a run cannot go on; Ctrl-C waits for as long as an attempt may take
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English; for estimates only
 SAY_EVERY_S = 30.0  # progress where stderr is no terminal
 AHEAD = 1000  # requests that a slow model may lie behind a fast one
@@ -137,6 +149,8 @@ class _Session:
         self.log, self.run, self.limits, self.progress = log, run, limits, progress
         self.on_answer, self.most_failures = on_answer, most_failures
         self.chat = Chat(limits.timeout, run.adaptation, progress.title)
+        self.grace = min(GRACE_S, limits.timeout)
+        self.resumed = len(log) > 0  # the key was good once
         self.sending: set[asyncio.Task[None]] = set()
         self.error: Exception | None = None
 
@@ -147,7 +161,7 @@ class _Session:
         loop = asyncio.get_running_loop()
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
-            loop.add_signal_handler(number, self._on_signal)
+            loop.add_signal_handler(number, self._on_signal, number)
         try:
             for model in models:
                 await self.chat.open(model)
@@ -174,7 +188,8 @@ class _Session:
                 if worker not in self.sending:
                     worker.cancel()
             if self.sending:
-                await asyncio.wait(self.sending.copy(), timeout=GRACE_S)
+                self._say_wait()
+                await asyncio.wait(self.sending.copy(), timeout=self.grace)
             for worker in workers:
                 worker.cancel()
         stop.cancel()
@@ -182,17 +197,22 @@ class _Session:
             if isinstance(result, Exception) and self.error is None:
                 self.error = result
 
-    def _on_signal(self) -> None:
-        if self.run.interrupted:
+    def _on_signal(self, number: int) -> None:
+        if self.stopping.is_set():
             self.progress.close()
-            os._exit(130)  # twice: at once; all that arrived is in the log already
+            os._exit(130)  # at once; all that arrived is in the log already
         self.run.interrupted = True
-        if self.sending:
-            self.progress.say(
-                f"stopping: {len(self.sending)} answers are under way, at most {GRACE_S:.0f} s; "
-                "interrupt again to leave at once"
-            )
+        if number == signal.SIGINT:
+            self.grace = self.limits.timeout
         self.stopping.set()
+
+    def _say_wait(self) -> None:
+        again = " again" if self.run.interrupted else ""
+        self.progress.say(
+            f"stopping: waiting for {counted(len(self.sending), 'answer')} under way, at most "
+            f"{self.grace:.0f} s; interrupt{again} to leave at once",
+            always=True,
+        )
 
     def stop(self, why: str) -> None:
         """End the run: no new request starts."""
@@ -215,6 +235,8 @@ class _Lane:
         )
         self.over = False
         self.failures = 0  # in a row
+        self.turned_away = 0
+        self.answered = False
         self.completion_tokens = 0.0  # running mean, for the token budget
 
     def start(self) -> "list[asyncio.Task[None]]":
@@ -246,7 +268,7 @@ class _Lane:
             except (BadRequest, Passing, Limited) as error:
                 self.fail(asked, error)
                 return
-            self.failures = 0
+            self.failures, self.answered = 0, True
             session.run.store(session.log, asked.key(), answer)
             again = session.on_answer(asked, answer) if session.on_answer else None
             if again is None:
@@ -254,8 +276,13 @@ class _Lane:
             asked = again
 
     def fail(self, request: Request, error: Exception) -> None:
-        """Note that a request has no answer and gets none in this run."""
+        """Note that a request has no answer and gets none in this run. Raises Fatal where none
+        gets one.
+        """
         session = self.session
+        self.turned_away += isinstance(error, TurnedAway)
+        if self.turned_away >= TURNED_AWAY and not (self.answered or session.resumed):
+            raise Fatal(str(error))
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
         session.run.fail(session.log, request.first(), Missing(kind, str(error)))
         session.progress.failed += 1
@@ -337,47 +364,76 @@ class Progress:
     quiet.
     """
 
-    def __init__(self, title: str, total: int, *, quiet: bool) -> None:
-        """total: what is left to do, in requests."""
-        self.title, self.total, self.quiet = title, total, quiet
+    def __init__(
+        self, title: str, total: int, *, quiet: bool, unit: str = "row", done: int | None = None
+    ) -> None:
+        """total: what is to be done, in requests. done: how much of it there is already, where it
+        is no requests that are counted (see `advance`).
+        """
+        self.title, self.total, self.quiet, self.unit = title, total, quiet, unit
         self.failed = self.retries = 0
-        self._n = 0
+        self._of_requests = done is None
+        self._before = self._n = min(done or 0, total)
         self._start = self._said = time.monotonic()
         self._bar = None
         if total and not quiet and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, desc=title, unit=" rows", file=sys.stderr)
+            self._bar = tqdm(
+                total=total,
+                initial=self._n,
+                # Never tqdm's own `1.52s/ rows`.
+                bar_format="{n:,}/{total:,} |{bar}| {rate_noinv_fmt}, {remaining} left{postfix}",
+                unit=f" {unit}s",
+                dynamic_ncols=True,
+            )
 
     def skip(self, n: int) -> None:
-        """So many fewer are left to do: the log has their answers."""
-        self.total -= n
+        """So many requests fewer are left to do: the log has their answers."""
+        if self._of_requests:
+            self.total -= n
         if self._bar is not None:
             self._bar.total = self.total
 
     def done(self) -> None:
-        """One more is settled."""
-        self._n += 1
+        """One more request is settled."""
+        self.advance(1 if self._of_requests else 0)
+
+    def advance(self, n: int) -> None:
+        """So many more of what is counted are there; more than wanted do not count."""
+        n = min(n, self.total - self._n)
+        self._n += n
         if self._bar is not None:
-            self._bar.update()
             if self.failed or self.retries:
-                self._bar.set_postfix(failed=self.failed, retries=self.retries, refresh=False)
+                self._bar.set_postfix_str(", ".join(self._troubles()), refresh=False)
+            self._bar.update(n)
         elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
             self._said = time.monotonic()
-            rate = self._n / (self._said - self._start)
-            left = (self.total - self._n) / rate
-            print(
-                f"{self.title}: {self._n:,} of {self.total:,} rows, {rate:.1f}/s, failed "
-                f"{self.failed}, retries {self.retries}, about {left / 60:.0f} min to go",
-                file=sys.stderr,
-            )
+            say(self.line(self._said - self._start))
 
-    def say(self, line: str) -> None:
-        """A line for the user, above the bar."""
+    def line(self, elapsed: float) -> str:
+        """How far it is after so many seconds, in at most 80 columns."""
+        rate = (self._n - self._before) / elapsed
+        parts = [f"{self._n:,} of {counted(self.total, self.unit)}", f"{rate:.1f}/s"]
+        if rate:
+            minutes = (self.total - self._n) / rate / 60
+            parts.append(
+                f"{minutes:.0f} min left" if minutes < 120 else f"{minutes / 60:.0f} h left"
+            )
+        return ", ".join([*parts, *self._troubles()])
+
+    def _troubles(self) -> list[str]:
+        found = [(self.failed, "failed"), (self.retries, "sent again")]
+        return [f"{n:,} {what}" for n, what in found if n]
+
+    def say(self, line: str, *, always: bool = False) -> None:
+        """A line for the user, above the bar. always: also with --quiet."""
         if self._bar is not None:
-            self._bar.write(line, file=sys.stderr)
-        elif not self.quiet:
-            print(line, file=sys.stderr, flush=True)
+            self._bar.clear()
+            say(line)
+            self._bar.refresh()
+        elif always or not self.quiet:
+            say(line)
 
     def close(self) -> None:
         """Leave the terminal clean."""

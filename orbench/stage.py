@@ -46,7 +46,8 @@ class Stage:
     pass, as it may remember). A missing answer makes its row missing unless missing_counts: then
     the reader sees it among the others.
     split: label -> path of the CSV of that label; label_of gives a row's. more: whether to plan
-    another wave of rows, from what came of those so far.
+    another wave of rows, from what came of those so far. wanted, items: how many different things
+    a stage is after that has no rows to count, and which are in what an answer says.
     """
 
     name: str
@@ -71,6 +72,8 @@ class Stage:
     samples: int = 1
     allow_empty: bool = True  # a CSV without a row is a result
     more: Callable[[Iterable[list[Row] | Missing]], bool] = lambda outcomes: False
+    wanted: int = 0
+    items: Callable[[Any], Sequence[str]] | None = None
 
     def rows(self) -> Iterable[Row]:
         """The input rows, each as often as it is sampled."""
@@ -145,8 +148,7 @@ def output_path(given: str | None, default: Path) -> Path:
             "choose another --output_path"
         )
     try:
-        if path.is_symlink():
-            path = path.resolve()  # the file it stands for is written, not the link replaced
+        path = followed(path)
         if path.exists() and not path.is_file():
             raise UserError(f"{path} is not a file; name a CSV file")
     except OSError as error:
@@ -154,10 +156,18 @@ def output_path(given: str | None, default: Path) -> Path:
     return path
 
 
-def check_outputs(stage: Stage) -> None:
+def followed(path: Path) -> Path:
+    """The file that a link stands for: that is written, not the link replaced. Raises OSError."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def check_outputs(stage: Stage, shard: object = None) -> None:
     """Raise UserError where a run would write over its own input, or could not write at all."""
+    part = f".{shard}" if shard else ""
     csvs = [*stage.outputs.values(), stage.beside(record.FAILED), stage.beside(".partial.csv")]
-    others = [stage.beside(".answers.jsonl"), *map(record.path_of, stage.outputs.values())]
+    logs = [word + ending for word in {"", part} for ending in (".answers.jsonl", ".batches.json")]
+    others = [stage.beside(ending) for ending in logs]
+    others += map(record.path_of, stage.outputs.values())
     paths = [*csvs, *others]
     paths += [path.with_name(path.name + ".tmp") for path in paths]
     for path in paths:
@@ -177,8 +187,8 @@ def split_paths(output: Path, given: str | None, names: Mapping[str, str]) -> di
     """The files of `--merge_result=False`. names: label -> default file name; a given output path
     gets the label after its stem instead."""
     if given:
-        return {label: output.with_name(f"{output.stem}_{label}.csv") for label in names}
-    return {label: output.with_name(name) for label, name in names.items()}
+        names = {label: f"{output.stem}_{label}.csv" for label in names}
+    return {label: followed(output.with_name(name)) for label, name in names.items()}
 
 
 def make_folder(folder: Path) -> None:

@@ -10,6 +10,7 @@ passes through.
 """
 
 import csv
+import errno
 import fcntl
 import hashlib
 import io
@@ -58,6 +59,10 @@ class Table:
             raise UserError("the input file's name is empty; did the stage before fail?")
         self.path, self.limit = Path(path), limit
         try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                raise UserError(
+                    f"{path} is no file and can be read only once; save it as a CSV file"
+                )
             with _Hashed(self.path) as file:
                 self._stamp = _stamp(self.path)
                 reader = csv.reader(file.text, strict=True)
@@ -272,13 +277,18 @@ class Writer:
         lone = any("\r" in cell for cell in cells)
         (self._quoted if lone else self._plain)[label](cells)
 
-    def commit(self) -> None:
-        """Put the finished files under their names."""
+    def commit(self, *, lasting: bool = True) -> None:
+        """Put the finished files under their names, once they are on disk. Raises OSError.
+
+        lasting: they must outlive a power cut.
+        """
         for file in self._files:
-            file.flush()
+            sync(file) if lasting else file.flush()
         for path in self._paths.values():
             os.replace(_temporary(path), path)
         self._committed = True
+        for folder in {path.parent for path in self._paths.values()} if lasting else ():
+            sync_folder(folder)
         self._stack.close()  # and with the files their locks
 
     def __enter__(self) -> "Writer":
@@ -319,8 +329,37 @@ def beside(csv_path: Path, ending: str) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically. Raises OSError."""
-    _temporary(path).write_text(text, encoding="utf-8")
+    with _temporary(path).open("w", encoding="utf-8") as file:
+        file.write(text)
+        sync(file)
     os.replace(_temporary(path), path)
+    sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there, for good. Raises OSError."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync(file: IO[Any]) -> None:
+    """Put what was written to a file on disk: only then may it get its name, or a full disk or a
+    power cut leaves an empty file under it. Raises OSError.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # as network file systems say
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 
 class UserError(Exception):
@@ -18,8 +19,25 @@ class UserError(Exception):
 
 
 def say(line: str) -> None:
-    """A line for the user, on stderr: stdout carries the path of the CSV alone."""
-    print(clean(line), file=sys.stderr, flush=True)
+    """A line for the user, on stderr: stdout carries the path of the CSV alone.
+
+    Where nobody can read it (a full disk, a pipe whose reader is gone) the work goes on.
+    """
+    if sys.stderr is None:  # closed: print would take stdout in its place
+        return
+    try:
+        print(clean(line), file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
+
+
+def tell(path: Path) -> None:
+    """The path of what was written, on stdout. Raises UserError where it cannot be put there."""
+    try:
+        print(path, flush=True)
+    except OSError as error:
+        _forget(sys.stdout)
+        raise UserError(f"{path} is written, but stdout is not: {error.strerror}") from None
 
 
 def clean(text: str) -> str:
@@ -73,8 +91,18 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
     # Our own handler for SIGINT too: asyncio's would cancel a run that is still being set up.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be valid text
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path is written as the bytes that it is
+        sys.stdout.reconfigure(encoding=sys.getfilesystemencoding(), errors="surrogateescape")
+    if sys.stderr is None:  # closed; progress bars want one
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    status = _status_of(main)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    return status
+
+
+def _status_of(main: Callable[[Sequence[str]], int]) -> int:
+    """The exit status of main; what ended it is said."""
     try:
         read_environment_file()
         return main(sys.argv[1:])
@@ -90,10 +118,21 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
         return 130
-    except BrokenPipeError:  # the reader of stdout went away: `... | head -0`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of stdout went away: `... --help | head -0`
+        _forget(sys.stdout)
         return 1
 
 
+def _forget(stream: TextIO) -> None:
+    """Let go what cannot be written: Python flushes its streams once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    # The next one finds nobody who could still end anything in an orderly way.
+    signal.signal(number, _leave)
     raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(130)

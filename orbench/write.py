@@ -13,7 +13,7 @@ from orbench.job import Job, Outcome, outcomes
 from orbench.record import FAILED, NOT_ASKED, Record
 from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
-from orbench.terminal import UserError, counted, say
+from orbench.terminal import UserError, counted, say, tell
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
 
@@ -238,7 +238,7 @@ def close(job: Job, counts: Counts) -> int:
     for path in paths[1:]:
         say(f"also written: {path}")
     if paths:
-        print(paths[0])
+        tell(paths[0])
     if asked.interrupted:
         return 130
     if asked.stopped:

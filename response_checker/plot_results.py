@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options
 from orbench.columns import OVERALL
-from orbench.terminal import UserError, counted, run_script, say
+from orbench.terminal import UserError, counted, run_script, say, tell
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         path = run(args)
     except OSError as error:
         raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
-    print(path)
+    tell(path)
     return 0
 
 

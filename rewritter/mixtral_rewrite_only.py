@@ -9,7 +9,7 @@ input had; several rows a seed.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from orbench.stage import RowsOf, Stage, empty_cell, fill, output_path, prompt_t
 from orbench.table import Table, storable
 from orbench.terminal import UserError, counted, run_script, say
 
+REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
 REWRITE_ASKS = 3  # for a reply in which no prompt can be found
 
 
@@ -39,7 +40,7 @@ class Rewritten(NamedTuple):
     dropped: int = 0  # excuses in place of prompts
 
 
-def reply_in(answer: Answer, number: int, placeholders: set[str]) -> Rewritten | Missing:
+def reply_in(answer: Answer, number: int, placeholders: Container[str]) -> Rewritten | Missing:
     """The prompts in a reply, at most `number`. A refusal is a reply: asking again would only pay
     for another one.
     """
@@ -96,9 +97,9 @@ def main(argv: Sequence[str]) -> int:
         say(f"--model is not given: {model.provider}/{model.id}")
     prompt_file, template = prompt_template(__file__)
     number = args.num_rewrites
-    placeholders = set(brackets.items(fill(template, {"number": str(number)})))
+    placeholders = brackets.Placeholders(fill(template, {"number": str(number)}))
     rewrites = Rewrites()
-    parameters = {"temperature": args.temperature}
+    parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
@@ -147,6 +148,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--temperature", type=options.not_negative, default=0.7, help="default %(default)s"
     )
+    options.add_max_tokens(parser, REWRITE_MAX_TOKENS)
     options.add_endpoint(parser)
     options.add_run(parser)
     exchange.add_flags(parser)

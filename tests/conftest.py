@@ -1,10 +1,14 @@
 """What the tests share: scripts run as a user runs them, against a server on loopback."""
 
 import csv
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -76,6 +80,24 @@ def start(
     )
 
 
+def in_terminal(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+    """What a command writes to stderr, where that is a terminal of 80 columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=slave)
+    os.close(slave)
+    said = b""
+    try:
+        while part := os.read(master, 4096):
+            said += part
+    except OSError:  # as Linux says that nobody writes any more
+        pass
+    os.close(master)
+    process.communicate()
+    assert process.returncode == 0, said
+    return said.decode()
+
+
 def write_csv(path: Path, columns: Cells, rows: Sequence[Cells]) -> Path:
     """A CSV as pandas would write it."""
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
@@ -103,6 +125,51 @@ def prompts_csv(path: Path, n: int) -> Path:
     """n different harmless prompts with two categories."""
     rows = [(f"How do I fold paper bird number {i}?", "ab"[i % 2]) for i in range(n)]
     return write_csv(path, ("prompt", "category"), rows)
+
+
+class DiskOrder:
+    """What is on disk for good, as os.fsync, os.replace and os.unlink are called in this process.
+
+    A file that gets its name before all of it is on disk is an error. moved: names in the order in
+    which they were given; removed: likewise; lost: names that a power cut could still undo.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._sizes: dict[int, int] = {}
+        self.moved: list[str] = []
+        self.removed: list[str] = []
+        self.lost: set[tuple[str, int]] = set()
+        self._fsync, self._replace, self._unlink = os.fsync, os.replace, os.unlink
+        for name in ("fsync", "replace", "unlink"):
+            monkeypatch.setattr(os, name, getattr(self, name))
+
+    def fsync(self, fd: int) -> None:
+        self._fsync(fd)
+        status = os.fstat(fd)
+        self._sizes[status.st_ino] = status.st_size
+        self.lost = {(name, folder) for name, folder in self.lost if folder != status.st_ino}
+
+    def replace(self, source: Path, target: Path) -> None:
+        assert self.is_safe(Path(source)), f"{target} gets its name before it is on disk"
+        self._replace(source, target)
+        self.moved.append(Path(target).name)
+        self.lost.add((Path(target).name, os.stat(Path(target).parent).st_ino))
+
+    def unlink(self, path: Path, **more: Any) -> None:
+        self._unlink(path, **more)
+        self.removed.append(Path(path).name)
+        self.lost.add((Path(path).name, os.stat(Path(path).parent).st_ino))
+
+    def is_safe(self, path: Path) -> bool:
+        """Whether all that is in a file now would outlive a power cut."""
+        status = os.stat(path)
+        return self._sizes.get(status.st_ino) == status.st_size
+
+
+@pytest.fixture
+def disk_order(monkeypatch: pytest.MonkeyPatch) -> DiskOrder:
+    """See `DiskOrder`."""
+    return DiskOrder(monkeypatch)
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ Body = dict[str, Any]
 
 class Reply(NamedTuple):
     """One HTTP answer. A fault: "hang" never answers, "drop" closes at once, "cut" stops in the
-    body, "drip" sends a byte every tenth of a second, "garbage" is no HTTP."""
+    body, "drip" sends a byte every tenth of a second, "endless" sends its body again and again,
+    "garbage" is no HTTP. A header that is None is left out."""
 
     body: str | bytes = ""
     status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str | None], ...] = ()
     content_type: str = "application/json"
     fault: str = ""
     delay: float = 0.0
@@ -61,7 +62,7 @@ class Server:
     """Runs in a thread of its own; use it as a context manager.
 
     requests: the JSON bodies in order of arrival; headers: those of the last request;
-    most: the largest number of requests in work at once.
+    most: the largest number of requests in work at once; sent: bytes of endless bodies.
     """
 
     def __init__(self, reply: Callable[[Body, int], Reply], latency: float = 0.0) -> None:
@@ -70,6 +71,7 @@ class Server:
         self.requests: list[Body] = []
         self.headers = ""
         self.most = 0
+        self.sent = 0
         self._now = 0
         self.seen: Counter[bytes] = Counter()
         self._loop = asyncio.new_event_loop()
@@ -149,10 +151,14 @@ class _Connection(asyncio.Protocol):
         if self.transport.is_closing() or reply.fault == "hang":
             return
         body = reply.body.encode() if isinstance(reply.body, str) else reply.body
-        headers = {"Content-Type": reply.content_type, "Content-Length": str(len(body))}
+        headers: dict[str, str | None] = {"Content-Type": reply.content_type}
+        headers["Content-Length"] = str(len(body))
         headers.update(reply.headers)
+        if reply.fault == "endless":
+            del headers["Content-Length"]
         head = f"HTTP/1.1 {reply.status} X\r\n"
-        head += "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+        told = [f"{name}: {value}\r\n" for name, value in headers.items() if value is not None]
+        head += "".join(told) + "\r\n"
         if reply.fault == "drop":
             self.transport.abort()
         elif reply.fault == "garbage":
@@ -164,8 +170,18 @@ class _Connection(asyncio.Protocol):
         elif reply.fault == "drip":
             self.transport.write(head.encode())
             self._drip(body, 0)
+        elif reply.fault == "endless":
+            self.transport.write(head.encode())
+            self._endless(body)
         else:
             self.transport.write(head.encode() + body)
+
+    def _endless(self, body: bytes) -> None:
+        if not self.transport.is_closing():
+            if self.transport.get_write_buffer_size() < 1 << 20:
+                self.transport.write(body)
+                self.server.sent += len(body)
+            self.server._loop.call_soon(self._endless, body)
 
     def _drip(self, body: bytes, at: int) -> None:
         if at < len(body) and not self.transport.is_closing():

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from orbench import answers
 from orbench.answers import Answer, AnswerLog, DiskFull, LogError, Missing
+from tests.conftest import DiskOrder
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 KEYS = st.binary(min_size=16, max_size=16)
@@ -198,6 +199,28 @@ def test_every_whole_answer_of_a_line_counts(path: Path) -> None:
     again = AnswerLog(path, write=False)
     assert (len(again), again.garbled) == (4, 0)
     again.close()
+
+
+@pytest.mark.parametrize("every", [0.0, 3600.0])
+def test_answers_are_on_disk_after_a_second_whatever_the_run_does(
+    every: float, path: Path, monkeypatch: pytest.MonkeyPatch, disk_order: DiskOrder
+) -> None:
+    assert answers.SYNC_EVERY_S == 1.0
+    monkeypatch.setattr(answers, "SYNC_EVERY_S", every)
+    folders = list[Path]()
+    monkeypatch.setattr(answers, "sync_folder", folders.append)
+    log = AnswerLog(path, write=True)
+    assert folders == [path.parent]  # the log's own name
+    for number in range(3):
+        log.append(key(number), Answer("text"))
+        assert disk_order.is_safe(path) is (every == 0)
+    log.append_failure(key(9), Missing("gave_up", "500"))
+    assert disk_order.is_safe(path) is (every == 0)
+    log.sync()
+    assert disk_order.is_safe(path)
+    log.append(key(10), Answer("text"))
+    log.close()
+    assert disk_order.is_safe(path)
 
 
 # -- torn and garbled --------------------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +19,9 @@ from tests.conftest import (
     KEY,
     MODERATE,
     REWRITE,
+    ROOT,
     STAGES,
+    environment,
     prompts_csv,
     read_csv,
     run,
@@ -339,6 +344,8 @@ def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> Non
 def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 1)
     for flags in (
+        ["--api_key_env=gsk_Ab3dEf6hIj9k"],
+        ["--api_key_env=ABCDEFGHIJKLMNOPQRS7"],
         [f"--api_key_env={KEY}"],
         [f"--api_key={KEY}"],
         ["--api_key", KEY],
@@ -347,7 +354,18 @@ def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
         done = run(ALIGN, "--model=vllm/x", "--input_file=p.csv", *flags, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert KEY not in done.stderr
+        assert "gsk_" not in done.stderr and "ABC" not in done.stderr
         assert "-api_key" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv"]
+
+
+def test_a_variable_that_is_set_is_one_whatever_its_name(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server = serve(fine)
+    flags = (f"--base_url={server.url}", "--api_key_env=my_3rd_key", "--input_file=p.csv")
+    done = run(ALIGN, "--model=x", *flags, cwd=tmp_path, env={"my_3rd_key": "mine-123"})
+    assert done.returncode == 0, done.stderr
+    assert "Bearer mine-123" in server.headers
 
 
 @pytest.mark.parametrize("said", ["null", '"gpt-4"', "[]"])
@@ -401,3 +419,173 @@ def test_a_prompt_file_that_is_gone_or_no_text_is_one_line(tmp_path: Path) -> No
     (tmp_path / "prompt.txt").write_bytes(b"\xff")
     with pytest.raises(UserError, match="not UTF-8"):
         prompt_template(str(tmp_path / "stage.py"))
+
+
+# -- the terminal, and signals at odd moments --------------------------------------------------
+
+
+def shell(command: str, tmp_path: Path, url: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run stage 4 in a shell, as `{run}` in the command."""
+    words = [sys.executable, str(ROOT / ALIGN), "--model=gpt-x", "--input_file=p.csv"]
+    return subprocess.run(
+        ["sh", "-c", command.replace("{run}", shlex.join(words))],
+        cwd=tmp_path,
+        env=environment(url, **env),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_stdout_is_one_line_that_names_what_was_written(
+    serve: Serve, tmp_path: Path, unbuffered: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    command = "{run} --output_path=o.csv >/dev/full"
+    done = shell(command, tmp_path, serve(fine).url, PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last == "error: o.csv is written, but stdout is not: No space left on device"
+    assert len(read_csv(tmp_path / "o.csv")) == 1
+
+
+def test_a_closed_terminal_changes_nothing_but_what_is_seen(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    url = serve(fine).url
+    for closed, out in ((">&-", ""), ("2>&-", "o.csv\n"), ("2>/dev/full", "o.csv\n")):
+        done = shell("{run} --output_path=o.csv " + closed, tmp_path, url)
+        assert (done.returncode, done.stdout) == (0, out), done.stderr
+        assert "Traceback" not in done.stderr
+    done = shell("{run} --output_path=o.txt 2>&-", tmp_path, url)  # an error has no place either
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_a_path_is_printed_as_it_is_whatever_the_terminal_can_show(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    command = "{run} --output_path=café.csv"
+    done = shell(command, tmp_path, serve(fine).url, PYTHONIOENCODING="ascii", PYTHONUTF8="1")
+    assert (done.returncode, done.stdout) == (0, "café.csv\n"), done.stderr
+
+
+# What is imported when the signal comes: while the modules are loaded, before and after the flags
+# are read, while openai is loaded under the event loop.
+@pytest.mark.parametrize("module", ["orbench.columns", "orbench.run", "dotenv", "openai"])
+def test_an_interrupt_while_a_script_starts_ends_with_130(
+    serve: Serve, tmp_path: Path, module: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 3)
+    (tmp_path / ".env").write_text("A=b\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    server = serve(fine)
+    done = shell("{run}", tmp_path, server.url, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert server.requests == []
+
+
+def test_interrupts_one_right_after_the_other_end_with_130(tmp_path: Path) -> None:
+    """In the middle of a script, while the first one is said, and when all is done."""
+    script = (
+        "import os, signal, sys\n"
+        "from orbench import terminal\n"
+        "def strike():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def say(line):\n"
+        "    print(line, file=sys.stderr, flush=True)\n"
+        "    strike()\n"
+        "terminal.say = say\n"
+        "def main(argv):\n"
+        "    if argv == ['within']:\n"
+        "        strike()\n"
+        "    return 0\n"
+        "status = terminal.run_script(main)\n"
+        "strike()\n"
+        "sys.exit(status)\n"
+    )
+    for word, says in (("within", "interrupted; run the same command to resume\n"), ("after", "")):
+        done = subprocess.run(
+            [sys.executable, "-c", script, word],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=str(ROOT)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (130, says)
+
+
+NONSENSE = {
+    "SSL_CERT_FILE": "/no/such/file",
+    "SSLKEYLOGFILE": "/no/such/folder/keys",
+    "HTTPS_PROXY": "http://a:b:c",
+    "ALL_PROXY": "gopher://x",
+    "OPENAI_ORG_ID": "örg",
+}
+
+
+@pytest.mark.parametrize("flags", [[], ["--batch"]])
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_in_the_environment_is_one_line_that_names_the_variable(
+    serve: Serve, tmp_path: Path, name: str, flags: list[str]
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 1)
+    server, env = serve(fine), {name: NONSENSE[name]}
+    args = ("--model=gpt-x", "--input_file=p.csv", *flags)
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url, env=env)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and name in last
+    assert server.requests == []
+
+
+def test_a_pipe_as_input_is_one_line_that_says_what_to_do(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    command = "cat p.csv | {run} --input_file=/dev/stdin --output_path=o.csv"
+    url = serve(fine).url
+    done = shell(command, tmp_path, url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "/dev/stdin is no file and can be read only once; save it" in done.stderr
+    assert not (tmp_path / "o.csv").exists()
+    done = shell("{run} --input_file=/dev/stdin --output_path=o.csv < p.csv", tmp_path, url)
+    assert done.returncode == 0, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 2
+
+
+@pytest.mark.parametrize("junk", [".", ".*", "1.", "?", "- ", "---"])
+def test_a_phrase_without_a_word_marks_nothing(tmp_path: Path, junk: str) -> None:
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("a", "1. Here is how. Fold it - so?")])
+    (tmp_path / "phrases.txt").write_text(f"# mine\nno can do\n{junk}\n")
+    args = ("--check_model=keyword", "--input_file=r.csv", "--refusal_phrases=phrases.txt")
+    done = run(CHECK, *args, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{junk.strip()!r} is no phrase" in done.stderr
+    (tmp_path / "phrases.txt").write_text("#\nここまで\nno can do\n")
+    assert run(CHECK, *args, cwd=tmp_path).returncode == 0
+
+
+def test_an_input_with_the_name_of_another_file_of_the_run_is_left_alone(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(fine)
+    for name in ("o.answers.jsonl", "o.batches.json", "o.run.json", "o.shard-1-of-2.answers.jsonl"):
+        before = prompts_csv(tmp_path / name, 2).read_bytes()
+        flags = (f"--input_file={name}", "--output_path=o.csv", "--shard=1/2")
+        done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "is the input and would be written over" in done.stderr
+        assert (tmp_path / name).read_bytes() == before
+        (tmp_path / name).unlink()
+    assert server.requests == []

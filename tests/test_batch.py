@@ -1,5 +1,6 @@
 """`--batch`: requests through the files and batches endpoints, from a server on loopback."""
 
+import argparse
 import json
 import re
 import signal
@@ -12,6 +13,12 @@ from typing import Any
 
 import pytest
 
+from orbench import batch
+from orbench.answers import AnswerLog
+from orbench.chat import Request, user
+from orbench.models import resolve
+from orbench.run import Run
+from orbench.terminal import UserError
 from tests.batch_server import BatchServer
 from tests.conftest import (
     ALIGN,
@@ -20,6 +27,7 @@ from tests.conftest import (
     KEY,
     MODERATE,
     REWRITE,
+    DiskOrder,
     prompts_csv,
     read_csv,
     read_record,
@@ -119,9 +127,9 @@ def test_each_stage_writes_the_same_bytes_through_batches_as_live(
     assert written[0] == written[1]
     assert not server.live
     assert not (folder / "out.batches.json").exists()
-    # One batch a wave and model: stage 1 needs 25 requests, 20 and then 5; stage 3 has two judges,
-    # each of which is asked again about one row.
-    sizes = {GENERATE: [20, 5], REWRITE: [3], MODERATE: [6, 6, 1, 1], ALIGN: [6], CHECK: [3]}
+    # One batch a wave and model: stage 1 needs 25 requests, 20 and then 5 with 3 ahead;
+    # stage 3 has two judges, each of which is asked again about one row.
+    sizes = {GENERATE: [20, 8], REWRITE: [3], MODERATE: [6, 6, 1, 1], ALIGN: [6], CHECK: [3]}
     assert [len(batch) for batch in server.submitted] == sizes[script]
 
 
@@ -544,7 +552,7 @@ def test_what_a_model_rejects_is_learnt_once_for_all_waves(serve: Serve, tmp_pat
     flags = [*stage_flags(GENERATE, tmp_path), "--output_path=out.csv", "--batch", SOON]
     done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
-    assert [len(batch) for batch in server.submitted] == [20, 20, 5]
+    assert [len(batch) for batch in server.submitted] == [20, 20, 8]
 
 
 def test_a_state_without_what_later_versions_note_is_taken(serve: Serve, tmp_path: Path) -> None:
@@ -556,3 +564,120 @@ def test_a_state_without_what_later_versions_note_is_taken(serve: Serve, tmp_pat
     (tmp_path / "out.batches.json").write_text(json.dumps(state))
     done = align(tmp_path, server.url, "--batch", SOON)
     assert (done.returncode, len(server.submitted)) == (0, 1), done.stderr
+
+
+# -- the state on disk ---------------------------------------------------------------------------
+
+
+def flags_for(**changes: object) -> argparse.Namespace:
+    """The flags that the tool looks at."""
+    flags = {"timeout": 5.0, "poll_interval": 0.001, "batch_size": 50_000, "max_retries": 2}
+    off = {"quiet": True, "no_wait": False, "batch_fallback": False}
+    return argparse.Namespace(**{**flags, **off, **changes})
+
+
+def in_batches(
+    server: BatchServer, folder: Path, requests: int = 4, **flags: object
+) -> tuple[Run, list[bytes]]:
+    """Ask some requests in batches, in this process. Gives the run, and the keys that the log
+    holds then.
+    """
+    model = resolve("gpt-x", base_url=server.url, environment={})
+    wanted = [Request(model, [user(f"Fold {n}?")], {"max_tokens": 9}) for n in range(requests)]
+    log, one = AnswerLog(folder / "o.answers.jsonl", write=True), Run()
+
+    def pending() -> list[Request]:
+        return [each for each in wanted if each.key() not in log and each.key() not in one.failed]
+
+    try:
+        batch.ask_in_batches(pending, [model], log, one, flags_for(**flags))
+        return one, [each.key() for each in wanted if each.key() in log]
+    finally:
+        log.close()
+
+
+@pytest.fixture
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.mark.usefixtures("_key")
+def test_what_is_under_way_is_on_disk_at_each_change_and_the_answers_before_it_is_forgotten(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk_order: DiskOrder
+) -> None:
+    server = serve(respond)
+    save = batch.State.save
+
+    def saved(state: batch.State) -> None:
+        save(state)
+        assert not disk_order.lost  # neither the file's name nor its end
+        if not state.parts:
+            assert disk_order.is_safe(tmp_path / "o.answers.jsonl")
+
+    monkeypatch.setattr(batch.State, "save", saved)
+    _, answered = in_batches(server, tmp_path)
+    assert len(answered) == 4
+    assert disk_order.moved[:2] == ["o.batches.json"] * 2  # uploaded, made
+    assert disk_order.removed == ["o.batches.json"]
+
+
+ODD: list[Any] = [None, True, -1, 0, 7, 1.5, "", "x", "../..", "a b", "\ud800", "9" * 32]
+ODD += [[], ["x"], {}, {"x": 1}]
+
+
+def edits(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """All states with one thing deleted or changed, by hand."""
+    for name in data if isinstance(data, dict) else range(len(data)):
+        here = (*path, name)
+        for odd in (*ODD, "deleted"):
+            copy = json.loads(json.dumps(data))
+            if odd == "deleted":
+                del copy[name]
+            else:
+                copy[name] = odd
+            yield here, copy
+        if isinstance(data[name], dict | list):
+            for deeper, changed in edits(data[name], here):
+                copy = json.loads(json.dumps(data))
+                copy[name] = changed
+                yield deeper, copy
+
+
+@pytest.mark.usefixtures("_key")
+def test_a_state_edited_by_hand_is_refused_in_one_line_or_does_no_harm(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(respond)
+    server.polls = 10**6
+    in_batches(server, tmp_path, no_wait=True)
+    path = tmp_path / "o.batches.json"
+    whole = json.loads(path.read_text())
+    key = whole["parts"][0]["keys"][:32]
+    whole |= {"unsettled": {key: "500: no"}, "failed": {"ab" * 16: ["gave_up", "500: no"]}}
+    whole["rejected"] = [[whole["parts"][0]["endpoint"], "gpt-x", "seed"]]
+    keys = whole["parts"][0]["keys"]
+    for shorter in (keys[:-32], keys[:-1], keys[:32] * 4, "g" + keys[1:]):
+        changed = json.loads(json.dumps(whole))
+        changed["parts"][0]["keys"] = shorter
+        path.write_text(json.dumps(changed))
+        with pytest.raises(UserError, match="cannot be read; without it they would be"):
+            batch.State(path)
+    server.polls = 1
+    taken = 0
+    for where, changed in edits(whole):
+        path.write_text(json.dumps(changed))
+        try:
+            state = batch.State(path)
+        except UserError as refused:
+            assert "\n" not in str(refused)
+            continue
+        if where[0] == "parts" and where[-1] != "status" and not state.parts:
+            continue  # all of it taken out: that is wanted
+        taken += 1
+        (tmp_path / "o.answers.jsonl").unlink()
+        in_batches(server, tmp_path)
+        assert len(server.submitted) == 1, where
+    assert taken > 20
+    path.write_text("[" * 100_000)
+    with pytest.raises(UserError, match="cannot be read"):
+        batch.State(path)

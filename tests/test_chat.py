@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orbench import chat
 from orbench.answers import Answer
 from orbench.chat import (
     Adaptation,
@@ -21,6 +22,8 @@ from orbench.chat import (
     Limited,
     Passing,
     Request,
+    TurnedAway,
+    bare_key,
     read_answer,
     retry_after,
     system,
@@ -28,7 +31,7 @@ from orbench.chat import (
 )
 from orbench.models import Model, resolve
 from orbench.refusal import api_refusal_signal
-from orbench.terminal import one_line
+from orbench.terminal import UserError, one_line
 from tests.conftest import KEY
 from tests.server import Body, Reply, Server, answer, completion, error, prompt_of
 
@@ -51,16 +54,16 @@ def send(*requests: Request, timeout: float = 20.0) -> tuple[list[Outcome], list
 
     async def one_by_one() -> tuple[list[Outcome], list[str]]:
         adaptation = Adaptation()
-        chat = Chat(timeout, adaptation)
+        sender = Chat(timeout, adaptation)
         outcomes: list[Outcome] = []
         try:
             for request in requests:
                 try:
-                    outcomes.append(await chat.send(request))
+                    outcomes.append(await sender.send(request))
                 except (Passing, Limited, BadRequest, Fatal) as fault:
                     outcomes.append(fault)
         finally:
-            await chat.close()
+            await sender.close()
         return outcomes, adaptation.notes
 
     return asyncio.run(one_by_one())
@@ -449,12 +452,13 @@ def test_an_odd_error_body_is_still_an_error_of_its_status(serve: Serve, body: s
     sent: dict[str, Any] = {"temperature": 0.0, "max_tokens": 5}
     assert "400" in said_by(outcome_of(serve, Reply(body, 400), **sent), BadRequest)
     assert "500" in said_by(outcome_of(serve, Reply(body, 500), **sent), Passing)
-    assert said_by(outcome_of(serve, Reply(body, 403), **sent), Fatal)
+    assert said_by(outcome_of(serve, Reply(body, 401), **sent), Fatal)
+    assert said_by(outcome_of(serve, Reply(body, 403), **sent), TurnedAway)
 
 
 def test_a_refused_key_ends_the_run_and_names_its_variable(serve: Serve) -> None:
-    for status in (401, 403):
-        said = said_by(outcome_of(serve, error(status, "Incorrect API key")), Fatal)
+    for status, kind in ((401, Fatal), (403, TurnedAway)):
+        said = said_by(outcome_of(serve, error(status, "Incorrect API key")), kind)
         assert "OPENAI_API_KEY" in said
         assert "Incorrect API key" in said
 
@@ -554,14 +558,14 @@ def test_requests_under_way_together_adapt_without_saying_it_twice(serve: Serve)
 
     async def together() -> tuple[list[Answer], list[str]]:
         adaptation = Adaptation()
-        chat = Chat(20.0, adaptation)
+        sender = Chat(20.0, adaptation)
         requests = [
             Request(model, [user(str(n))], {"temperature": 0.0, "max_tokens": 9}) for n in range(8)
         ]
         try:
-            return await asyncio.gather(*map(chat.send, requests)), adaptation.notes
+            return await asyncio.gather(*map(sender.send, requests)), adaptation.notes
         finally:
-            await chat.close()
+            await sender.close()
 
     answers, notes = asyncio.run(together())
     assert [found.text for found in answers] == [f"Answer to {n}" for n in range(8)]
@@ -578,13 +582,13 @@ def test_a_rejection_that_comes_back_behind_an_answer_costs_no_row(serve: Serve)
     model = model_at(server.url)
 
     async def together() -> list[Answer]:
-        chat = Chat(20.0, Adaptation())
+        sender = Chat(20.0, Adaptation())
         parameters = {"temperature": 0.0, "max_tokens": 9}
         requests = [Request(model, [user(text)], parameters) for text in ("late", "early")]
         try:
-            return await asyncio.gather(*map(chat.send, requests))
+            return await asyncio.gather(*map(sender.send, requests))
         finally:
-            await chat.close()
+            await sender.close()
 
     answers = asyncio.run(together())
     assert [found.text for found in answers] == ["Answer to late", "Answer to early"]
@@ -675,6 +679,69 @@ def test_a_server_that_rejects_everything_is_not_asked_for_ever(serve: Serve) ->
     assert set(server.requests[-1]) == {"model", "messages"}
 
 
+# -- what a server may do beyond answering ------------------------------------------------------
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "text/plain; charset=latin-1", "", "a/b"])
+def test_a_completion_is_one_whatever_its_content_type(serve: Serve, content_type: str) -> None:
+    said = outcome_of(serve, answer("Hi! 👍")._replace(content_type=content_type))
+    assert said == Answer("Hi! 👍", "stop", "", "loopback-1", 10, 5)
+    without = Reply(answer("Hi!").body, headers=(("Content-Type", None),))
+    assert isinstance(outcome_of(serve, without), Answer)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_redirect_that_would_lose_the_request_is_not_followed(serve: Serve, status: int) -> None:
+    there = serve(lambda body, seen: answer("what a GET gets"))
+    headers = (("Location", f"{there.url}/elsewhere?token=hidden"),)
+    said = said_by(outcome_of(serve, Reply("moved", status, headers)), TurnedAway)
+    assert f"{status}: requests are sent on to '{there.url}/elsewhere'" in said
+    assert there.requests == []
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_that_keeps_the_request_is_followed(serve: Serve, status: int) -> None:
+    there = serve(lambda body, seen: answer("Hi!"))
+    headers = (("Location", f"{there.url}/chat/completions"),)
+    outcome = outcome_of(serve, Reply("moved", status, headers))
+    assert isinstance(outcome, Answer) and outcome.text == "Hi!"
+    assert len(there.requests) == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_has_an_end(serve: Serve, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    monkeypatch.setattr(chat, "LARGEST_BODY", 1 << 20)
+    body = json.dumps({"choices": [{"message": {"content": "x" * (1 << 20)}}]}).encode()
+    small = json.dumps({"choices": [{"message": {"content": "x" * (1 << 19)}}]}).encode()
+    headers = (("Content-Encoding", "gzip"),) if packed else ()
+    outcomes = [
+        outcome_of(serve, Reply(gzip.compress(data) if packed else data, headers=headers))
+        for data in (body, small)
+    ]
+    assert said_by(outcomes[0], Passing) == "an answer of more than 1 MB"
+    assert isinstance(outcomes[1], Answer) and len(outcomes[1].text) == 1 << 19
+
+
+def test_a_body_without_end_is_left(serve: Serve) -> None:
+    assert chat.LARGEST_BODY == 16 << 20
+    server = serve(lambda body, seen: Reply("x" * (1 << 16), fault="endless"))
+    (outcome,), _ = send(Request(model_at(server.url), [user("hello")], {}))
+    assert said_by(outcome, Passing) == "an answer of more than 16 MB"
+    assert server.sent < 64 << 20  # some is under way in buffers
+
+
+@pytest.mark.parametrize("name", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"])
+@pytest.mark.parametrize("value", ["org\nx", "örg", " org", "org\t"])
+def test_a_variable_that_is_no_header_is_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    server = serve(lambda body, seen: answer("Hi!"))
+    with pytest.raises(UserError, match=f"{name} holds characters that no header can have"):
+        send(Request(model_at(server.url), [user("hello")], {}))
+    assert server.requests == []
+
+
 # -- keys --------------------------------------------------------------------------------------
 
 ECHOES = {
@@ -703,6 +770,19 @@ def test_a_server_that_echoes_the_key_does_not_get_it_into_what_is_kept(
     assert KEY not in kept
     assert KEY[:-1] not in kept
     assert KEY in server.headers
+
+
+@pytest.mark.parametrize("around", [f'"{KEY}"', f"'{KEY}'", f"Bearer {KEY}", f' "bearer  {KEY}" '])
+def test_a_key_that_was_copied_with_more_around_it_is_sent_bare_and_masked_in_both_forms(
+    around: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", around)
+    assert bare_key(around) == KEY
+    server = serve(lambda body, seen: answer(f"Your key is {KEY}, as in {around.strip()}."))
+    (outcome,), _ = send(Request(model_at(server.url), [user("hello")], {}))
+    assert f"Bearer {KEY}\r\n" in server.headers + "\r\n"
+    assert KEY not in repr(outcome)
+    assert KEY not in str(outcome_of(serve, error(401, f"what is {around}?")))
 
 
 def test_a_stand_in_for_a_key_does_not_change_answers_that_hold_the_word(

@@ -100,7 +100,7 @@ class Said(Progress):
         super().__init__("", 0, quiet=True)
         self.lines: list[tuple[float, str]] = []
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, *, always: bool = False) -> None:
         self.lines.append((now(), line))
 
 

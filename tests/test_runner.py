@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import orbench.run
 from orbench import gate
 from orbench.answers import AnswerLog
 from orbench.chat import Chat, Request, user
@@ -22,8 +24,12 @@ from orbench.run import Limits, Progress, Run, ask_all
 from tests.conftest import (
     ALIGN,
     CHECK,
+    GENERATE,
     KEY,
     MODERATE,
+    ROOT,
+    environment,
+    in_terminal,
     prompts_csv,
     read_csv,
     read_record,
@@ -116,7 +122,6 @@ def test_a_row_at_fault_fails_at_once_and_the_others_go_on(
 
 FATAL = {
     "401": (error(401, "bad key"), "OPENAI_API_KEY"),
-    "403": (error(403, "not yours"), "OPENAI_API_KEY"),
     "404": (error(404, "no such model"), "does not know the model 'gpt-x'"),
     "quota": (error(429, "exceeded", code="insufficient_quota"), "no quota left"),
     "402": (error(402, "insufficient balance"), "no quota left"),
@@ -138,6 +143,47 @@ def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
     assert "Traceback" not in done.stderr
     assert len(read_csv(tmp_path / "o.csv")) == 3
     assert read_record(tmp_path / "o.csv")["complete"] is False
+
+
+# What a firewall may do to one prompt, and a key without rights or a moved endpoint to all.
+TURNED_AWAY = {
+    "403": (error(403, "not yours"), "refused the key in OPENAI_API_KEY, or this prompt"),
+    "301": (Reply("", 301, (("Location", "http://127.0.0.1:9/v2"),)), "127.0.0.1:9/v2"),
+}
+
+
+@pytest.mark.parametrize("name", TURNED_AWAY)
+def test_what_turns_all_requests_away_stops_the_run(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 100)
+    reply, says = TURNED_AWAY[name]
+    server = serve(lambda body, seen: reply)
+    for requests in (6, 12):  # with nothing in the log, the same again
+        done = run(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert says in done.stderr.splitlines()[-1]
+        assert len(server.requests) <= requests
+
+
+@pytest.mark.parametrize("name", TURNED_AWAY)
+def test_a_prompt_that_a_firewall_turns_away_fails_alone(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 12)
+    reply, says = TURNED_AWAY[name]
+    bad = {0, 1, 5, 6, 9}  # the first two before any answer
+
+    server = serve(lambda body, seen: reply if number_of(body) in bad else fine(body, seen))
+    args = (*ARGS, "--concurrency=1")
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 7
+    failed = read_csv(tmp_path / "o_failed.csv")
+    assert {row["error_type"] for row in failed} == {"bad_request"}
+    assert all(says in row["error"] for row in failed) and len(failed) == 5
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)  # only those five are asked
+    assert (done.returncode, len(server.requests)) == (3, 17), done.stderr
 
 
 def test_a_wrong_key_at_the_first_request_leaves_no_csv(serve: Serve, tmp_path: Path) -> None:
@@ -380,6 +426,74 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     assert len(read_csv(tmp_path / "o.csv")) == 400
 
 
+# Signal, seconds that an answer takes, how long they are waited for.
+STOPS = [(signal.SIGINT, 6.0, "180 s"), (signal.SIGTERM, 1.0, "25 s")]
+
+
+@pytest.mark.parametrize(("number", "seconds", "bound"), STOPS)
+@pytest.mark.parametrize("flags", [[], ["--quiet"]])
+def test_answers_under_way_are_waited_for_and_kept_whatever_they_take(
+    serve: Serve,
+    tmp_path: Path,
+    number: signal.Signals,
+    seconds: float,
+    bound: str,
+    flags: list[str],
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 9)
+    server = serve(fine, latency=seconds)
+    process = start(ALIGN, *ARGS, "--concurrency=3", *flags, cwd=tmp_path, url=server.url)
+    wait_for(server, 3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    line = f"stopping: waiting for 3 answers under way, at most {bound}; interrupt again to leave"
+    assert line in err
+    assert len(server.requests) == len(keys(tmp_path / "o.answers.jsonl")) == 3
+    assert len(read_csv(tmp_path / "o.csv")) == 3
+
+
+def test_a_fatal_stop_waits_for_the_answers_under_way(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 9)
+
+    def reply(body: Body, seen: int) -> Reply:
+        if number_of(body):
+            return fine(body, seen)._replace(delay=1.5)
+        return error(401, "bad key")._replace(delay=0.3)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, "--concurrency=2", "--timeout=20", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1
+    assert "waiting for 1 answer under way, at most 20 s; interrupt to leave" in done.stderr
+    assert len(keys(tmp_path / "o.answers.jsonl")) == 1
+    assert len(server.requests) == 2
+
+
+def test_the_bound_of_a_wait_is_kept(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that never come hold up a SIGTERM no longer than that, a Ctrl-C till the timeout."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(orbench.run, "GRACE_S", 0.2)
+    model = resolve("gpt-x", base_url="http://127.0.0.1:9/v1", environment={})
+    for number, timeout in ((signal.SIGTERM, 30.0), (signal.SIGINT, 1.5)):
+
+        def reply(body: Body, seen: int, number: signal.Signals = number) -> Reply:
+            os.kill(os.getpid(), number)
+            return Reply(fault="hang")
+
+        server = serve(reply)
+        model = resolve("gpt-x", base_url=server.url, environment={})
+        log, one = AnswerLog(tmp_path / f"{number}.answers.jsonl", write=True), Run()
+        requests = iter([Request(model, [user("Fold?")], {})])
+        began = time.monotonic()
+        ask_all(requests, [model], log, one, Limits(timeout=timeout), Progress("", 0, quiet=True))
+        took = time.monotonic() - began
+        log.close()
+        assert one.interrupted
+        assert took < 20 if number == signal.SIGTERM else took > 1
+
+
 def test_two_interrupts_end_a_run_at_once(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 50)
     server = serve(lambda body, seen: Reply(fault="hang"))
@@ -390,7 +504,7 @@ def test_two_interrupts_end_a_run_at_once(serve: Serve, tmp_path: Path) -> None:
     while "interrupt again" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=3)  # a graceful stop would wait for the hung requests: 5 s
+    process.communicate(timeout=10)  # a graceful stop would wait for the hung requests: 180 s
     assert process.returncode == 130
 
 
@@ -478,6 +592,17 @@ def test_an_output_is_a_csv_file_and_a_link_is_followed(serve: Serve, tmp_path: 
     assert len(read_csv(tmp_path / "there" / "real.csv")) == 2
 
 
+def test_a_link_in_the_place_of_a_part_is_followed(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "o_accepted.csv").symlink_to(tmp_path / "there" / "real.csv")
+    done = run(ALIGN, *ARGS, "--merge_result=False", cwd=tmp_path, url=serve(fine).url)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o_accepted.csv").is_symlink()
+    assert len(read_csv(tmp_path / "there" / "real.csv")) == 2
+    assert read_record(tmp_path / "there" / "real.csv")["part"] == "accepted"
+
+
 def test_two_keyword_runs_on_one_output_do_not_mix(tmp_path: Path) -> None:
     import fcntl
 
@@ -507,6 +632,43 @@ def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
     done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
     assert done.returncode == 3, done.stderr
     assert len(read_csv(tmp_path / "o.csv")) == 35
+
+
+def test_rows_that_were_only_not_asked_buy_no_patience(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 400)
+    server = serve(lambda body, seen: error(400, "at fault"))
+    args = (*ARGS, "--concurrency=2")
+    done = run(ALIGN, *args, "--from_log", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 400
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(server.requests) <= 22
+
+
+def test_a_stage_that_plans_again_does_not_grow_patient_with_its_own_failures(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Stage 1: of the first requests one in two fails, of those planned after them each."""
+
+    def reply(body: Body, seen: int) -> Reply:
+        return error(400) if seen % 2 or seen >= 20 else answer(f"[[Take biscuit {seen}]]")
+
+    server = serve(reply)
+    done = run(GENERATE, "--category=hate", "--model=gpt-x", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1, done.stderr
+    assert "20 requests in a row failed" in done.stderr
+
+
+def test_bad_rows_here_and_there_never_stop_a_run(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 120)
+    server = serve(
+        lambda body, seen: fine(body, seen) if number_of(body) % 4 else error(400, "at fault")
+    )
+    done = run(ALIGN, *ARGS, "--concurrency=2", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert len(read_csv(tmp_path / "o.csv")) == 90
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 30
 
 
 def test_first_rows_that_always_fail_keep_no_other_from_being_asked(
@@ -650,6 +812,49 @@ def test_the_run_record_says_how_a_number_came_about(serve: Serve, tmp_path: Pat
     assert {"python", "openai"} <= set(record["versions"])
     assert record["start"] <= record["end"]
     assert len(record["input"]["sha256"]) == 64
+
+
+@pytest.mark.parametrize("unit", ["row", "prompt"])
+def test_progress_fits_a_terminal_and_counts_in_english(unit: str) -> None:
+    progress = Progress("alignment_checker", 80_359, quiet=True, unit=unit)
+    progress.advance(79_345)
+    progress.failed, progress.retries = 1_312, 12_170
+    line = progress.line(60.0)
+    assert line == (
+        f"79,345 of 80,359 {unit}s, 1322.4/s, 0 min left, 1,312 failed, 12,170 sent again"
+    )
+    assert len(line) <= 80
+    one = Progress("alignment_checker", 1, quiet=True, unit=unit)
+    assert one.line(30.0) == f"0 of 1 {unit}, 0.0/s"
+    slow = Progress("toxic_prompt_generator", 2_000, quiet=True, unit=unit, done=100)
+    slow.done()  # a request, which is not what is counted
+    slow.skip(5)
+    slow.advance(19)
+    assert slow.line(31.0) == f"119 of 2,000 {unit}s, 0.6/s, 51 min left"
+    slow.advance(-18)
+    assert slow.line(31.0).endswith("16 h left")
+
+
+def test_the_bar_fits_80_columns_and_never_counts_seconds_a_row() -> None:
+    script = (
+        "import time\n"
+        "from orbench.run import Progress\n"
+        "progress = Progress('toxic_prompt_generator', 80359, quiet=False, unit='prompt')\n"
+        "for _ in range(5):\n"
+        "    time.sleep(0.15)\n"
+        "    progress.retries += 1\n"
+        "    progress.failed += 1\n"
+        "    progress.done()\n"
+        "progress.say('a line')\n"
+        "progress.close()\n"
+    )
+    env = environment(PYTHONPATH=str(ROOT))
+    said = in_terminal([sys.executable, "-c", script], Path.cwd(), env)
+    shown = [part.rstrip() for part in re.split(r"[\r\n]", said) if part.strip()]
+    assert "a line" in shown
+    assert all(len(part) <= 80 for part in shown), shown
+    assert re.search(r"^5/80,359 \|.*\d prompts/s, .* left, 5 failed, 5 sent again$", shown[-1])
+    assert not any("s/ " in part for part in shown)
 
 
 def test_progress_is_quiet_where_stderr_is_no_terminal(serve: Serve, tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 """CSV in and out: every text comes back as it was, every broken file gets one clear line."""
 
 import csv
+import errno
 import hashlib
+import io
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,10 +21,12 @@ from orbench.table import (
     Writer,
     file_name_part,
     prompt_set_hash,
+    remove,
     storable,
     write_text,
 )
 from orbench.terminal import UserError
+from tests.conftest import DiskOrder
 
 AWKWARD = st.sampled_from(
     [
@@ -250,6 +256,62 @@ def test_a_text_file_is_replaced_at_once(tmp_path: Path) -> None:
     write_text(path, "👍\n")
     assert path.read_text(encoding="utf-8") == "👍\n"
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_file_is_on_disk_before_it_gets_its_name(disk_order: DiskOrder, tmp_path: Path) -> None:
+    writer = Writer({"a": tmp_path / "a.csv", "b": tmp_path / "b.csv"}, ["prompt"])
+    for number in range(9):
+        writer.write({"prompt": f"row {number}"}, "ab"[number % 2])
+    writer.commit()
+    write_text(tmp_path / "c.json", "{}\n")
+    assert disk_order.moved == ["a.csv", "b.csv", "c.json"]
+    remove(tmp_path / "c.json")
+    remove(tmp_path / "c.json")  # it need not be there
+    assert disk_order.removed == ["c.json"]
+    assert not disk_order.lost
+
+
+@pytest.mark.parametrize("step", ["flush", "fsync"])
+def test_on_a_full_disk_what_stood_there_stays(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    csv_path, text_path = tmp_path / "a.csv", tmp_path / "a.json"
+    csv_path.write_text("kept")
+    text_path.write_text("kept")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = Writer({"": csv_path}, ["prompt"])
+    if step == "flush":  # a small file fails only when its buffer is written out
+        writer._files[0] = _Unwritable()
+    else:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            write_text(text_path, "new")
+    with pytest.raises(OSError, match="No space"):
+        writer.commit()
+    assert (csv_path.read_text(), text_path.read_text()) == ("kept", "kept")
+
+
+class _Unwritable(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_folder_that_cannot_be_synced_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def only_files(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")  # as SMB and some FUSE systems say
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", only_files)
+    write_text(tmp_path / "a.json", "{}")
+    assert (tmp_path / "a.json").read_text() == "{}"
 
 
 # -- small things ------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
-from math import ceil
+from collections.abc import Container, Iterable, Sequence
+from math import ceil, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from orbench.table import Waves, file_name_part, storable
 from orbench.terminal import UserError, counted, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
+SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 FIRST_WAVE = 20  # requests, until it is seen that the model gives prompts at all
 
@@ -44,7 +45,7 @@ class Given(NamedTuple):
     dropped: int = 0  # excuses in place of prompts
 
 
-def given_in(answer: Answer, placeholders: set[str]) -> Given:
+def given_in(answer: Answer, placeholders: Container[str]) -> Given:
     """The prompts of a reply; an excuse is none, nor is a placeholder of our own prompt file."""
     text, whole = answer_of(answer.text)
     if not whole or is_refused_by_api(answer):
@@ -66,6 +67,7 @@ class Seeds:
     def __init__(self, category: str, wanted: int) -> None:
         self.category, self.wanted = category, wanted
         self.requests = Waves("request")
+        self.requests.n = self.last_wave = first_wave(wanted)
         self.found = 0
         self.refused = 0
         self.failed = 0
@@ -99,15 +101,19 @@ class Seeds:
         no use.
         """
         idle, lacking = 0, False  # requests in a row with nothing new; some were not asked yet
+        brought = []  # new prompts, by request
         for result in results:
             lacking = lacking or (isinstance(result, Missing) and result.kind == NOT_ASKED)
-            idle = idle + 1 if isinstance(result, Missing) or not result else 0
+            brought.append(0 if isinstance(result, Missing) else len(result))
+            idle = 0 if brought[-1] else idle + 1
         if self.found >= self.wanted or lacking:
             return False
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row brought nothing new")
             return False
-        self.requests.n += wave(self.wanted - self.found, known=self.found > 0)
+        last = brought[-self.last_wave :]
+        self.last_wave = next_wave(self.wanted - self.found, last, idle)
+        self.requests.n += self.last_wave
         return True
 
     def said(self, model: Model) -> str:
@@ -120,10 +126,22 @@ class Seeds:
         )
 
 
-def wave(missing: int, *, known: bool) -> int:
-    """How many requests to send for the prompts that are missing."""
-    requests = ceil(missing / PROMPTS_A_REQUEST)
-    return requests if known else min(requests, FIRST_WAVE)
+def first_wave(wanted: int) -> int:
+    """How many requests to send at first: not many before it is seen what the model brings."""
+    return min(ceil(wanted / PROMPTS_A_REQUEST), FIRST_WAVE)
+
+
+def next_wave(missing: int, brought: Sequence[int], idle: int) -> int:
+    """How many requests to send for the prompts that are missing: as many as the last ones let
+    expect, and some ahead, at most as many again.
+
+    brought: new prompts in each request of the last wave. idle: how many in a row brought none.
+    """
+    if not sum(brought):
+        return GIVE_UP_AFTER - idle
+    expected = ceil(missing * len(brought) / sum(brought))
+    # No more than that: the next ones may bring much less than those did.
+    return min(expected + ceil(sqrt(expected)), max(2 * len(brought), FIRST_WAVE))
 
 
 def category_named(name: str) -> Category:
@@ -152,10 +170,11 @@ def main(argv: Sequence[str]) -> int:
         "category": category.word,
     }
     text = fill(template, values)
-    placeholders = set(brackets.items(template))
+    placeholders = brackets.Placeholders(template)
     seeds = Seeds(category.name, args.num_toxic_prompts)
-    seeds.requests.n = wave(args.num_toxic_prompts, known=args.dry_run)
-    parameters = {"temperature": args.temperature}
+    if args.dry_run:
+        seeds.requests.n = ceil(args.num_toxic_prompts / PROMPTS_A_REQUEST)
+    parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
 
     def requests_of(row: Row) -> list[Request]:
         return [Request(model, [user(text)], parameters, sample=int(row["request"]))]
@@ -173,6 +192,8 @@ def main(argv: Sequence[str]) -> int:
         parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
         missing_counts=True,
         more=seeds.more,
+        wanted=args.num_toxic_prompts,
+        items=lambda given: list(map(brackets.same, given.prompts)),
         prompt_file=prompt_file,
         allow_empty=False,
     )
@@ -184,7 +205,7 @@ def main(argv: Sequence[str]) -> int:
     if seeds.dropped:
         say(f"{counted(seeds.dropped, 'excuse')} dropped in place of a prompt")
     if seeds.failed:
-        say(f"{seeds.failed} requests failed, others took their place")
+        say(f"{counted(seeds.failed, 'request')} failed, others were sent in their place")
     if status == 0 and seeds.found < args.num_toxic_prompts:
         if not seeds.found:
             raise UserError("there is no prompt at all; try another --model")
@@ -213,6 +234,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--temperature", type=options.not_negative, default=1.0, help="default %(default)s"
     )
+    options.add_max_tokens(parser, SEEDS_MAX_TOKENS)
     options.add_endpoint(parser)
     options.add_run(parser, limit=False)
     exchange.add_flags(parser)
