@@ -16,6 +16,9 @@ from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a model's; whatever comes out measures nothing"
+SCRIPTED_INPUT_NOTE = (
+    "the prompts are the scripted model's, few and written by hand; the responses are a model's"
+)
 
 
 @dataclass
@@ -139,6 +142,7 @@ def write_record(job: Job, counts: Counts) -> None:
         "under_test": dict(stage.under_test) or record.under_test(job.input_record)._asdict(),
         "missing_before": dict(stage.missing_before),
         "scripted": job.scripted,
+        "scripted_input": job.scripted_input,
         "parameters": dict(stage.parameters),
         "dropped_parameters": {name: sorted(gone) for name, gone in counts.dropped.items()},
         "left_out": dict(asked.given_up),
@@ -215,6 +219,8 @@ def close(job: Job, counts: Counts) -> int:
             say(line)
     if job.scripted:
         say(SCRIPTED_NOTE)
+    elif job.scripted_input:
+        say(SCRIPTED_INPUT_NOTE)
     for name, why in asked.given_up.items():
         say(f"{name} gave no answer to the rows it was left out of: {why}")
     say(closing_line(job, counts))
