@@ -22,13 +22,14 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import exchange, options
+from orbench import exchange, options, prompt_sets
 from orbench.agreement import Agreement
 from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import NO_CATEGORY, Row, category_choices, category_list, read_flag
 from orbench.conduct import conduct
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, verdict_in
+from orbench.sampling import table_of
 from orbench.stage import (
     Stage,
     empty_cell,
@@ -38,7 +39,7 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Table, file_name_part, storable
+from orbench.table import file_name_part, storable
 from orbench.terminal import UserError, run_script
 
 
@@ -161,7 +162,7 @@ def main(argv: Sequence[str]) -> int:
     min_votes = args.min_votes or len(judges) // 2 + 1
     if min_votes > len(judges):
         parser().error(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
-    table = Table(args.input_file_path, needed=[args.column], limit=args.limit)
+    table = table_of(prompt_sets.path_of(args.input_file_path, args), [args.column], args)
     models = [options.model_of(judge, args) for judge in judges]
     served = [(model.endpoint, model.id) for model in models]
     for judge, one in zip(judges, served, strict=True):
@@ -227,6 +228,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_endpoint(parser)
     options.add_run(parser)
+    prompt_sets.add_flags(parser)
     exchange.add_flags(parser)
     return parser
 

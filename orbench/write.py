@@ -150,6 +150,7 @@ def write_record(job: Job, counts: Counts) -> None:
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
         "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
         "prompt_set": counts.prompts.hexdigest(),
+        "source": job.input_record.get("source") or {},
         "counts": {
             "done": counts.done,
             "failed": counts.failed,

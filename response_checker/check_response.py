@@ -29,6 +29,7 @@ from orbench.conduct import conduct
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, verdict_in
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
+from orbench.sampling import table_of
 from orbench.stage import (
     RowsOf,
     Stage,
@@ -39,7 +40,7 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Table, beside, file_name_part, storable, write_text
+from orbench.table import beside, file_name_part, storable, write_text
 from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
 
@@ -195,7 +196,7 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     needed = ["prompt", "response"]
-    table = Table(args.input_file, needed, limit=args.limit, check=check_row)
+    table = table_of(args.input_file, needed, args, check_row)
     rules, judge = deciders(args)
     under_test = record.under_test(record.read(table.path))
     if judge is not None and judge.id == under_test.id:
