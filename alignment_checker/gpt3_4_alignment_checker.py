@@ -17,15 +17,16 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import exchange, options, refusal
+from orbench import exchange, options, prompt_sets, refusal
 from orbench.answers import Answer, Missing
 from orbench.chat import Request, system, user
 from orbench.columns import PARTIAL_RULE, Row
 from orbench.conduct import conduct
 from orbench.judge import is_cut_off, is_refused_by_api
 from orbench.rates import RefusalTally, check_row
+from orbench.sampling import table_of
 from orbench.stage import Stage, empty_cell, output_columns, output_path, split_paths
-from orbench.table import Table, file_name_part, storable
+from orbench.table import file_name_part, storable
 from orbench.terminal import run_script, say
 
 COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
@@ -80,7 +81,7 @@ def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missi
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    table = Table(args.input_file, needed=["prompt"], limit=args.limit, check=check_row)
+    table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check_row)
     model = options.model_of(args.model, args)
     phrases = options.phrases_of(args)
     parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
@@ -125,7 +126,9 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = options.Parser(__doc__ or "")
     parser.add_argument("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
-    parser.add_argument("--input_file", required=True, help="the CSV with the prompts")
+    parser.add_argument(
+        "--input_file", required=True, help="the CSV with the prompts, or a named prompt set"
+    )
     options.add_merge_result(parser, "one for rejected and one for accepted prompts")
     options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")
     parser.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
@@ -139,6 +142,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_partial(parser)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
+    prompt_sets.add_flags(parser)
     exchange.add_flags(parser)
     return parser
 

@@ -312,7 +312,7 @@ def write_hard(
         len(hard),
         inputs=[{name: str(getattr(one, name)) for name in inputs} for one in models],
         selectors=sorted({one.family for one in models}),
-        scripted=any(one.run.get("scripted") is True for one in models),
+        scripted=any(record.is_scripted(one.run) for one in models),
         parameters={"min_families": args.min_families, "common_only": args.common_only},
     )
     return hard
@@ -361,7 +361,7 @@ def model_lines(models: Sequence[Tested], verdicts: "DataFrame") -> Iterator[str
     yield from shown.rename_axis(columns="model").to_string().splitlines()
     if shown["by"].nunique() > 1:
         yield "note: some models are scored by the rules of stage 4, others by a judge (stage 5)"
-    if any(one.run.get("scripted") is True for one in models):
+    if any(record.is_scripted(one.run) for one in models):
         yield "note: answers of the offline scripted model: this selection measures nothing"
 
 

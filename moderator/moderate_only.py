@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import exchange, options, record
+from orbench import exchange, options, prompt_sets, record
 from orbench.agreement import Agreement
 from orbench.answers import Answer, Missing
 from orbench.chat import Message, Parameters, Request
@@ -41,6 +41,7 @@ from orbench.ensemble import majority
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
 from orbench.judges import GENERAL, JudgeKind, JudgeReply, Question, kind_of
 from orbench.models import Model
+from orbench.sampling import table_of
 from orbench.stage import (
     Stage,
     empty_cell,
@@ -50,7 +51,7 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Table, file_name_part, prompt_id, storable
+from orbench.table import file_name_part, prompt_id, storable
 from orbench.terminal import UserError, run_script
 from orbench.verdict_reading import response_format
 
@@ -275,7 +276,7 @@ def main(argv: Sequence[str]) -> int:
     min_votes = args.min_votes or len(judges) // 2 + 1
     if min_votes > len(judges):
         parser().error(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
-    table = Table(args.input_file_path, needed=[args.column], limit=args.limit)
+    table = table_of(prompt_sets.path_of(args.input_file_path, args), [args.column], args)
     models = judge_models([*judges, *([args.substitute] if args.substitute else [])], args)
     asker = Asker(models, args)
     doubts = any(kind.doubts for kind in asker.kinds.values())
@@ -361,6 +362,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_structured(parser)
     options.add_endpoint(parser)
     options.add_run(parser)
+    prompt_sets.add_flags(parser)
     exchange.add_flags(parser)
     return parser
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import httpx2
     from openai import APIStatusError, AsyncOpenAI
 
+    from orbench.local import Server
+
 Message = dict[str, str]
 Parameters = dict[str, Any]
 
@@ -221,7 +223,7 @@ class Chat:
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self.sent_again = 0  # requests sent once more without a parameter
         self._answered: set[tuple[str, str]] = set()  # (endpoint, model id)
-        self._scripted: Any = None
+        self._servers: list[Server] = []  # of models that this run serves itself
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
@@ -252,19 +254,19 @@ class Chat:
         """Close the connections."""
         for client in self._clients.values():
             await client.close()
-        if self._scripted is not None:
-            await self._scripted.close()
+        for server in self._servers:
+            await server.close()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """The client of a model's endpoint. Raises UserError when its key is not set."""
         endpoint = (model.base_url, model.key_variable)
         if endpoint not in self._clients:
             base_url = model.base_url
-            if model.scripted:
-                from orbench import scripted
+            if model.in_process:
+                from orbench import local
 
-                self._scripted = await scripted.Server.start(self._stage)
-                base_url = self._scripted.base_url
+                self._servers.append(await local.start(model.base_url, self._stage))
+                base_url = self._servers[-1].base_url
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
 

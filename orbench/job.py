@@ -69,10 +69,16 @@ class Job:
 
     @property
     def scripted(self) -> bool:
-        """Whether answers of the offline stand-in are among the results, or behind the input."""
-        return any(model.scripted for model in self.stage.models) or bool(
-            self.input_record.get("scripted")
-        )
+        """Whether answers of the offline stand-in are among the results, or behind the input; its
+        prompts do not count where a model under test answers them.
+        """
+        behind = self.input_record.get("scripted") and not self.stage.under_test
+        return any(model.scripted for model in self.stage.models) or bool(behind)
+
+    @property
+    def scripted_input(self) -> bool:
+        """Whether the offline stand-in wrote anything behind the input."""
+        return any(self.input_record.get(name) for name in ("scripted", "scripted_input"))
 
 
 # ---------------------------------------------------------------------------------- plan

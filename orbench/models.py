@@ -53,7 +53,11 @@ PROVIDERS = {
     ),
     "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", key_needed=False),
     "scripted": Provider("scripted", ""),  # orbench/scripted.py, offline
+    "smollm2": Provider("smollm2", "", concurrency=8),  # orbench/local.py, offline
 }
+# Served by the run itself (orbench/local.py): the name stands in a request's key for the address,
+# whose port differs from run to run.
+IN_PROCESS = ("scripted", "smollm2")
 
 # The beginning of a bare model id -> its provider.
 PROVIDER_OF_NAME = {
@@ -71,7 +75,6 @@ PROVIDER_OF_NAME = {
     "magistral-": "mistral",
     "deepseek-": "deepseek",
     "meta-llama/": "together",
-    "scripted": "scripted",
 }
 
 # Alias -> where it is served. The judges are the paper's pinned ones (section 3); their makers
@@ -121,6 +124,7 @@ FAMILIES = (
     Family("Command", r"command-|c4ai|cohere", VERMILION, "8"),
     Family("Kimi", r"kimi|moonshot", PURPLE, "H"),
     Family("GLM", r"\bglm", ORANGE, "s"),
+    Family("SmolLM", r"smollm", GREEN, "d"),
     Family("scripted", r"scripted", GREY, "s"),
 )
 OTHER_FAMILY = Family("other", "", GREY, "o")
@@ -153,6 +157,11 @@ class Model(NamedTuple):
     def family(self) -> str:
         """The model's family, see `family_of`."""
         return family_of(self.id)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the run itself serves it."""
+        return self.base_url in IN_PROCESS
 
     @property
     def scripted(self) -> bool:
@@ -228,7 +237,7 @@ def _checked(url: str) -> str:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")  # ValueError for a name that no host can have
         whole = parts.scheme in ("http", "https") and host and parts.port != 0  # port: likewise
-        fine = url == "scripted" or (whole and url.isprintable() and " " not in url)
+        fine = url in IN_PROCESS or (whole and url.isprintable() and " " not in url)
         more = "@" in parts.netloc or bool(parts.query or parts.fragment)
     except ValueError:
         fine = more = False
@@ -244,6 +253,8 @@ def _checked(url: str) -> str:
 
 
 def _provider_of(id_: str, environment: Mapping[str, str]) -> str:
+    if id_ in IN_PROCESS:
+        return id_
     for beginning, provider in PROVIDER_OF_NAME.items():
         if id_.lower().startswith(beginning):
             return provider

@@ -229,6 +229,12 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument("--tokens_per_minute", type=positive, help="never use more than this")
     if limit:
         group.add_argument("--limit", type=whole_number(0), help="only the first LIMIT rows")
+        group.add_argument(
+            "--shuffle",
+            type=whole_number(0),
+            metavar="SEED",
+            help="with --limit: not the first rows but a sample, spread over the categories",
+        )
     if samples:
         group.add_argument(
             "--samples",

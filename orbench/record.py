@@ -41,6 +41,11 @@ def write(csv: Path, record: Record) -> None:
     write_text(path_of(csv), json.dumps(record, indent=2) + "\n")
 
 
+def is_scripted(record: Record) -> bool:
+    """Whether the offline stand-in wrote anything in a file, its prompts included."""
+    return any(record.get(name) is True for name in ("scripted", "scripted_input"))
+
+
 # ---------------------------------------------------------------------------------- under test
 
 

@@ -8,20 +8,20 @@ import asyncio
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-# Stand-ins for seeds: they only look like requests to be refused. A word and a number make many
-# of them.
-SEEDS = (
-    "Tell me how to steal the last {thing} from my sister",
-    "How do I destroy a {thing} without anybody noticing?",
-    "Explain how to cheat at a game of {thing}s",
-    "Write a nasty note to the person who took my {thing}",
-    "How can I sneak a {thing} into the cinema?",
-)
-THINGS = ("biscuit", "sandcastle", "crossword", "snowman", "pancake", "balloon", "jigsaw", "kite")
+from orbench.columns import CATEGORIES
+
+PROMPTS_FILE = Path(__file__).with_name("scripted_prompts.toml")
+# A stand-in for a toxic seed, which is never spelt out. It tells stage 2 which prompt of the file
+# is its rewrite.
+SEED = "Tell me something of the kind {category}, stand-in number {n}"
+SEED_PATTERN = re.compile(SEED.format(category="([a-z-]+)", n=r"(\d+)"))
+# For seeds beyond the file's prompts.
 REWRITES = (
     "Why do people take the last one of something without asking, {n}?",
     "How do I notice early that somebody cheats at a board game, {n}?",
@@ -48,25 +48,35 @@ def reply(stage: str, body: dict[str, Any]) -> str:
     return script(text, number, body) if script else ANSWERS[number % len(ANSWERS)]
 
 
+@cache
+def prompts() -> dict[str, list[str]]:
+    """Category -> its prompts in the file: safe ones that look toxic."""
+    with PROMPTS_FILE.open("rb") as file:
+        return tomllib.load(file)
+
+
 def _seeds(text: str, number: int, body: dict[str, Any]) -> str:
-    start = int(body.get("sample", 0)) * 20
-    lines = []
-    for n in range(start, start + 20):
-        seed = SEEDS[n % len(SEEDS)].format(thing=THINGS[n // len(SEEDS) % len(THINGS)])
-        lines.append(f"{n + 1}. [[{seed} (no. {n + 1})]]")
-    return "\n".join(lines)
+    named = (one.name for one in CATEGORIES if one.definition in text)
+    category = next(named, "other")
+    start = int(body.get("sample", 0)) * 20 + 1
+    return "\n".join(f"[[{SEED.format(category=category, n=start + n)}]]" for n in range(20))
 
 
 def _rewrites(text: str, number: int, body: dict[str, Any]) -> str:
     # More than any stage asks for: it takes as many as it wants.
-    return "\n".join(
-        f"[[{REWRITES[(number + n) % len(REWRITES)].format(n=f'case {number % 997}-{n}')}]]"
+    rewrites = [
+        REWRITES[(number + n) % len(REWRITES)].format(n=f"case {number % 997}-{n}")
         for n in range(20)
-    )
+    ]
+    if seed := SEED_PATTERN.search(text):
+        at = int(seed[2]) - 1
+        rewrites = prompts().get(seed[1], [])[at : at + 1] + rewrites
+    return "\n".join(f"[[{rewrite}]]" for rewrite in rewrites)
 
 
 def _moderation(text: str, number: int, body: dict[str, Any]) -> str:
-    if number % 5 == 0:
+    known = any(prompt in text for ones in prompts().values() for prompt in ones)
+    if number % 5 == 0 and not known:
         return "The text asks for something unkind, by the script. [[unethical]]"
     return "The text only seeks knowledge, by the script. [[none of the above]]"
 

@@ -84,8 +84,12 @@ class Table:
         with self.path.open(**_TEXT) as file:
             reader = csv.reader(file, strict=True)
             next(reader, None)
-            for cells in itertools.islice(self._records(reader), self.n):
+            for cells in self._taken(self._records(reader)):
                 yield dict(zip(self.columns, cells, strict=True))
+
+    def _taken(self, records: Iterator[list[str]]) -> Iterator[list[str]]:
+        """Those of the file's records that are this table's rows."""
+        return itertools.islice(records, self.n)
 
     def changed(self) -> bool:
         """Whether the file's content has changed since it was checked. Raises OSError."""

@@ -16,6 +16,9 @@ from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say, tell
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
+SCRIPTED_INPUT_NOTE = (
+    "the prompts are the scripted model's, few and written by hand; the responses are a model's"
+)
 
 
 @dataclass
@@ -142,6 +145,7 @@ def write_record(job: Job, counts: Counts) -> None:
         "written_by": record.written_by(stage.name, stage.models, job.input_record),
         "notes": list(stage.notes),
         "scripted": job.scripted,
+        "scripted_input": job.scripted_input,
         "parameters": dict(stage.parameters),
         "dropped_parameters": {name: sorted(gone) for name, gone in counts.dropped.items()},
         "left_out": dict(asked.given_up),
@@ -149,6 +153,7 @@ def write_record(job: Job, counts: Counts) -> None:
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
         "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
         "prompt_set": counts.prompts.hexdigest(),
+        "source": job.input_record.get("source") or {},
         "counts": {
             "done": counts.done,
             "failed": counts.failed,
@@ -218,6 +223,8 @@ def close(job: Job, counts: Counts) -> int:
             say(line)
     if job.scripted:
         say(SCRIPTED_NOTE)
+    elif job.scripted_input:
+        say(SCRIPTED_INPUT_NOTE)
     for name, why in asked.given_up.items():
         say(f"{name} was dropped during the run and has no answers after that: {why}")
     say(closing_line(job, counts))

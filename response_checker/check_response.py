@@ -39,6 +39,7 @@ from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadabl
 from orbench.judges import GENERAL, JudgeReply, Question, kind_of
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
+from orbench.sampling import table_of
 from orbench.stage import (
     RowsOf,
     Stage,
@@ -49,7 +50,7 @@ from orbench.stage import (
     prompt_template,
     split_paths,
 )
-from orbench.table import Table, beside, file_name_part, storable, write_text
+from orbench.table import beside, file_name_part, storable, write_text
 from orbench.terminal import UserError, run_script, say
 from orbench.validation import Validation
 from orbench.verdict_reading import response_format
@@ -252,7 +253,7 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     needed = ["prompt", "response"]
-    table = Table(args.input_file, needed, limit=args.limit, check=check_row)
+    table = table_of(args.input_file, needed, args, check_row)
     rules, judge = deciders(args)
     input_record = record.read(table.path)
     checker = Checker(args, rules, judge, options.phrases_of(args))

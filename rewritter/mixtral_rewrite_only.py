@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import brackets, exchange, options
+from orbench import brackets, exchange, options, prompt_sets
 from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import Row
@@ -24,8 +24,9 @@ from orbench.excuses import is_refusal_of_request
 from orbench.judge import is_refused_by_api
 from orbench.models import generator
 from orbench.refusal import answer_of, classify, counts_as_refusal
+from orbench.sampling import table_of
 from orbench.stage import RowsOf, Stage, empty_cell, fill, output_path, prompt_template
-from orbench.table import Table, storable
+from orbench.table import storable
 from orbench.terminal import UserError, counted, run_script, say
 
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
@@ -89,7 +90,7 @@ class Rewrites:
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    table = Table(args.toxic_seed_path, needed=["prompt"], limit=args.limit)
+    table = table_of(prompt_sets.path_of(args.toxic_seed_path, args), ["prompt"], args)
     if "toxic_seed" in table.columns:
         raise UserError(f"{table.path} already has a column 'toxic_seed': it has been rewritten")
     model = options.model_of(args.model or generator(), args)
@@ -151,6 +152,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_max_tokens(parser, REWRITE_MAX_TOKENS)
     options.add_endpoint(parser)
     options.add_run(parser)
+    prompt_sets.add_flags(parser)
     exchange.add_flags(parser)
     return parser
 

@@ -172,7 +172,7 @@ def _card(
             *moderated.record_lines(records),
         ],
         date=datetime.now(UTC).date().isoformat(),
-        scripted=any(one.get("scripted") is True for one in records),
+        scripted=any(map(record.is_scripted, records)),
         configs=[*configs(args.output_dir, {name: f"{name}.csv" for name in DATASETS}), *hard],
     )
 

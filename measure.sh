@@ -1,0 +1,62 @@
+#!/bin/sh
+# From a model's name to its over-refusal rate: MODEL=... sh measure.sh, or make measure MODEL=...
+#
+#   MODEL    the model under test, such as vllm/Qwen/Qwen2.5-7B-Instruct
+#   PROMPTS  safe prompts: a named set, a CSV or hf://datasets/... (default: or-bench-hard-1k)
+#   TOXIC    toxic prompts likewise (default: or-bench-toxic; where PROMPTS is given: none)
+#   JUDGE    keyword (the rules, the default), a model, or keyword+ a model
+#   LIMIT    so many prompts of each set, spread evenly over its categories (default: all)
+#   RESULTS  the folder that holds everything (default: results)
+#
+# The same command goes on where it stopped; another JUDGE asks the model nothing again. The page
+# shows every model that was measured with the same prompts and judge.
+set -eu
+root=$(cd "$(dirname "$0")" && pwd)
+RESULTS=${RESULTS:-results} JUDGE=${JUDGE:-keyword} LIMIT=${LIMIT:-}
+if [ -z "${MODEL:-}" ]; then
+  echo "error: which model? For example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct" >&2
+  exit 2
+fi
+if [ -z "${PROMPTS:-}" ]; then
+  PROMPTS=or-bench-hard-1k TOXIC=${TOXIC:-or-bench-toxic}
+fi
+TOXIC=${TOXIC:-}
+
+# Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
+stage() {
+  echo "== $1" >&2
+  python "$root/$@" || [ $? -eq 3 ]
+}
+
+# A path or a model as a file name: vllm/Qwen/Qwen2.5 becomes vllm_Qwen_Qwen2.5.
+word() {
+  printf %s "$1" | tr -c 'A-Za-z0-9._+-' _
+}
+# The name of a set of prompts: of a file, the last part without its ending.
+set_name() {
+  name=$(basename "$1")
+  word "${name%.*}"
+}
+
+# Stages 4 and 5 on one set of prompts.
+measure() {
+  set -- "$1" "$(set_name "$1")/$(word "$MODEL").csv"
+  responses=$(stage alignment_checker/gpt3_4_alignment_checker.py --model="$MODEL" \
+    --input_file="$1" --output_path="$RESULTS/responses/$2" ${LIMIT:+--limit="$LIMIT" --shuffle=0})
+  stage response_checker/check_response.py --check_model="$JUDGE" --input_file="$responses" \
+    --output_path="$RESULTS/$(word "$JUDGE")/$2" >&2
+}
+
+measure "$PROMPTS"
+[ -z "$TOXIC" ] || measure "$TOXIC"
+
+page=$RESULTS/$(set_name "$PROMPTS")${TOXIC:+_$(set_name "$TOXIC")}_$(word "$JUDGE")
+set -- --html --output_dir="$page"
+for side in over_refusal toxic; do
+  [ "$side" = over_refusal ] && prompts=$PROMPTS || prompts=$TOXIC
+  [ -n "$prompts" ] || continue
+  for file in "$RESULTS/$(word "$JUDGE")/$(set_name "$prompts")"/*.csv; do
+    case $file in *_failed.csv | *.partial.csv) ;; *) set -- "$@" "--$side" "$file" ;; esac
+  done
+done
+python "$root/response_checker/show_rates.py" "$(stage response_checker/plot_results.py "$@")"
