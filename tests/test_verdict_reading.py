@@ -780,6 +780,7 @@ MEGABYTE = 1 << 20
         *("Choice: " * (MEGABYTE // 8), "\n```" * (MEGABYTE // 4), "<|" * (MEGABYTE // 2)),
         *("rule " * (MEGABYTE // 5) + "[[hate]]", "or " * (MEGABYTE // 3) + "[[hate]]"),
         *("sorry, " * (MEGABYTE // 7), "as an ai " * (MEGABYTE // 9), "\n" * MEGABYTE + "[[x]]"),
+        *("\u0301\u0323" * (MEGABYTE // 2), "so, " * (MEGABYTE // 4) + "[[hate]]", "'a " * 350_000),
     ],
     ids=lambda text: text[:12] + ".." + text[-3:],
 )
