@@ -163,10 +163,14 @@ def _against(head: str, name: str, table: _Table, *, prose: bool) -> str:
 
 
 def _stated(text: str, table: _Table) -> set[str | None]:
-    """The choices that a text states: as a piece of its own, behind a colon or words that give."""
-    pieces = map(_bare, _PIECE_END.split(text))
+    """The choices that a text states: as a piece of its own, behind a colon or words that give, or
+    at the start of a piece, where the name is no everyday word ("None of the above fits.").
+    """
+    pieces = [_bare(piece) for piece in _PIECE_END.split(text)]
     said = ((piece, piece.rpartition(":")[2], _GIVEN.sub("", piece, count=1)) for piece in pieces)
-    return {_choice(one, table)[0] for three in said for one in three}
+    technical = [name for name in table if " " in name]
+    begun = (name for name in technical for piece in pieces if f"{piece} ".startswith(f"{name} "))
+    return {_choice(one, table)[0] for three in said for one in three} | {*map(table.get, begun)}
 
 
 # -- the end of a reply ------------------------------------------------------------------------
