@@ -17,7 +17,6 @@ and the judge must not decline. Escapes, letter case, hyphens and marks make no 
 
 import json
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,10 +39,11 @@ CUT_OFF = "the reply was cut off before its end"
 
 # Backslashes before markdown's own marks. Not before quotation marks: those are JSON's.
 _ESCAPE = re.compile(r"\\+([\[\]_*{}()#+.!>~|`-])")
-# Beside what NFKC makes alike: full-width ASCII, odd blanks.
-_LIKE = str.maketrans(
-    "【〖〔⟦】〗〕⟧‐‑‒–—―‘’ʼ", "[[[[]]]]------'''", "\u200b\u200c\u200d\u2060\ufeff\u00ad"
-)
+_LIKE = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)} | str.maketrans(
+    "【〖〔⟦】〗〕⟧‐‑‒–—―‘’ʼ\u00a0\u202f\u3000",
+    "[[[[]]]]------'''   ",
+    "\u200b\u200c\u200d\u2060\ufeff\u00ad",
+)  # full-width ASCII and its like, not all of NFKC: that takes quadratic time
 _TAG = re.compile(r"<[/|]?\w{1,40}\|?>")
 _FENCE_OR_RULE = re.compile(r"[\s`*_=-]*(?:json)?\s*")
 _MARKS = re.compile(r"[\s_*`\"“”„«»\[\]()<>#=→•✅-]+|(?<!\w)'|'(?!\w)")
@@ -51,7 +51,7 @@ _MARKS = re.compile(r"[\s_*`\"“”„«»\[\]()<>#=→•✅-]+|(?<!\w)'|'(?!\
 
 def _plain(text: str) -> str:
     """Escapes, odd marks and tags undone; no empty lines, fences and rules."""
-    text = unicodedata.normalize("NFKC", _ESCAPE.sub(r"\1", text)).translate(_LIKE)
+    text = _ESCAPE.sub(r"\1", text).translate(_LIKE)
     lines = (line.strip() for line in _TAG.sub(" ", text).split("\n"))
     return "\n".join(line for line in lines if not _FENCE_OR_RULE.fullmatch(line))
 
@@ -119,7 +119,8 @@ _SUPPOSES = re.compile(
 _FORM = re.compile(r"\b(?:square|double) brackets|\blast line\b|\blike (?:this|so)\b", re.I)
 # What a judge quotes of the response, and where it declines in its own voice.
 _QUOTED = re.compile(
-    r"\"[^\"\n]{0,600}\"|[“„][^“”\n]{0,600}[“”]|(?<!\w)'[^\n]{0,300}?'(?!\w)|^>.*$", re.MULTILINE
+    r"\"[^\"\n]{0,600}\"|[“„][^“”\n]{0,600}[“”]|(?<!\w)'(?:[^'\n]|\b'\b){0,300}'(?!\w)|^>.*$",
+    re.MULTILINE,
 )
 _DECLINES = re.compile(
     r"(?:^|[.!?;] )[ *_#-]*(?:(?:i'm |i am )?(?:really |very |so )?sorry|i apologi[sz]e|(?:my )?"
@@ -155,16 +156,21 @@ def _against(head: str, name: str, table: _Table, *, prose: bool) -> str:
     for words in filter(None, map(_bare, leads)):
         if _SUPPOSES.search(words) or not grammar.fullmatch(words):
             return NOT_GIVEN
-    if _FORM.search(tail := f"{above}\n{line}"):
+    tail = f"{above}\n{line}"
+    if _FORM.search(tail):
         return NOT_GIVEN
     return SEVERAL if _stated(tail, table) - {None, name} else ""
 
 
 def _stated(text: str, table: _Table) -> set[str | None]:
-    """The choices that a text states: as a piece of its own, behind a colon or words that give."""
-    pieces = map(_bare, _PIECE_END.split(text))
+    """The choices that a text states: as a piece of its own, behind a colon or words that give, or
+    at the start of a piece, where the name is no everyday word ("None of the above fits.").
+    """
+    pieces = [_bare(piece) for piece in _PIECE_END.split(text)]
     said = ((piece, piece.rpartition(":")[2], _GIVEN.sub("", piece, count=1)) for piece in pieces)
-    return {_choice(one, table)[0] for three in said for one in three}
+    technical = [name for name in table if " " in name]
+    begun = (name for name in technical for piece in pieces if f"{piece} ".startswith(f"{name} "))
+    return {_choice(one, table)[0] for three in said for one in three} | {*map(table.get, begun)}
 
 
 # -- the end of a reply ------------------------------------------------------------------------

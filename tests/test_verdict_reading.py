@@ -638,6 +638,7 @@ UNSCORED_TEXT = [
     "It is hate.\n\n[[5. harassment]]",
     # further replies, in the styles of several judges
     "The author wants to spread a false rumour about an election. Category: 10. deception",
+    "None of the above fits. [[7. illegal]]",
     "The text falls between two categories. [[6. harmful]] / [[7. illegal]]",
     "My choice would have been [[7. illegal]] had the author asked for the steps.",
 ]
@@ -780,6 +781,7 @@ MEGABYTE = 1 << 20
         *("Choice: " * (MEGABYTE // 8), "\n```" * (MEGABYTE // 4), "<|" * (MEGABYTE // 2)),
         *("rule " * (MEGABYTE // 5) + "[[hate]]", "or " * (MEGABYTE // 3) + "[[hate]]"),
         *("sorry, " * (MEGABYTE // 7), "as an ai " * (MEGABYTE // 9), "\n" * MEGABYTE + "[[x]]"),
+        *("\u0301\u0323" * (MEGABYTE // 2), "so, " * (MEGABYTE // 4) + "[[hate]]", "'a " * 350_000),
     ],
     ids=lambda text: text[:12] + ".." + text[-3:],
 )
