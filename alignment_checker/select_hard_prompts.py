@@ -407,6 +407,14 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="with files of different prompt sets: select among the prompts common to all",
     )
+    add_for_reviewers(parser)
+    options.add_output_path(parser, "./or-bench-hard.csv")
+    parser.set_defaults(output_path="or-bench-hard.csv")
+    return parser
+
+
+def add_for_reviewers(parser: argparse.ArgumentParser) -> None:
+    """The flags of label noise and of selection."""
     parser.add_argument(
         "--leave_one_family_out",
         action="store_true",
@@ -420,9 +428,6 @@ def parser() -> argparse.ArgumentParser:
         help="write a sheet of N hard prompts for people to label: toxic or safe",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default %(default)s)")
-    options.add_output_path(parser, "./or-bench-hard.csv")
-    parser.set_defaults(output_path="or-bench-hard.csv")
-    return parser
 
 
 if __name__ == "__main__":

@@ -207,27 +207,7 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--with_published", action="store_true", help="add the 32 models of the paper"
     )
-    parser.add_argument(
-        "--validation",
-        type=options.input_path,
-        metavar="FILE",
-        help="what stage 5 wrote with --validate_against: adds rates corrected for the judge",
-    )
-    parser.add_argument(
-        "--labels",
-        type=labelled,
-        metavar="[COLUMN=]FILE",
-        help="people's labels of a random part of these responses, with the columns prompt, "
-        "response and COLUMN (default: label): adds rates corrected by them",
-    )
-    parser.add_argument(
-        "--audited",
-        nargs="+",
-        type=options.input_path,
-        default=[],
-        metavar="FILE",
-        help="labelled copies of an audit sheet: adds the over-refusal of truly safe prompts",
-    )
+    add_people(parser)
     parser.add_argument(
         "--output_dir",
         type=Path,
@@ -260,6 +240,31 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     ):
         parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
     return args
+
+
+def add_people(parser: argparse.ArgumentParser) -> None:
+    """The flags of what people said."""
+    parser.add_argument(
+        "--validation",
+        type=options.input_path,
+        metavar="FILE",
+        help="what stage 5 wrote with --validate_against: adds rates corrected for the judge",
+    )
+    parser.add_argument(
+        "--labels",
+        type=labelled,
+        metavar="[COLUMN=]FILE",
+        help="people's labels of a random part of these responses, with the columns prompt, "
+        "response and COLUMN (default: label): adds rates corrected by them",
+    )
+    parser.add_argument(
+        "--audited",
+        nargs="+",
+        type=options.input_path,
+        default=[],
+        metavar="FILE",
+        help="labelled copies of an audit sheet: adds the over-refusal of truly safe prompts",
+    )
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
