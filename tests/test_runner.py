@@ -1031,7 +1031,9 @@ def test_an_error_that_repeats_is_shown_while_the_run_goes_on(serve: Serve, tmp_
     prompts_csv(tmp_path / "p.csv", 12)
 
     def reply(body: Body, seen: int) -> Reply:
-        return error(400, "no tools here") if number_of(body) in (0, 1, 4) else Reply(fault="hang")
+        if number_of(body) in (0, 1, 4):
+            return error(400, "no tools here")
+        return fine(body, seen)._replace(delay=8.0)
 
     server = serve(reply)
     process = start(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
