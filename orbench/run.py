@@ -236,6 +236,7 @@ class _Lane:
         self.over = False
         self.failures = 0  # in a row
         self.turned_away = 0
+        self.last_error, self.told = "", False
         self.answered = False
         self.completion_tokens = 0.0  # running mean, for the token budget
 
@@ -286,6 +287,10 @@ class _Lane:
         kind = "bad_request" if isinstance(error, BadRequest) else "gave_up"
         session.run.fail(session.log, request.first(), Missing(kind, str(error)))
         session.progress.failed += 1
+        if self.last_error == str(error) and not self.told:  # it is not about one prompt
+            self.told = True
+            session.progress.say(f"{self.model.asked}: the first failures say: {error}")
+        self.last_error = str(error)
         self.failures += 1
         if self.failures >= session.most_failures:
             self.give_up(f"{self.failures} requests in a row failed, the last one with: {error}")

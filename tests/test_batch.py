@@ -566,6 +566,39 @@ def test_a_state_without_what_later_versions_note_is_taken(serve: Serve, tmp_pat
     assert (done.returncode, len(server.submitted)) == (0, 1), done.stderr
 
 
+def test_a_parameter_that_a_model_rejects_is_remembered_over_a_restart(
+    serve: Serve, tmp_path: Path
+) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        if "temperature" in body:
+            said = "Unsupported value: 'temperature' does not support 0.0 with this model."
+            return error(400, said, code="unsupported_value", param="temperature")
+        return respond(body, seen)
+
+    server = serve(reply)
+    server.outcome = lambda number: "expired" if number == 2 else "completed"
+    server.polls = 2
+    for _ in range(4):  # a batch each, in a process of its own; the last one collects
+        done = align(tmp_path, server.url, "--batch", "--no_wait")
+    assert done.returncode == 0, done.stderr
+    assert [len(batch) for batch in server.submitted] == [12, 12, 6]
+    assert ["temperature" in bodies[0] for bodies in server.bodies] == [True, False, False]
+
+
+@pytest.mark.usefixtures("_key")
+def test_no_file_is_larger_than_the_services_take(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert batch.MOST_BYTES == 200_000_000
+    monkeypatch.setattr(batch, "MOST_BYTES", 1_000)
+    server = serve(respond)
+    _, answered = in_batches(server, tmp_path, requests=20)
+    assert len(answered) == 20
+    inputs = [data for name, data in server.files.items() if "of" not in name]
+    assert max(map(len, inputs)) <= 1_000 < sum(map(len, inputs))
+    assert len(inputs) == len(server.submitted) < 20  # and each is as full as it can be
+
+
 # -- the state on disk ---------------------------------------------------------------------------
 
 

@@ -477,3 +477,14 @@ def test_stage_1_plans_no_waves_for_requests_that_nobody_asked(
         assert done.returncode == 3
         assert "giving up" not in done.stderr and "failed, others" not in done.stderr
         assert read_record(tmp_path / "out.csv")["complete"] is False
+
+
+def test_an_error_beside_a_200_is_no_answer() -> None:
+    body = {"choices": [{"finish_reason": "stop", "message": {"content": "half of"}}]}
+    for status in (200, 204):
+        response = {"status_code": status, "request_id": "r", "body": body}
+        line = {"custom_id": "ab" * 16, "response": response, "error": {"message": "it broke off"}}
+        result = read_result(json.dumps(line).encode())
+        assert result is not None and result.status == 0
+        with pytest.raises(Passing, match="no answer"):
+            answer_in(result, resolve("gpt-x", environment={}))

@@ -1025,3 +1025,114 @@ def test_from_log_goes_on_without_a_judge_that_the_run_went_on_without(
         done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "o.csv").read_bytes() == first
+
+
+def test_an_error_that_repeats_is_shown_while_the_run_goes_on(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 12)
+
+    def reply(body: Body, seen: int) -> Reply:
+        if number_of(body) in (0, 1, 4):
+            return error(400, "no tools here")
+        return fine(body, seen)._replace(delay=8.0)
+
+    server = serve(reply)
+    process = start(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert process.stderr
+    lines = iter(process.stderr.readline, "")
+    shown = next((line for line in lines if "no tools here" in line), "")
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+    assert shown == "gpt-x: the first failures say: 400: no tools here\n"
+
+
+# -- what is counted, and what no restart forgets -------------------------------------------------
+
+
+def test_the_record_counts_what_was_sent_again_reused_and_used(
+    serve: Serve, tmp_path: Path
+) -> None:
+    rows = [(f"Fold bird number {n % 8}?", "x") for n in range(10)]  # two of them twice
+    write_csv(tmp_path / "p.csv", ("prompt", "category"), rows)
+
+    def reply(body: Body, seen: int) -> Reply:
+        if "temperature" in body:
+            said = "Unsupported value: 'temperature' does not support 0.0 with this model."
+            return error(400, said, code="unsupported_value", param="temperature")
+        if number_of(body) == 3 and seen < 2:
+            return error(500)
+        return error(400, "at fault") if number_of(body) == 5 else fine(body, seen)
+
+    server = serve(reply)
+    args = (*ARGS, "--concurrency=1")
+    done = run(ALIGN, *args, "--limit=6", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    first = read_record(tmp_path / "o.csv")
+    wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "reused": 0}
+    # six requests, one again without the parameter, two again after a 500
+    assert first["counts"] == wanted | {"requests": 9, "retries": 2}
+    assert first["tokens"] == {"prompt": 50, "completion": 25}
+    assert len(server.requests) == 9
+    run(ALIGN, *args, cwd=tmp_path, url=server.url)
+    second = read_record(tmp_path / "o.csv")["counts"]
+    # 0, 0, 1, 1, 2, 3, 4 were there; 5, 6 and 7 are asked, and one of them twice
+    assert second == wanted | {"done": 9, "reused": 7, "requests": 4, "retries": 0}
+
+
+def test_the_budget_of_tokens_counts_those_of_the_answers(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    when: list[float] = []
+
+    def reply(body: Body, seen: int) -> Reply:
+        when.append(time.monotonic())
+        usage = {"prompt_tokens": 10, "completion_tokens": 1500}
+        choice = {"finish_reason": "stop", "message": {"content": "Fold it."}}
+        return Reply(completion(choices=[choice], usage=usage))
+
+    args = (*ARGS, "--tokens_per_minute=60000", "--concurrency=1")
+    done = run(ALIGN, *args, cwd=tmp_path, url=serve(reply).url)
+    assert done.returncode == 0, done.stderr
+    assert when[1] - when[0] > 1.2  # 1,510 of 1,000 a second
+
+
+def test_reading_the_log_anew_opens_no_other_paid_round(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda body, seen: answer("I would rather not choose."))
+    args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
+    prompts_csv(tmp_path / "p.csv", 1)
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    (tmp_path / "o.run.json").unlink()  # as if it had been killed before it wrote that
+    for _ in range(2):
+        assert run(MODERATE, *args, "--from_log", cwd=tmp_path, url=server.url).returncode == 3
+        (row,) = read_csv(tmp_path / "o_failed.csv")
+        assert row["error_type"] == "unscored"
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert len(server.requests) == 3
+
+
+def test_an_answer_that_was_cut_off_before_it_began_is_not_paid_for_again(
+    serve: Serve, tmp_path: Path
+) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    texts = ["", "<think>Well, this"]
+    server = serve(lambda body, seen: answer(texts[number_of(body)], "length"))
+    for _ in range(3):
+        done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+        assert done.returncode == 3
+        assert {row["error_type"] for row in read_csv(tmp_path / "o_failed.csv")} == {"unscored"}
+        assert len(server.requests) == 2
+
+
+def test_one_odd_400_does_not_change_how_the_others_are_asked(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 12)
+
+    def reply(body: Body, seen: int) -> Reply:
+        if number_of(body) == 3:
+            return error(400, "temperature is not supported", param="temperature")
+        return fine(body, seen)
+
+    server = serve(reply)
+    done = run(ALIGN, *ARGS, "--concurrency=1", cwd=tmp_path, url=server.url)
+    assert done.returncode == 3, done.stderr
+    assert all({"temperature", "max_tokens"} <= set(body) for body in server.requests)
+    assert len(server.requests) == 12
+    assert read_record(tmp_path / "o.csv")["dropped_parameters"] == {}
