@@ -17,6 +17,7 @@ export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 is needed")'
+	@echo "setting up .venv, a minute or two"
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt

@@ -59,4 +59,5 @@ for side in over_refusal toxic; do
     case $file in *_failed.csv | *.partial.csv) ;; *) set -- "$@" "--$side" "$file" ;; esac
   done
 done
-python "$root/response_checker/show_rates.py" "$(stage response_checker/plot_results.py "$@")"
+results=$(stage response_checker/plot_results.py "$@")
+python "$root/response_checker/show_rates.py" "$results"
