@@ -487,4 +487,4 @@ def test_an_error_beside_a_200_is_no_answer() -> None:
         result = read_result(json.dumps(line).encode())
         assert result is not None and result.status == 0
         with pytest.raises(Passing, match="no answer"):
-            answer_in(result, resolve("gpt-x", environment={}))
+            answer_in(result, resolve("gpt-x", environment={}), CHAT)
