@@ -125,7 +125,7 @@ def test_the_five_commands_typed_one_after_the_other_end_in_a_refusal_table(
         url,
     )
     assert five.returncode == 0, five.stderr
-    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +12\.0%", five.stderr)
+    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +12\.0-", five.stderr)
     assert re.search(r"toxic rejection.*\n.*\n.*\noverall +6 +0 +0\.0%", five.stderr), five.stderr
     rows = read_csv(root / "response_checker" / five.stdout.strip())
     assert sum(row["answer_category"] == "direct_refusal" for row in rows) == 6
@@ -624,7 +624,8 @@ def test_stage_5_by_keyword_needs_no_key_and_sends_nothing(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     rows = read_csv(tmp_path / "r_response_check_merged_keyword.csv")
     assert [row["answer_category"] for row in rows] == ["direct_refusal", "direct_answer"]
-    assert re.search(r"^x +1 +1 +100\.0% +20\.7% - 100\.0% +0$", done.stderr, re.MULTILINE)
+    line = r"^x +1 +1 +100\.0% +20\.7-100\.0 +0 +100\.0% +100\.0-100\.0$"
+    assert re.search(line, done.stderr, re.MULTILINE)
     assert not list(tmp_path.glob("*.answers.jsonl"))
 
 
