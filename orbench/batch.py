@@ -86,6 +86,7 @@ def _is_intact(part: Part) -> bool:
         and {*part.sent, *part.dropped} <= set(ADAPTABLE)
         and all(re.fullmatch("[!-~]*", id_) for id_ in (part.file_id, part.batch_id, part.status))
         and part.file_id != ""
+        and part.protocol in PROTOCOLS
     )
 
 
