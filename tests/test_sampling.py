@@ -28,7 +28,7 @@ SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 40), min_size=
 
 
 @given(SIZES, st.integers(0, 150), st.integers(0, 3))
-def test_each_category_has_its_share_to_within_two_rows(
+def test_each_category_has_nearly_its_share(
     tmp_path_factory: pytest.TempPathFactory, sizes: dict[str, int], limit: int, seed: int
 ) -> None:
     path = prompts(tmp_path_factory.mktemp("sample"), sizes)
@@ -36,7 +36,8 @@ def test_each_category_has_its_share_to_within_two_rows(
     assert len(found) == min(limit, whole) == len(set(found))
     counts = Counter(prompt.split()[0] for prompt in found)
     for category, size in sizes.items():
-        assert abs(counts[category] - size * len(found) / whole) <= 2
+        # Half a row of its own, and of each other category at most half a row more or less.
+        assert abs(counts[category] - size * len(found) / whole) <= 0.5 + len(sizes) / 2
 
 
 def test_the_sample_is_in_the_order_of_the_file_and_as_often_the_same_as_read(
