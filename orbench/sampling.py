@@ -1,6 +1,6 @@
 """`--limit N --shuffle SEED`: some rows of a table, spread over its categories.
 
-Each category gets its share of the N rows, to within one row. Which of its rows are taken depends
+Each category gets nearly its share of the N rows. Which of its rows are taken depends
 on the seed and on each prompt alone, so the sample stays as it is when the file is sorted anew, and
 a larger N adds rows to it without taking any away.
 """
