@@ -89,27 +89,49 @@ def run(
 def _as_if_started(
     command: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
 ) -> Iterator[tuple[TextIO, TextIO]]:
-    """This process in the state in which a script would find a new one. Gives stdout and stderr."""
-    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
-    with ExitStack() as stack:
-        enter = stack.enter_context
-        # Files, as a script may want the number of a stream.
-        stdout = enter(tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape"))
-        stderr = enter(tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace"))
-        enter(chdir(cwd))
-        enter(mock.patch.dict(os.environ, env, clear=True))
-        enter(mock.patch.multiple(sys, argv=list(command), stdout=stdout, stderr=stderr))
-        enter(mock.patch.object(sys, "path", [str(Path(command[0]).parent), *sys.path]))
-        enter(warnings.catch_warnings())  # as Python shows them by itself, not as pytest does
-        warnings.resetwarnings()
-        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-            warnings.simplefilter("ignore", kind)
-        warnings.showwarning = lambda *said, **_: stderr.write(warnings.formatwarning(*said[:4]))
-        stack.callback(lambda: [signal.signal(*handler) for handler in handlers.items()])
-        stack.callback(signal.setitimer, signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, lambda *_: pytest.fail(f"{command} takes over {timeout} s"))
+    """This process in the state in which a script finds a new one. Gives its stdout and stderr:
+    files, as a script may want the number of a stream.
+    """
+    path = [str(Path(command[0]).parent), *sys.path]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as stdout,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as stderr,
+        chdir(cwd),
+        mock.patch.dict(os.environ, env, clear=True),
+        mock.patch.multiple(sys, argv=list(command), path=path, stdout=stdout, stderr=stderr),
+        _warnings_on(stderr),
+        _handlers_kept(),
+    ):
+        late = f"{command} takes more than {timeout} s"
+        signal.signal(signal.SIGALRM, lambda number, frame: pytest.fail(late))
         signal.setitimer(signal.ITIMER_REAL, timeout)
-        yield stdout, stderr
+        try:
+            yield stdout, stderr
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def _warnings_on(stream: TextIO) -> Iterator[None]:
+    """Warnings as Python itself shows them; pytest would keep them to itself."""
+    quiet = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        for kind in quiet:
+            warnings.simplefilter("ignore", kind)
+        warnings.showwarning = lambda *what: print(warnings.formatwarning(*what[:4]), file=stream)
+        yield
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """The handlers of signals, as they were."""
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run_as_main(script: str) -> int:
