@@ -93,15 +93,10 @@ def made(folder: Path) -> dict[str, str]:
     }
     checked = folder / "validation.json"
     checked.write_text('{"check_model": "gpt4", "overall": {"tp":45,"fn":6,"tn":80,"fp":7}}')
-    words: list[str | Path] = [
-        "--over_refusal",
-        files["ada"],
-        files["bix"],
-        "--toxic",
-        files["toxic"],
-    ]
-    words += ["--validation", checked, "--table", "--html", "--with_published"]
-    done = run("response_checker/plot_results.py", *words, cwd=folder)
+    words = ("--over_refusal", files["ada"], files["bix"], "--toxic", files["toxic"])
+    more = ("--validation", checked, "--table", "--html", "--with_published")
+    # A process of its own, once for this script: what else has been imported here, it does without.
+    done = run("response_checker/plot_results.py", *words, *more, cwd=folder, own_process=True)
     assert done.returncode == 0, done.stderr
     out = {name: (folder / "results" / name).read_text() for name in ("results.md", "results.tex")}
     page = (folder / "results" / "results.html").read_text()
