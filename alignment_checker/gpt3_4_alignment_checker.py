@@ -2,11 +2,12 @@
 
     python gpt3_4_alignment_checker.py --model=gpt-3.5-turbo-0125 --input_file=prompts.csv
 
-Reads a CSV with the column prompt and, if it is there, category. Writes
+Reads a CSV with the column prompt and, if it is there, category; or with the column messages, a
+conversation as a JSON list of {"role", "content"} that ends with the prompt. Writes
 ./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the files
 {model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,
-rejection_reason (the rule, or the API's own signal as api:...) and finish_reason. Ends with a
-table of refusal rates.
+rejection_reason (the rule, or the API's own signal as api:...) and finish_reason; with
+--system_prompts also system_prompt_name. Ends with a table of refusal rates.
 """
 
 import argparse
@@ -19,15 +20,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import exchange, options, prompt_sets, refusal
 from orbench.answers import Answer, Missing
-from orbench.chat import Request, system, user
+from orbench.chat import Request, messages_of, system
 from orbench.columns import PARTIAL_RULE, Row
 from orbench.conduct import conduct
+from orbench.conversation import SYSTEM_PROMPT, earlier_turns, turns_of
 from orbench.judge import is_cut_off, is_refused_by_api
 from orbench.rates import RefusalTally, check_row
 from orbench.sampling import table_of
-from orbench.stage import Stage, empty_cell, output_columns, output_path, split_paths
-from orbench.table import file_name_part, storable
-from orbench.terminal import run_script, say
+from orbench.stage import (
+    Stage,
+    empty_cell,
+    output_columns,
+    output_path,
+    repeats,
+    split_paths,
+    text_in,
+)
+from orbench.table import Table, file_name_part, storable
+from orbench.terminal import UserError, clean, run_script, say
 
 COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
 
@@ -79,19 +89,52 @@ def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missi
     ]
 
 
+def system_prompts_of(args: argparse.Namespace) -> dict[str, str]:
+    """Name -> system prompt, of --system_prompts; else the one system prompt, under no name.
+
+    Raises UserError for a file that cannot be used.
+    """
+    if args.system_prompt_file:
+        text = text_in(args.system_prompt_file)
+        if not text:
+            raise UserError(f"{args.system_prompt_file} is empty; it is to hold a system prompt")
+        return {"": text}
+    if not args.system_prompts:
+        return {"": args.system_prompt}
+    found = dict[str, str]()
+    for number, row in enumerate(Table(args.system_prompts, ("name", "system_prompt")), start=1):
+        name = clean(row["name"]).strip()
+        if not name or name in found:
+            wrong = f"the name {name!r} is there twice" if name else "the name is empty"
+            raise UserError(f"{args.system_prompts}, row {number}: {wrong}")
+        found[name] = row["system_prompt"]
+    if not found:
+        raise UserError(f"{args.system_prompts} holds no system prompt")
+    return found
+
+
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check_row)
+    prompts = system_prompts_of(args)
+    repeated = repeats(args.samples, filter(None, prompts))
+
+    def check(row: Row, where: str) -> None:
+        check_row(row, where)
+        if any(prompts.values()) and any(turn["role"] == "system" for turn in earlier_turns(row)):
+            raise UserError(f"{where}: the conversation has a system turn; give no system prompt")
+
+    table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check)
     model = options.model_of(args.model, args)
     phrases = options.phrases_of(args)
     parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
-    before = [system(args.system_prompt)] if args.system_prompt else []
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
         sample = int(row["sample"]) if args.samples > 1 else 0
-        return [Request(model, [*before, user(row["prompt"])], parameters, sample)]
+        prompt = prompts[row[SYSTEM_PROMPT] if args.system_prompts else ""]
+        before = [system(prompt)] if prompt else []
+        return [Request(model, [*before, *messages_of(turns_of(row))], parameters, sample)]
 
     if args.samples > 1 and not args.temperature:
         say("--samples at temperature 0: the answers to a prompt will hardly differ")
@@ -104,21 +147,22 @@ def main(argv: Sequence[str]) -> int:
         name="alignment_checker",
         table=table,
         output=output,
-        columns=output_columns(table, COLUMNS, args.samples),
+        columns=output_columns(table, [*repeated[0], *COLUMNS]),
         models=[model],
         requests_of=requests_of,
         read=lambda answer, _: response_in(answer, phrases, args.partial),
         reader=lambda: rows_of,
         parameters={
             **parameters,
-            "system_prompt": args.system_prompt,
+            "system_prompt": prompts.get("", ""),
+            "system_prompts": prompts if args.system_prompts else {},
             "partial": args.partial,
         },
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
         summary=RefusalTally(lambda row: row["is_rejected"] == "True", args.partial),
         under_test={"asked": args.model, "id": model.id, "family": model.family},
-        samples=args.samples,
+        repeats=repeated,
     )
     return conduct(stage, args, sys.argv)
 
@@ -131,7 +175,20 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_merge_result(parser, "one for rejected and one for accepted prompts")
     options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")
-    parser.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
+    ways.add_argument(
+        "--system_prompt_file",
+        type=options.input_path,
+        metavar="FILE",
+        help="a text file with a system prompt",
+    )
+    ways.add_argument(
+        "--system_prompts",
+        type=options.input_path,
+        metavar="FILE",
+        help="a CSV with the columns name and system_prompt: every prompt is asked under each",
+    )
     parser.add_argument(
         "--temperature", type=options.not_negative, default=0.0, help="default %(default)s"
     )

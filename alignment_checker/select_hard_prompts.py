@@ -40,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import options, record
 from orbench.columns import REFUSALS, category_of, verdict_of
+from orbench.conversation import check_single
 from orbench.dataset.card import HARD_CONFIG, add_config, write_dataset_record
 from orbench.models import family_of
 from orbench.stage import make_folder
@@ -144,6 +145,7 @@ def read_results(path: Path, family: str, texts: Texts) -> Tested:
     family: empty for that of the run record or, without a record, of stage 4's file name.
     """
     table = Table(path, FIRST_COLUMNS)
+    check_single(path, table.columns)
     column = next((column for column in SCORED_BY if column in table.columns), None)
     if column is None:
         raise UserError(

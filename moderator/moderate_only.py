@@ -3,7 +3,8 @@
     python moderate_only.py --moderator_model=gpt4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
     python moderate_only.py --moderator_model=gpt4,llama3,gemini-1.5 --input_file_path=prompts.csv
 
-Reads a CSV with the column that is to be judged (prompt, or response, or any other). Writes
+Reads a CSV with the column that is to be judged (prompt, or response, or any other); where there is
+a column messages, a prompt is judged as the last turn of its conversation. Writes
 ./{input stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
 ..._toxic_moderation_... and ..._non_toxic_moderation_... instead. Adds the columns is_toxic,
 moderation_category (one of ten, or none) and moderation_result (the judge's whole reply); for
@@ -37,9 +38,10 @@ from orbench.columns import (
     read_flag,
 )
 from orbench.conduct import conduct
+from orbench.conversation import earlier_turns, with_prompt
 from orbench.ensemble import majority
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
-from orbench.judges import GENERAL, JudgeKind, JudgeReply, Question, kind_of
+from orbench.judges import GENERAL, JudgeKind, JudgeReply, Question, check_conversations, kind_of
 from orbench.models import Model
 from orbench.sampling import table_of
 from orbench.stage import (
@@ -230,14 +232,15 @@ class Asker:
 
     def request(self, model: Model, row: Row, parameters: Parameters) -> Request:
         """The request to a judge about a row."""
-        kind, text = self.kinds[model], row[self.column]
-        own = ""
+        kind, text, own = self.kinds[model], row[self.column], ""
+        earlier = earlier_turns(row) if self.column == "prompt" else ()
         if kind.own_file:
             values = {"text": text, "categories": category_list()}
-            own = fill(self.templates[kind.own_file][1], values)
-        question = Question(text, own=own)
+            in_front = earlier if kind is GENERAL else ()  # of the text, not of a policy
+            own = fill(self.templates[kind.own_file][1], values, in_front)
+        question = Question(text, own=own, earlier=earlier)
         if self.of_response(row) and not kind.own_file:
-            question = Question(row["prompt"], text)
+            question = Question(row["prompt"], text, earlier=earlier_turns(row))
         parameters = {**parameters, **kind.parameters}
         if self.structured and kind is GENERAL:
             parameters["response_format"] = response_format(self.choices(kind))
@@ -276,9 +279,11 @@ def main(argv: Sequence[str]) -> int:
     min_votes = args.min_votes or len(judges) // 2 + 1
     if min_votes > len(judges):
         parser().error(f"--min_votes {min_votes} is more than there are judges ({len(judges)})")
-    table = table_of(prompt_sets.path_of(args.input_file_path, args), [args.column], args)
+    path = prompt_sets.path_of(args.input_file_path, args)
+    table = table_of(path, [args.column], args, with_prompt)
     models = judge_models([*judges, *([args.substitute] if args.substitute else [])], args)
     asker = Asker(models, args)
+    check_conversations(asker.kinds.values(), table)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)
     parameters: Parameters = {"temperature": JUDGE_TEMPERATURE}

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from orbench.answers import Answer
+from orbench.conversation import Turn
 from orbench.models import ALIASES, Model, alias_variable, public_url
 from orbench.protocols import CHAT, PROTOCOLS
 from orbench.table import storable
@@ -47,6 +48,11 @@ def assistant(text: str) -> Message:
 def system(text: str) -> Message:
     """A system message."""
     return {"role": "system", "content": storable(text)}
+
+
+def messages_of(turns: Iterable[Turn]) -> list[Message]:
+    """The turns of a conversation as messages."""
+    return [{**turn, "content": storable(turn["content"])} for turn in turns]
 
 
 @dataclass(slots=True)

@@ -7,15 +7,18 @@ mapped to ours. Which kind a model is, its id tells (`kind_of`).
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.answers import Answer
-from orbench.chat import Message, assistant, system, user
+from orbench.chat import Message, assistant, messages_of, system, user
 from orbench.columns import NO_CATEGORY, OTHER_CATEGORY, Choice
+from orbench.conversation import MESSAGES, Turn
 from orbench.protocols import CHAT, COMPLETIONS
+from orbench.stage import fill
+from orbench.table import Table
 from orbench.terminal import UserError, one_line
 from orbench.verdict_reading import follow_up, read_choice
 
@@ -29,6 +32,7 @@ class Question(NamedTuple):
     prompt: str
     response: str = ""
     own: str = ""  # the stage's prompt or policy, filled in; for kinds that take one
+    earlier: Sequence[Turn] = ()  # of the conversation that the prompt ends
 
 
 class JudgeReply(NamedTuple):
@@ -72,6 +76,7 @@ class JudgeKind(NamedTuple):
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     classes: tuple[str, ...] = ()  # that it can tell in stage 5; (): all that it was asked for
     doubts: bool = False  # it has a word for texts that are debatable
+    one_turn: bool = False  # its form has no place for a conversation
 
     def repeat(self, answer: Answer, why: str, choices: Sequence[Choice]) -> list[Message]:
         """What to say after an unreadable reply; a guard has only one form of question."""
@@ -89,9 +94,12 @@ def _category(words: Sequence[str], categories: Mapping[str, str]) -> str:
 
 
 def _conversation(question: Question) -> list[Message]:
-    """The prompt, and the response where there is one, as the chat they are."""
+    """The prompt, and the response where there is one, as the chat they are. A guard's chat knows
+    no system turns.
+    """
+    earlier = messages_of(turn for turn in question.earlier if turn["role"] != "system")
     said = [assistant(question.response)] if question.response else []
-    return [user(question.prompt), *said]
+    return [*earlier, user(question.prompt), *said]
 
 
 # -- a general model ---------------------------------------------------------------------------
@@ -252,7 +260,8 @@ def _policy_and_text(question: Question) -> list[Message]:
     """As its guide asks: the policy in the system message, the content in the user message
     (github.com/openai/openai-cookbook, articles/gpt-oss-safeguard-guide.md).
     """
-    return [system(question.own), user(question.prompt)]
+    text = fill("{text}", {"text": question.prompt}, question.earlier)
+    return [system(question.own), user(text)]
 
 
 # -- the table ---------------------------------------------------------------------------------
@@ -283,6 +292,7 @@ JUDGE_KINDS = (
         # begins with <s> already: vLLM must not put another in front (the card does not either).
         parameters={"max_tokens": 128, "add_special_tokens": False},
         classes=TWO_CLASSES,
+        one_turn=True,
     ),
     JudgeKind(
         "Llama-Guard",
@@ -317,3 +327,13 @@ def kind_of(model_id: str) -> JudgeKind:
             f"{known}"
         )
     return kind
+
+
+def check_conversations(kinds: Iterable[JudgeKind], table: Table) -> None:
+    """Raise UserError for a judge whose form has no place for the conversations of a file."""
+    for kind in kinds:
+        if kind.one_turn and MESSAGES in table.columns:
+            raise UserError(
+                f"{kind.name} judges one prompt, not the conversations in {MESSAGES}; name "
+                "another judge, or remove the column"
+            )

@@ -14,6 +14,7 @@ from orbench.columns import (
     optional_flag,
     read_flag,
 )
+from orbench.conversation import SYSTEM_PROMPT, asked_in
 from orbench.terminal import one_line
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 95 %
@@ -82,7 +83,8 @@ class Count:
 class RefusalTally:
     """Counts refusals per category as rows are written: a stage's closing tables.
 
-    Safe and toxic prompts, where a file holds both, are never one rate.
+    Safe and toxic prompts, where a file holds both, are never one rate; nor are the answers under
+    several system prompts.
     """
 
     def __init__(self, refused: Callable[[Row], bool], partial: str = "answer") -> None:
@@ -90,32 +92,38 @@ class RefusalTally:
         there, a key of CONVENTIONS.
         """
         self._refused, self._partial = refused, partial
-        self.counts: dict[bool | None, dict[str, Count]] = {}  # is_toxic -> category
+        # System prompt's name, is_toxic -> category
+        self.counts: dict[tuple[str, bool | None], dict[str, Count]] = {}
 
     def scored(self, row: Row) -> None:
-        """Count one scored response. Columns: prompt; where there category, is_toxic."""
+        """Count one scored response. Columns: prompt; where there category, is_toxic, messages,
+        system_prompt_name.
+        """
         count = self._of(row)
         count.scored += 1
         count.refused += self._refused(row)
         count.partial += is_partial(row)
-        count.prompts.append(hash(row["prompt"]))
+        count.prompts.append(hash(asked_in(row)))
 
     def unscored(self, row: Row) -> None:
         """Count one row that has no verdict."""
         self._of(row).unscored += 1
 
     def _of(self, row: Row) -> Count:
-        counts = self.counts.setdefault(read_flag(row.get("is_toxic", "")), {})
+        key = row.get(SYSTEM_PROMPT, ""), read_flag(row.get("is_toxic", ""))
+        counts = self.counts.setdefault(key, {})
         return counts.setdefault(row.get("category", ""), Count())
 
     def findings(self) -> dict[str, object]:
-        """For the run record: is_toxic -> category -> scored, refused, unscored rows."""
+        """For the run record: system prompt, is_toxic -> category -> scored, refused, unscored
+        rows.
+        """
         return {
             "refusals": {
-                "" if toxic is None else str(toxic): {
+                ", ".join(filter(None, [under, "" if toxic is None else str(toxic)])): {
                     name: [c.scored, c.refused, c.unscored] for name, c in counts.items()
                 }
-                for toxic, counts in self.counts.items()
+                for (under, toxic), counts in self.counts.items()
             }
         }
 
@@ -125,10 +133,14 @@ class RefusalTally:
         independent, so intervals use the number of distinct prompts; plot_results.py knows better.
         """
         lines: list[str] = []
-        for toxic in [side for side in TITLES if side in self.counts] or [None]:
-            counts = self.counts.get(toxic, {})
-            if len(self.counts) > 1:
-                lines.append(TITLES[toxic])
+        both_sides = len({toxic for _, toxic in self.counts}) > 1
+        names = dict.fromkeys(name for name, _ in self.counts)
+        keys = [(name, side) for name in names for side in TITLES if (name, side) in self.counts]
+        for name, toxic in keys or [("", None)]:
+            counts = self.counts.get((name, toxic), {})
+            title = [f"system prompt {one_line(name)}"] if name else []
+            title += [TITLES[toxic]] if both_sides else []
+            lines += [" · ".join(title)] if title else []
             total = Count()
             for count in counts.values():
                 total.add(count)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.columns import PARTS_BY_VERDICT
+from orbench.conversation import SYSTEM_PROMPT
 from orbench.models import Model, family_of
-from orbench.table import Table, beside, prompt_id, seed_id_of, write_text
+from orbench.table import Table, beside, prompt_id_of, seed_id_of, write_text
 from orbench.terminal import UserError, clean
 
 Record = dict[str, Any]
@@ -136,6 +137,7 @@ class MissingRow(NamedTuple):
     sampled: bool  # it is one of several samples of its prompt
     times: int  # how many rows of the result it stands for
     seed: str = ""  # see `seed_id_of`
+    system_prompt: str = ""  # its name, where it is one of several
 
 
 class MissingRows(NamedTuple):
@@ -183,12 +185,13 @@ def missing_before(csv: Path, samples: int) -> Record:
 
 def _missing_row(row: dict[str, str]) -> MissingRow:
     return MissingRow(
-        prompt_id(row["prompt"]).hex(),
+        prompt_id_of(row).hex(),
         row.get("category", ""),
         row.get("is_toxic", ""),
         "sample" in row,
         1,
         seed_id_of(row),
+        row.get(SYSTEM_PROMPT, ""),
     )
 
 
@@ -218,8 +221,9 @@ def _counted(record: Record, name: str) -> int:
 
 def _lists(value: object) -> Iterable[list[Any]]:
     rows = value if isinstance(value, list) else []
-    lengths = (len(MissingRow._fields) - 1, len(MissingRow._fields))  # seeds are new in records
-    return (row for row in rows if isinstance(row, list) and len(row) in lengths)
+    most = len(MissingRow._fields)
+    least = most - len(MissingRow._field_defaults)  # as records had it before these came
+    return (row for row in rows if isinstance(row, list) and least <= len(row) <= most)
 
 
 def _number(value: object) -> int:

@@ -14,6 +14,7 @@ from itertools import compress
 from pathlib import Path
 
 from orbench.columns import Row
+from orbench.conversation import asked_in
 from orbench.table import Table
 from orbench.terminal import UserError
 
@@ -65,7 +66,7 @@ def table_of(
 
 def _key(row: Row, seed: int) -> int:
     """A number that orders the rows of a category, the same wherever in the file a prompt is."""
-    text = row["prompt"] if "prompt" in row else "\0".join(row.values())
+    text = asked_in(row) if "prompt" in row else "\0".join(row.values())
     digest = hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big")
 

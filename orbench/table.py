@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from orbench import conversation
 from orbench.columns import Row as Row
 from orbench.terminal import UserError, clean
 
@@ -33,7 +34,7 @@ csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 char
 
 class Table:
     """A checked CSV file. Iterating gives its rows, dicts of text in file order, as often as
-    wanted.
+    wanted. Where the prompt is needed, a column messages gives it, see `orbench.conversation`.
 
     path; columns: their names in order; n: rows, the header not counted, `limit` applied;
     sha256: of the file's bytes, in hex.
@@ -53,7 +54,8 @@ class Table:
         used.
 
         Raises UserError for a file that is missing, a folder, empty, not UTF-8 or malformed
-        (unclosed quote, ragged line), that lacks a needed column or names a column twice.
+        (unclosed quote, ragged line), that lacks a needed column or names a column twice, and for
+        a conversation that cannot be asked.
         """
         if not str(path):
             raise UserError("the input file's name is empty; did the stage before fail?")
@@ -85,7 +87,13 @@ class Table:
             reader = csv.reader(file, strict=True)
             next(reader, None)
             for cells in self._taken(self._records(reader)):
-                yield dict(zip(self.columns, cells, strict=True))
+                yield self._row(cells, str(self.path))
+
+    def _row(self, cells: list[str], where: str) -> Row:
+        if not self._converses:
+            return dict(zip(self.columns, cells, strict=True))
+        cells = cells + [""] * (len(self.columns) - self._width)
+        return conversation.with_prompt(dict(zip(self.columns, cells, strict=True)), where)
 
     def _taken(self, records: Iterator[list[str]]) -> Iterator[list[str]]:
         """Those of the file's records that are this table's rows."""
@@ -105,6 +113,10 @@ class Table:
         twice = {column for column in columns if columns.count(column) > 1}
         if twice:
             raise UserError(f"{self.path} names the column {sorted(twice)[0]!r} twice")
+        self._width = len(columns)
+        self._converses = "prompt" in needed and conversation.MESSAGES in columns
+        if self._converses and "prompt" not in columns:
+            columns.append("prompt")
         missing = [column for column in needed if column not in columns]
         if missing:
             names = ", ".join(map(repr, missing))
@@ -117,13 +129,17 @@ class Table:
         self, reader: "Reader", check: Callable[[Row, str], object] | None
     ) -> Iterator[list[str]]:
         for number, cells in enumerate(self._records(reader), start=1):
-            if check and (self.limit is None or number <= self.limit):
-                check(dict(zip(self.columns, cells, strict=True)), f"{self.path}, row {number}")
+            wanted = self.limit is None or number <= self.limit
+            if wanted and (check or self._converses):
+                where = f"{self.path}, row {number}"
+                row = self._row(cells, where)
+                if check:
+                    check(row, where)
             yield cells
 
     def _records(self, reader: "Reader") -> Iterator[list[str]]:
         """The lines after the header; blank lines are no rows."""
-        width, start = len(self.columns), reader.line_num + 1
+        width, start = self._width, reader.line_num + 1
         try:
             for cells in reader:
                 if cells:
@@ -197,6 +213,11 @@ def sha256_of(path: Path) -> str:
 def prompt_id(prompt: str) -> bytes:
     """16 bytes that stand for a prompt."""
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def prompt_id_of(row: Mapping[str, str]) -> bytes:
+    """16 bytes that stand for what a row asks: its prompt, or its whole conversation."""
+    return prompt_id(conversation.asked_in(row))
 
 
 SEED_COLUMNS = ("seed_id", "toxic_seed")

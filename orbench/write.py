@@ -12,7 +12,7 @@ from orbench.answers import AnswerLog
 from orbench.job import Job, Outcome, outcomes
 from orbench.record import FAILED, NOT_ASKED, Record
 from orbench.stage import Stage
-from orbench.table import PromptSet, Writer, sha256_of
+from orbench.table import PromptSet, Writer, prompt_id_of, sha256_of
 from orbench.terminal import UserError, counted, say, tell
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
@@ -44,7 +44,7 @@ class Counts:
     def add(self, one: Outcome, log: AnswerLog) -> None:
         """Count one row."""
         if "prompt" in one.row:
-            self.prompts.add(one.row["prompt"])
+            self.prompts.add_id(prompt_id_of(one.row))
         if isinstance(one.result, list):
             self.done += 1
             self.written += len(one.result)
@@ -70,7 +70,7 @@ def write_outputs(job: Job) -> Counts:
     """Write the CSVs, the failed file and the run record. Raises UserError."""
     stage, counts = job.stage, Counts()
     columns = [c for c in stage.table.columns if c not in ("error_type", "error")]
-    columns += ["sample"] if stage.samples > 1 else []
+    columns += stage.repeats[0]
     try:
         writer = Writer(stage.outputs, stage.columns)
         failed = Writer({"": stage.beside(FAILED)}, [*columns, "error_type", "error"])
@@ -117,8 +117,8 @@ def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: W
         failed.write({**one.row, "error_type": kind, "error": why})
     if kind != NOT_ASKED and summary:
         summary.unscored(one.row)
-    if kind.startswith("empty_") and number % stage.samples == 0:
-        say(f"row {number // stage.samples + 1}: {why}")
+    if kind.startswith("empty_") and number % len(stage.repeats) == 0:
+        say(f"row {number // len(stage.repeats) + 1}: {why}")
 
 
 def write_record(job: Job, counts: Counts) -> None:

@@ -4,9 +4,10 @@
     python check_response.py --check_model=keyword --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
 
-Reads a CSV with the columns prompt and response (stage 4 writes one) and, if it is there,
-category. Writes ./{input stem}_response_check_merged_{check model}.csv, or with
---merge_result=False one file a class. Adds the columns answer_category (direct_answer,
+Reads a CSV with the columns prompt and response (stage 4 writes one) and, if they are there,
+category, messages (the conversation that the prompt ends) and system_prompt_name. Writes
+./{input stem}_response_check_merged_{check model}.csv, or with --merge_result=False one file a
+class. Adds the columns answer_category (direct_answer,
 direct_refusal or indirect_refusal) and answer_type_response (the judge's whole reply; with the
 rules the one that fired; for a refusal that the API declared, its signal as api:...). `keyword`
 is the rules of stage 4, no request, no key; keyword+judge asks the judge only where the rules are
@@ -35,8 +36,9 @@ from orbench.columns import (
     class_list,
 )
 from orbench.conduct import conduct
+from orbench.conversation import earlier_turns
 from orbench.judge import JUDGE_TEMPERATURE, VERDICT_ASKS, is_cut_off, unreadable, words_of
-from orbench.judges import GENERAL, JudgeReply, Question, kind_of
+from orbench.judges import GENERAL, JudgeReply, Question, check_conversations, kind_of
 from orbench.models import Model
 from orbench.rates import RefusalTally, check_row
 from orbench.sampling import table_of
@@ -48,6 +50,7 @@ from orbench.stage import (
     output_columns,
     output_path,
     prompt_template,
+    repeats,
     split_paths,
 )
 from orbench.table import beside, file_name_part, storable, write_text
@@ -167,8 +170,10 @@ class Checker:
             return []
         text, _ = refusal.answer_of(row["response"])
         values = {"prompt": row["prompt"], "response": text}
-        own = fill(self.template, {**values, "classes": class_list(self.rubric.classes)})
-        messages = self.kind.ask(Question(row["prompt"], text, own))
+        values["classes"] = class_list(self.rubric.classes)
+        earlier = earlier_turns(row)
+        own = fill(self.template, values, earlier)
+        messages = self.kind.ask(Question(row["prompt"], text, own, earlier))
         sample = int(row["sample"]) if self.samples > 1 else 0
         return [Request(self.judge, messages, self.parameters, sample, self.kind.protocol)]
 
@@ -257,6 +262,7 @@ def main(argv: Sequence[str]) -> int:
     rules, judge = deciders(args)
     input_record = record.read(table.path)
     checker = Checker(args, rules, judge, options.phrases_of(args))
+    check_conversations([checker.kind], table)
     validation = (
         Validation(args.validate_against, table, args.partial) if args.validate_against else None
     )
@@ -264,11 +270,12 @@ def main(argv: Sequence[str]) -> int:
     default = Path(f"{table.path.stem}_response_check_merged_{word}.csv")
     names = {name: f"{table.path.stem}_response_check_{name}_{word}.csv" for name in CLASSES}
     output = output_path(args.output_path, default)
+    repeated = repeats(args.samples)
     stage = Stage(
         name="response_checker",
         table=table,
         output=output,
-        columns=output_columns(table, checker.columns(), args.samples),
+        columns=output_columns(table, [*repeated[0], *checker.columns()]),
         models=[judge] if judge else [],
         requests_of=checker.requests_of,
         read=checker.read,
@@ -287,7 +294,7 @@ def main(argv: Sequence[str]) -> int:
         summary=CheckSummary(validation, checker),
         prompt_file=checker.prompt_file if judge else None,
         notes=record.family_notes([judge] if judge else [], input_record),
-        samples=args.samples,
+        repeats=repeated,
         missing_before=record.missing_before(table.path, args.samples),
     )
     if args.dry_run and judge is None:

@@ -20,6 +20,7 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, user
 from orbench.columns import Row
 from orbench.conduct import conduct
+from orbench.conversation import check_single
 from orbench.excuses import is_refusal_of_request
 from orbench.judge import is_refused_by_api
 from orbench.models import generator
@@ -91,6 +92,7 @@ class Rewrites:
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     table = table_of(prompt_sets.path_of(args.toxic_seed_path, args), ["prompt"], args)
+    check_single(table.path, table.columns)
     if "toxic_seed" in table.columns:
         raise UserError(f"{table.path} already has a column 'toxic_seed': it has been rewritten")
     model = options.model_of(args.model or generator(), args)

@@ -21,6 +21,7 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.brackets import same
 from orbench.columns import REFUSALS, category_of, optional_flag, verdict_of
+from orbench.conversation import check_single
 from orbench.record import Record, under_test
 from orbench.table import Row, Table, storable
 from orbench.terminal import UserError, counted
@@ -73,6 +74,7 @@ def read_moderated(
 
     for path in paths:
         tables.append(Table(path, NEEDED_COLUMNS, check=collect))
+        check_single(path, tables[-1].columns)
     # As objects: pandas would copy the texts into its own strings and back.
     frame = pd.DataFrame(rows, columns=_CELLS, dtype=object)
     frame = frame.astype({"file": int, "toxic": int, "answer": int})

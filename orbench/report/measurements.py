@@ -7,6 +7,7 @@ verdict, those that stage 4 lost included, are counted as unscored; they never e
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -26,11 +27,12 @@ from orbench.columns import (
     side_of,
     verdict_of,
 )
+from orbench.conversation import SYSTEM_PROMPT
 from orbench.dataset.audit import AUDIT_BYTES
 from orbench.models import OTHER_FAMILY, family_of
 from orbench.options import input_path
 from orbench.rates import CUT_OFF
-from orbench.table import PromptSet, Row, Table, prompt_id, seed_id_of
+from orbench.table import PromptSet, Row, Table, prompt_id, prompt_id_of, seed_id_of
 from orbench.terminal import UserError, clean, counted
 
 # Prompts of which nothing is known are numbered from 0 to here, which no hash of a prompt is.
@@ -50,7 +52,7 @@ class People(NamedTuple):
         if self.refused:
             refused = self.refused.get(response_id(row["prompt"], row.get("response", "")), nan)
         if self.toxic:
-            toxic = self.toxic.get(prompt_id(row["prompt"])[:AUDIT_BYTES], nan)
+            toxic = self.toxic.get(prompt_id_of(row)[:AUDIT_BYTES], nan)
         return refused, toxic
 
 
@@ -64,7 +66,8 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One model on one side, read from one file.
+    """One model on one side, read from one file; under one of its system prompts, which `model`
+    then names behind a comma.
 
     scored: the rows with a verdict, indexed by their position in the file, with the columns
     category, verdict (a key of VERDICTS), refused, direct, indirect, api_refusals (refused by the
@@ -88,7 +91,7 @@ class Measurement:
     prompt_set: str  # the hash of all prompts, those without a verdict included
     partial: bool  # rows were not asked yet
     gaps: Sequence[str]  # what is known of missing rows beyond their number, in words
-    merged: bool  # the file holds both sides, so the gaps are those of both
+    merged: bool  # the file holds both sides, or several system prompts: the gaps are those of all
     selectors: Sequence[str]  # the families whose refusals chose these prompts
 
     @property
@@ -153,13 +156,13 @@ def source_of(text: str, side: str) -> Source:
 def measure(
     sources: Sequence[Source], labels: Labels | None = None, audited: Labels | None = None
 ) -> list[Measurement]:
-    """Read the files. Models in the order given, one after the other on each side.
+    """Read the files. Models in the order given, each side and system prompt of its own.
 
     Columns needed: prompt, and answer_category (stage 5) or is_rejected (stage 4); a merged file
     also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected,
-    finish_reason, toxic_seed or seed_id, response (with labels). labels: `response_id` -> refused;
-    audited: `prompt_id`, its first bytes -> toxic. Raises UserError for a file that cannot be used
-    and for a model given twice on a side.
+    finish_reason, toxic_seed or seed_id, messages, system_prompt_name, response (with labels).
+    labels: `response_id` -> refused; audited: `prompt_id`, its first bytes -> toxic. Raises
+    UserError for a file that cannot be used and for a model given twice on a side.
     """
     people = People(labels or {}, audited or {})
     found = [one for source in sources for one in _measurements(source, people)]
@@ -190,26 +193,30 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
             f"write MODEL={source.path}"
         )
     missing = run_record.missing_rows(source.path)
-    lost, unlisted = _lost(source, missing, set(scored["prompt"]))
-    for side in SIDES:
-        rows, without = scored[scored["side"] == side], lost[lost["side"] == side]
+    by_system_prompt = set(zip(scored["under"], scored["prompt"], strict=True))
+    lost, unlisted = _lost(source, missing, by_system_prompt)
+    units = list(dict.fromkeys([*scored["under"], *lost["under"]]))
+    placed = bool(source.side) and len(units) == 1
+    unknown = "side" if len(units) == 1 else "system prompt"
+    for under, side in product(units, SIDES):
+        rows, without = (t[(t["under"] == under) & (t["side"] == side)] for t in (scored, lost))
         missing_here = without[without["missing"]]
         if len(rows) or len(missing_here):
             yield Measurement(
                 table=table,
                 side=side,
-                model=model,
+                model=f"{model}, {under}" if under else model,
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
                 judge=_parameter(record, "check_model"),
                 convention=_parameter(record, "partial"),
                 scripted=record.get("scripted") is True,
-                scored=_hashed(rows.drop(columns="side")),
-                missing=_hashed(missing_here.drop(columns=["side", "missing"])),
-                unlisted=unlisted if source.side else 0,
+                scored=_hashed(rows.drop(columns=["side", "under"])),
+                missing=_hashed(missing_here.drop(columns=["side", "under", "missing"])),
+                unlisted=unlisted if placed else 0,
                 prompt_set=_prompt_set([*rows["prompt"], *without["prompt"]]),
                 partial=not missing.complete,
-                gaps=_gaps(missing, 0 if source.side else unlisted),
-                merged=not source.side,
+                gaps=_gaps(missing, 0 if placed else unlisted, unknown),
+                merged=not placed,
                 selectors=run_record.selectors(record),
             )
 
@@ -227,6 +234,7 @@ def _read(source: Source, people: People) -> tuple[Table, pd.DataFrame]:
     if not found:
         raise UserError(f"{source.path} holds no result, only a header")
     names = ["side", "category", "verdict", "api_refusals", "cut_off", "rules", "prompt", "seed"]
+    names += ["under"]
     frame = pd.DataFrame(found, columns=[*names, "people", "toxic"])
     frame["refused"] = frame["verdict"].isin(REFUSALS)
     frame["by_judge"] = frame["refused"].astype(float).mask(frame["api_refusals"])
@@ -249,12 +257,12 @@ def _scored(row: Row, source: Source, where: str) -> tuple[object, ...]:
     rules = float(flag_in(row, "is_rejected", where)) if by_stage5 and by_rules else nan
     finish = row.get("finish_reason")
     cut_off = nan if finish is None else float(finish.lower() in CUT_OFF)
-    ids = prompt_id(row["prompt"]), seed_id_of(row)
+    ids = prompt_id_of(row), seed_id_of(row), clean(row.get(SYSTEM_PROMPT, ""))
     return side, category_of(row, where), verdict, api, cut_off, rules, *ids
 
 
 def _lost(
-    source: Source, missing: run_record.MissingRows, scored: set[bytes]
+    source: Source, missing: run_record.MissingRows, scored: set[tuple[str, bytes]]
 ) -> tuple[pd.DataFrame, int]:
     """The rows without a verdict by side and category; and how many cannot be placed.
 
@@ -264,13 +272,14 @@ def _lost(
     found, unlisted = [], missing.unlisted
     where = f"{source.path}, a row without a verdict"
     for row in missing.rows:
-        cells, id_ = row._asdict(), bytes.fromhex(row.prompt)
-        is_missing = row.sampled or id_ not in scored
+        cells, id_, under = row._asdict(), bytes.fromhex(row.prompt), clean(row.system_prompt)
+        is_missing = row.sampled or (under, id_) not in scored
         if side := _placed(cells, source.side, where):
-            found.append((side, category_of(cells, where), row.times, is_missing, id_, row.seed))
+            about = side, category_of(cells, where), row.times, is_missing, id_, row.seed, under
+            found.append(about)
         elif is_missing:
             unlisted += row.times
-    names = ["side", "category", "times", "missing", "prompt", "seed"]
+    names = ["side", "category", "times", "missing", "prompt", "seed", "under"]
     return pd.DataFrame(found, columns=names).astype({"missing": bool, "times": int}), unlisted
 
 
@@ -288,14 +297,14 @@ def _placed(row: Row, side: str, where: str) -> str:
     return side or (found.name if found else "")
 
 
-def _gaps(missing: run_record.MissingRows, of_either_side: int) -> list[str]:
+def _gaps(missing: run_record.MissingRows, unplaced: int, what: str) -> list[str]:
     gaps = []
     if not missing.complete:
         left = counted(missing.not_asked, "row") if missing.not_asked else "some rows"
         gaps.append(f"partial: {left} not asked yet")
-    if of_either_side:
-        rows = counted(of_either_side, "row")
-        gaps.append(f"{rows} without a verdict, side unknown: counted in no coverage")
+    if unplaced:
+        rows = counted(unplaced, "row")
+        gaps.append(f"{rows} without a verdict, {what} unknown: counted in no coverage")
     return gaps
 
 

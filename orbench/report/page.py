@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orbench.columns import REFUSALS, SIDES, VERDICTS, reason_of, refused_by_api
+from orbench.conversation import shown
 from orbench.report.measurements import Measurement
 from orbench.report.tables import Cell, Grid
 from orbench.table import write_text
@@ -78,7 +79,7 @@ def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
                     *names,
                     categories.index(about.category),
                     verdicts.index(about.verdict),
-                    prompts.setdefault(row["prompt"], len(prompts)),
+                    prompts.setdefault(shown(row), len(prompts)),
                     row.get("response", ""),
                     reason_of(row),
                     int(refused_by_api(row)),
