@@ -235,9 +235,10 @@ class Asker:
         kind, text, own = self.kinds[model], row[self.column], ""
         earlier = earlier_turns(row) if self.column == "prompt" else ()
         if kind.own_file:
-            values = {"text": text, "categories": category_list()}
-            in_front = earlier if kind is GENERAL else ()  # of the text, not of a policy
-            own = fill(self.templates[kind.own_file][1], values, in_front)
+            template, values = self.templates[kind.own_file][1], {"text": text}
+            context = earlier if "{text}" in template else ()
+            own = fill(template, {**values, "categories": category_list()}, context)
+            text = fill("{text}", values, earlier)  # for kinds that take it in its own message
         question = Question(text, own=own, earlier=earlier)
         if self.of_response(row) and not kind.own_file:
             question = Question(row["prompt"], text, earlier=earlier_turns(row))

@@ -17,7 +17,6 @@ from orbench.chat import Message, assistant, messages_of, system, user
 from orbench.columns import NO_CATEGORY, OTHER_CATEGORY, Choice
 from orbench.conversation import MESSAGES, Turn
 from orbench.protocols import CHAT, COMPLETIONS
-from orbench.stage import fill
 from orbench.table import Table
 from orbench.terminal import UserError, one_line
 from orbench.verdict_reading import follow_up, read_choice
@@ -260,8 +259,7 @@ def _policy_and_text(question: Question) -> list[Message]:
     """As its guide asks: the policy in the system message, the content in the user message
     (github.com/openai/openai-cookbook, articles/gpt-oss-safeguard-guide.md).
     """
-    text = fill("{text}", {"text": question.prompt}, question.earlier)
-    return [system(question.own), user(text)]
+    return [system(question.own), user(question.prompt)]
 
 
 # -- the table ---------------------------------------------------------------------------------
