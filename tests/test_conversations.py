@@ -12,6 +12,7 @@ from orbench.columns import Row
 from orbench.conversation import ROLES, shown, turns_of, with_prompt
 from orbench.rates import RefusalTally
 from orbench.record import missing_before, missing_rows
+from orbench.sampling import Sample
 from orbench.stage import fill
 from orbench.table import Table, prompt_id, prompt_id_of
 from orbench.terminal import UserError
@@ -96,6 +97,14 @@ def test_a_prompt_that_says_something_else_than_the_last_turn_is_refused(tmp_pat
     assert Table(other, ["messages"]).n == 2
 
 
+def test_stage_3_checks_the_conversation_behind_a_response(tmp_path: Path) -> None:
+    write_csv(tmp_path / "c.csv", ("messages", "prompt", "response"), [("[]", "Go on.", "No.")])
+    flags = (f"--moderator_model={GPT}", "--input_file_path=c.csv", "--column=response")
+    done = run(MODERATE, *flags, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "c.csv, row 1: messages is not a JSON list" in done.stderr
+
+
 def test_stage_4_stops_before_the_first_request(serve: Serve, tmp_path: Path) -> None:
     conversations(tmp_path / "c.csv", BIRDS, "Go on.")
     server = serve(lambda body, seen: answer("Fold it."))
@@ -139,6 +148,19 @@ def test_a_row_is_known_by_its_prompt_and_by_what_was_said_before(
         assert prompt_id_of(plain) == prompt_id(prompt)
         assert turns_of(plain) == [last]
         assert shown(plain) == prompt
+
+
+def test_a_sample_of_conversations_that_end_alike_does_not_depend_on_their_order(
+    tmp_path: Path,
+) -> None:
+    each = [[{**TURN, "content": f"We fold bird {n}"}, TURN] for n in range(20)]
+    there = conversations(tmp_path / "a.csv", *each, prompts=["Go on."] * 20)
+    back = conversations(tmp_path / "b.csv", *each[::-1], prompts=["Go on."] * 20)
+    one, other = (
+        {row["messages"] for row in Sample(path, ["prompt"], 5, 1)} for path in (there, back)
+    )
+    assert one == other
+    assert len(one) == 5
 
 
 def test_a_lost_row_is_known_by_its_conversation_and_its_system_prompt(tmp_path: Path) -> None:
@@ -250,6 +272,7 @@ def test_earlier_turns_stand_in_front_of_the_question_each_under_a_mark(
     assert blocks[:-1] == [f"{turn['role']}\n{turn['content']}\n" for turn in earlier]
     end = f"end of the earlier turns\n\nJudge it.\n----- {mark}\n{prompt}\n----- {mark}"
     assert blocks[-1] == end
+    assert mark not in fill(template, {"prompt": prompt})  # it is made from what was said too
     assert fill(template, {"prompt": prompt}, ()) == fill(template, {"prompt": prompt})
 
 
@@ -407,7 +430,8 @@ def test_two_system_prompts_and_a_column_messages_from_stage_4_to_the_comparison
         assert (strict["n"], strict["refused"], strict["unscored"]) == (str(N - 1), "11", "1")
         for one in (none, strict):  # neither repeats nor a cluster
             assert (one["prompts"], one["flip_percent"], one["design_effect"]) == (one["n"], "", "")
-        assert none["prompt_set"] == strict["prompt_set"]
+        known = read_record(tmp_path / "r.csv")["prompt_set"]
+        assert none["prompt_set"] == strict["prompt_set"] == known
         (pair,) = read_csv(tmp_path / "results" / "comparison.csv")
         assert (pair["model_a"], pair["model_b"]) == ("gpt-x, none", "gpt-x, strict")
         assert (pair["prompts"], pair["a_only"], pair["b_only"]) == (str(N - 1), "0", "11")
