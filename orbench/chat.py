@@ -523,7 +523,11 @@ def blocked_by_policy(error: dict[str, Any]) -> Answer:
 
 def without_key(answer: Answer, model: Model) -> Answer:
     """The answer without the key, should an endpoint echo the header: no file of ours holds one."""
-    texts = {k: masked(v, model) for k, v in answer._asdict().items() if isinstance(v, str)}
+    texts: dict[str, Any] = {
+        name: masked(value, model)
+        for name, value in answer._asdict().items()
+        if isinstance(value, str)
+    }
     return answer._replace(**texts)
 
 

@@ -19,7 +19,7 @@ from orbench.run import Limits
 from orbench.terminal import UserError, one_line, say
 
 DAY_S = 86_400.0
-THINKERS_MAX_TOKENS = 16_000  # Anthropic's advice to stream begins at 21,333
+THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
 JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300
 
 

@@ -278,7 +278,8 @@ def test_an_error_for_content_policy_is_a_refusal(
     serve: Serve, status: int, members: dict[str, Any]
 ) -> None:
     outcome = outcome_of(serve, error(status, "The prompt was blocked.", **members))
-    assert outcome == Answer("", "content_filter")
+    assert isinstance(outcome, Answer)
+    assert outcome._replace(api_category="") == Answer("", "content_filter")
     assert api_refusal_signal("content_filter")
 
 
@@ -352,7 +353,7 @@ def test_a_faulty_answer_is_a_fault_that_can_pass(serve: Serve, reply: Reply) ->
     assert said_by(fault, Passing)
 
 
-@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 529])
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504])
 def test_what_can_pass_by_itself_says_its_status(serve: Serve, status: int) -> None:
     fault = outcome_of(serve, error(status, "try\n\x1b[31m again"))
     assert said_by(fault, Passing) == f"{status}: try [31m again"
