@@ -154,7 +154,7 @@ SPENT_MESSAGE = re.compile(
     r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
     re.I,
 )
-OVERLOADED = 529  # Anthropic's, for everybody at once
+OVERLOADED = (503, 529)  # 529: Anthropic's; asks for fewer requests where it says how long
 # OpenRouter, with require_parameters, where none of its providers takes all of a request.
 NO_PROVIDER = re.compile(
     r"no endpoints found that (?:can handle|support) the requested param", re.I
@@ -602,7 +602,7 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
         return TurnedAway(f"{refused}, or this prompt ({said})")
     if status == 404:
         return Fatal(unknown_model(model, said))
-    if status in (429, OVERLOADED) or (status == 503 and "retry-after" in error.response.headers):
+    if status == 429 or (status in OVERLOADED and "retry-after" in error.response.headers):
         return Limited(said, retry_after(error.response.headers))
     if status in (408, 409) or status >= 500:
         return Passing(said)

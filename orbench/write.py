@@ -240,12 +240,7 @@ def close(job: Job, counts: Counts) -> int:
     aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
     if aside:
         say(f"{counted(aside, 'row')} in {stage.beside(FAILED)}")
-    rows = counts.done + counts.failed + counts.unscored
-    if counts.empty > EMPTY_SHARE * rows:
-        say(
-            f"{counts.empty:,} of {rows:,} answers are empty and do not say why: perhaps refusals "
-            "that a gateway hides; they are unscored, see the bounds"
-        )
+    warn_of_empty(counts)
     for why, times in counts.errors.most_common(1):
         say(f"the most frequent error ({times:,}): {why}")
     if job.only_reads and counts.remaining:
@@ -266,6 +261,16 @@ def close(job: Job, counts: Counts) -> int:
     if asked.stopped:
         return 1
     return 3 if counts.failed + counts.unscored + counts.remaining else 0
+
+
+def warn_of_empty(counts: Counts) -> None:
+    """Say it where many answers are empty: some gateways make that of a refusal."""
+    rows = counts.done + counts.failed + counts.unscored
+    if counts.empty > EMPTY_SHARE * rows:
+        say(
+            f"{counts.empty:,} of {rows:,} answers are empty and do not say why: perhaps refusals "
+            "that a gateway hides; they are unscored, see the bounds"
+        )
 
 
 def closing_line(job: Job, counts: Counts) -> str:

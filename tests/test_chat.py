@@ -353,7 +353,7 @@ def test_a_faulty_answer_is_a_fault_that_can_pass(serve: Serve, reply: Reply) ->
     assert said_by(fault, Passing)
 
 
-@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 529])
 def test_what_can_pass_by_itself_says_its_status(serve: Serve, status: int) -> None:
     fault = outcome_of(serve, error(status, "try\n\x1b[31m again"))
     assert said_by(fault, Passing) == f"{status}: try [31m again"
