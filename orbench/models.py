@@ -91,8 +91,8 @@ PROVIDER_OF_NAME = {
 ONLY_RESPONSES = re.compile(
     r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
 )
-# Models that think before they answer unless told not to: their thinking counts as output, and a
-# limit made for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/
+# Models that may think before they answer without being told to: their thinking counts as output,
+# and a limit made for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/
 # about-claude/models/whats-new-opus-5).
 THINKS = re.compile(
     r"\bo[134](?:$|-)|gpt-[5-9](?!.*chat)|gpt-oss|claude-(?:[a-z]+-)?[5-9](?!\d)|claude-mythos|"
@@ -188,7 +188,7 @@ class Model(NamedTuple):
 
     @property
     def thinks(self) -> bool:
-        """Whether it is known to think before it answers, unless told not to."""
+        """Whether it may think before it answers without being told to."""
         return bool(THINKS.search(self.id))
 
     @property
@@ -265,7 +265,12 @@ def is_same_model(asked: str, returned: str) -> bool:
     one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
     one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
     rest = other.removeprefix(one)
-    return not one or rest == "" or (rest != other and bool(VERSION.fullmatch(rest)))
+    return (
+        asked in IN_PROCESS
+        or not one
+        or rest == ""
+        or (rest != other and bool(VERSION.fullmatch(rest)))
+    )
 
 
 def alias_variable(alias: str) -> str:

@@ -208,7 +208,7 @@ def parameters_of(args: argparse.Namespace, model: Model) -> dict[str, Any]:
         usual = JUDGE_MAX_TOKENS  # it wants one
     if limit is None and usual is not None and thinks and usual < THINKERS_MAX_TOKENS:
         limit = THINKERS_MAX_TOKENS
-        say(f"{model.asked} thinks before it answers: --max_tokens is {limit:,}, not {usual:,}")
+        say(f"{model.asked} may think before it answers: --max_tokens is {limit:,}, not {usual:,}")
     named = {
         "temperature": args.temperature,
         "max_tokens": limit or usual,

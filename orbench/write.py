@@ -299,7 +299,7 @@ def other_models(models: Sequence[Model], counts: Counts) -> Iterator[str]:
         found = counts.returned.get(model.asked, Counter())
         others = {id_: n for id_, n in found.items() if not is_same_model(model.id, id_)}
         named = Counter({id_: n for id_, n in found.items() if id_})
-        if others and not model.in_process:
+        if others:
             yield f"{sum(others.values()):,} not from {model.id} but from {_those(others)}"
         elif len(named) > 1:
             yield f"{model.id} answered as {_those(named)}"
