@@ -652,7 +652,7 @@ def no_provider(model: Model, sent: dict[str, Any], supported: Sequence[set[str]
     ]
     lacking = [those for those in lacking if those]
     least = min(lacking, key=len, default=names)
-    leave = ", ".join(least)
+    leave = ", ".join(map(one_line, least))
     what = f"leave out {leave}" if lacking else f"leave out one of {leave}"
     return (
         f"no provider that {model.endpoint} has for {model.id} takes all that is asked of it: "
