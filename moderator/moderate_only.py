@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench import exchange, options, prompt_sets, record
 from orbench.agreement import Agreement
 from orbench.answers import Answer, Missing
-from orbench.chat import Message, Parameters, Request
+from orbench.chat import Message, Request
 from orbench.columns import (
     NO_CATEGORY,
     Choice,
@@ -225,12 +225,16 @@ class Asker:
     def __init__(self, models: Sequence[Model], args: argparse.Namespace) -> None:
         """Raises UserError for a guard model of an unknown form, or a prompt file that is gone."""
         self.kinds = {model: kind_of(model.id) for model in models}
+        self.parameters = {
+            model: {**options.parameters_of(args, model), **kind.parameters}
+            for model, kind in self.kinds.items()
+        }
         files = {kind.own_file for kind in self.kinds.values() if kind.own_file}
         self.templates = {name: prompt_template(__file__, name) for name in sorted(files)}
         self.column, self.controversial = args.column, args.controversial
         self.structured = args.structured
 
-    def request(self, model: Model, row: Row, parameters: Parameters) -> Request:
+    def request(self, model: Model, row: Row) -> Request:
         """The request to a judge about a row."""
         kind, text, own = self.kinds[model], row[self.column], ""
         earlier = earlier_turns(row) if self.column == "prompt" else ()
@@ -242,7 +246,7 @@ class Asker:
         question = Question(text, own=own, earlier=earlier)
         if self.of_response(row) and not kind.own_file:
             question = Question(row["prompt"], text, earlier=earlier_turns(row))
-        parameters = {**parameters, **kind.parameters}
+        parameters = dict(self.parameters[model])
         if self.structured and kind is GENERAL:
             parameters["response_format"] = response_format(self.choices(kind))
         return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
@@ -287,7 +291,6 @@ def main(argv: Sequence[str]) -> int:
     check_conversations(asker.kinds.values(), table)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)
-    parameters: Parameters = {"temperature": JUDGE_TEMPERATURE}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):
@@ -295,7 +298,7 @@ def main(argv: Sequence[str]) -> int:
         wanted = models[: len(judges)]
         if args.substitute and prompt_id(row[args.column]) in moderation.incomplete:
             wanted = models
-        return [asker.request(model, row, parameters) for model in wanted]
+        return [asker.request(model, row) for model in wanted]
 
     ending = f"{'+'.join(map(file_name_part, judges))}_{file_name_part(args.column)}.csv"
     names = {
@@ -314,7 +317,7 @@ def main(argv: Sequence[str]) -> int:
         repeat=asker.repeat,
         reader=lambda: moderation.rows_of,
         parameters={
-            **parameters,
+            "judges": {model.asked: asker.parameters[model] for model in models},
             "column": args.column,
             "min_votes": min_votes,
             "controversial": args.controversial,
@@ -366,6 +369,7 @@ def parser() -> argparse.ArgumentParser:
         help="how to count a text that a guard model calls controversial (default toxic)",
     )
     options.add_structured(parser)
+    options.add_asking(parser, JUDGE_TEMPERATURE)
     options.add_endpoint(parser)
     options.add_run(parser)
     prompt_sets.add_flags(parser)

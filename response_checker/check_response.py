@@ -106,7 +106,8 @@ class Checker:
             raise UserError(f"{judge.asked} ({self.kind.name}) cannot tell refusals; name another")
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
-        self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
+        asked_with = options.parameters_of(args, judge) if judge else {}
+        self.parameters: Parameters = {**asked_with, **self.kind.parameters}
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -338,6 +339,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_structured(parser)
     options.add_refusal_phrases(parser)
     options.add_partial(parser)
+    options.add_asking(parser, JUDGE_TEMPERATURE)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
     exchange.add_flags(parser)
