@@ -25,8 +25,10 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, messages_of, system
 from orbench.columns import PARTIAL_RULE, Row
 from orbench.conduct import conduct
-from orbench.conversation import SYSTEM_PROMPT, earlier_turns, turns_of
+from orbench.conversation import SYSTEM_PROMPT, turns_of
 from orbench.judge import is_refused_by_api, says_nothing
+from orbench.models import Model
+from orbench.protocols import COMPLETIONS
 from orbench.rates import RefusalTally, check_row
 from orbench.sampling import table_of
 from orbench.stage import (
@@ -128,18 +130,25 @@ def system_prompts_of(args: argparse.Namespace) -> dict[str, str]:
     return found
 
 
+def check_turns(row: Row, where: str, has_system_prompt: bool, model: Model) -> None:
+    """Raise UserError for a row that cannot be put to the model as it stands."""
+    roles = [turn["role"] for turn in turns_of(row)]
+    if has_system_prompt and "system" in roles:
+        raise UserError(f"{where}: the conversation has a system turn; give no system prompt")
+    if model.protocol == COMPLETIONS and (has_system_prompt or len(roles) > 1):
+        raise UserError(f"{where}: {COMPLETIONS} takes a prompt alone; leave --protocol out")
+
+
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    prompts = system_prompts_of(args)
+    prompts, model = system_prompts_of(args), options.model_of(args.model, args)
     repeated = repeats(args.samples, filter(None, prompts))
 
     def check(row: Row, where: str) -> None:
         check_row(row, where)
-        if any(prompts.values()) and any(turn["role"] == "system" for turn in earlier_turns(row)):
-            raise UserError(f"{where}: the conversation has a system turn; give no system prompt")
+        check_turns(row, where, any(prompts.values()), model)
 
     table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check)
-    model = options.model_of(args.model, args)
     phrases = options.phrases_of(args)
     parameters = options.parameters_of(args, model)
 

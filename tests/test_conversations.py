@@ -256,6 +256,16 @@ def test_a_conversation_with_a_system_turn_takes_no_system_prompt(tmp_path: Path
     assert "c.csv, row 2: the conversation has a system turn" in done.stderr
 
 
+@pytest.mark.parametrize("flag", ["--system_prompt=Be brief.", "--input_file=c.csv"])
+def test_a_completion_takes_a_prompt_alone(tmp_path: Path, flag: str) -> None:
+    conversations(tmp_path / "c.csv", BIRDS)
+    prompts_csv(tmp_path / "p.csv", 1)
+    flags = ("--model=gpt-x", "--protocol=completions", "--input_file=p.csv", flag)
+    done = run(ALIGN, *flags, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "row 1: completions takes a prompt alone" in done.stderr
+
+
 # -- judged --------------------------------------------------------------------------------------
 
 
