@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -222,8 +222,16 @@ def parameters_of(args: argparse.Namespace, model: Model) -> dict[str, Any]:
 def state_of(args: argparse.Namespace) -> str:
     """The state in which a model is measured, in words; "" for the usual one."""
     said = [f"effort {args.reasoning_effort}"] if args.reasoning_effort else []
-    said += [json.dumps(args.extra_body, sort_keys=True)] if args.extra_body else []
-    return ", ".join(said)
+    return ", ".join([*said, *_leaves("", args.extra_body or {})])
+
+
+def _leaves(name: str, value: Any) -> Iterator[str]:
+    """`thinking.type disabled`: the members of an object and of those in it, with their path."""
+    if isinstance(value, dict):
+        for inner in value:
+            yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
+    else:
+        yield f"{name} {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:

@@ -494,6 +494,16 @@ def test_effort_seed_and_any_other_field_are_passed_through() -> None:
     assert wanted.items() <= found.items()
 
 
+def test_the_state_of_a_model_is_said_in_words() -> None:
+    parser = options.Parser("")
+    options.add_asking(parser, 0.0, 1000)
+    body = {"thinking": {"type": "disabled"}, "provider": {"only": ["x"]}}
+    flags = ["--reasoning_effort=high", f"--extra_body={json.dumps(body)}"]
+    said = options.state_of(parser.parse_args(flags))
+    assert said == 'effort high, thinking.type disabled, provider.only ["x"]'
+    assert options.state_of(parser.parse_args([])) == ""
+
+
 def test_a_model_that_thinks_has_room_for_it_from_the_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
