@@ -248,6 +248,11 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     group.add_argument(
         "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
     )
+    group.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace results that were made with other settings, or from another input",
+    )
     group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")

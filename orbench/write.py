@@ -11,6 +11,7 @@ from orbench import record
 from orbench.answers import AnswerLog
 from orbench.job import Job, Outcome, outcomes
 from orbench.record import FAILED, NOT_ASKED, Record
+from orbench.settings import differences, settings_of
 from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say, tell
@@ -30,6 +31,7 @@ class Counts:
     unscored: int = 0
     remaining: int = 0  # not asked yet
     written: int = 0  # output rows
+    aside: int = 0  # in the failed file
     reused: int = 0  # answers that were in the log before this run
     prompt_tokens: int = 0  # of the answers used
     completion_tokens: int = 0
@@ -78,12 +80,19 @@ def write_outputs(job: Job) -> Counts:
             for number, one in enumerate(outcomes(job)):
                 counts.add(one, job.log)
                 write_outcome(job, number, one, writer, failed)
-            if counts.failed or counts.unscored or (counts.remaining and job.only_reads):
+            if job.args.from_log and counts.remaining and not counts.returned:
+                raise UserError(nothing_in_log(job))
+            empty = not counts.written and (counts.remaining or not stage.allow_empty)
+            if empty and any(path.exists() for path in stage.outputs.values()):
+                return counts  # nothing to show: what stood there before stays
+            counts.aside = counts.failed + counts.unscored
+            counts.aside += counts.remaining if job.only_reads else 0
+            if counts.aside:
                 failed.commit()
             else:
                 stage.beside(FAILED).unlink(missing_ok=True)
-            if not counts.written and (counts.remaining or not stage.allow_empty):
-                return counts  # nothing to show: what stood there before stays
+            if empty:
+                return counts
             if stage.table.changed():
                 raise UserError(
                     f"{stage.table.path} changed while the run went on; the answers are in the "
@@ -101,6 +110,17 @@ def write_outputs(job: Job) -> Counts:
             "run the same command again"
         ) from None
     return counts
+
+
+def nothing_in_log(job: Job) -> str:
+    """Why --from_log found no answer at all, in one line."""
+    if not len(job.log):
+        return f"there is no answer in {job.log.path}"
+    others = "; ".join(differences(job.log.made_with, settings_of(job.stage)))
+    return (
+        f"{job.log.path} holds answers of another address, other settings or another input"
+        f"{': ' * bool(others)}{others}. Nothing is written"
+    )
 
 
 def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: Writer) -> None:
@@ -151,7 +171,14 @@ def write_record(job: Job, counts: Counts) -> None:
         "left_out": dict(asked.given_up),
         "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
-        "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
+        "settings": settings_of(stage),
+        "input": {
+            "path": path_of_input(stage),
+            "sha256": table.sha256,
+            "rows": table.n,
+            "samples": stage.samples,
+            "shuffle": getattr(job.args, "shuffle", None),
+        },
         "prompt_set": counts.prompts.hexdigest(),
         "source": job.input_record.get("source") or {},
         "counts": {
@@ -159,6 +186,7 @@ def write_record(job: Job, counts: Counts) -> None:
             "failed": counts.failed,
             "unscored": counts.unscored,
             "remaining": counts.remaining,
+            "written": counts.written,
             "reused": counts.reused,
             "requests": asked.requests,
             "retries": asked.retries,
@@ -228,9 +256,8 @@ def close(job: Job, counts: Counts) -> int:
     for name, why in asked.given_up.items():
         say(f"{name} was dropped during the run and has no answers after that: {why}")
     say(closing_line(job, counts))
-    aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
-    if aside:
-        say(f"{counted(aside, 'row')} in {stage.beside(FAILED)}")
+    if counts.aside:
+        say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
     for why, times in counts.errors.most_common(1):
         say(f"the most frequent error ({times:,}): {why}")
     if job.only_reads and counts.remaining:
@@ -241,14 +268,17 @@ def close(job: Job, counts: Counts) -> int:
         if counts.outputs:
             say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
         say(f"error: {asked.stopped}")
-    paths = list(counts.outputs.values())
+    nothing = stage.n > 0 and not counts.written and stage.allow_empty
+    paths = [] if nothing else list(counts.outputs.values())
     for path in paths[1:]:
         say(f"also written: {path}")
     if paths:
         tell(paths[0])
     if asked.interrupted:
         return 130
-    if asked.stopped:
+    if nothing and not asked.stopped:
+        say(f"error: nothing came out of the {counted(stage.n, 'row')} of {stage.table.path}")
+    if asked.stopped or nothing:
         return 1
     return 3 if counts.failed + counts.unscored + counts.remaining else 0
 

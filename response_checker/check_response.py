@@ -277,6 +277,7 @@ def main(argv: Sequence[str]) -> int:
         parameters={
             **checker.parameters,
             "check_model": args.check_model,
+            "rules": rules,
             "rubric": args.rubric,
             "partial": args.partial,
             "classes": checker.classes,

@@ -160,7 +160,7 @@ def test_any_other_endpoint_is_given_by_flags(serve: Serve, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert server.requests[0]["model"] == "my/own-model"
     assert "Bearer mine-123" in server.headers
-    again = run(ALIGN, *args, "--temperature=1", cwd=tmp_path)
+    again = run(ALIGN, *args, "--temperature=1", "--overwrite", cwd=tmp_path)
     assert again.returncode == 1
     assert "MY_KEY" in again.stderr
 

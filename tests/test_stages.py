@@ -257,7 +257,7 @@ def test_stage_2_reports_a_refused_seed_and_does_not_pay_for_more_refusals(
     seeds = write_csv(tmp_path / "s.csv", ("prompt",), [("Take a biscuit",)])
     server = serve(lambda body, seen: answer("I'm sorry, but I can't help with that."))
     done = run(REWRITE, f"--toxic_seed_path={seeds}", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert len(server.requests) == 1
     (failed,) = read_csv(tmp_path / "s_rewrite_failed.csv")
     assert "refused" in failed["error"]
@@ -278,7 +278,7 @@ def moderate(serve: Serve, folder: Path, reply: str, *args: str) -> list[dict[st
         cwd=folder,
         url=server.url,
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode in (0, 1), done.stderr
     return read_csv(folder / "p_moderation_merged_gpt4_prompt.csv")
 
 
@@ -456,7 +456,7 @@ def test_an_answer_without_a_candidate_is_a_refusal_at_gemini_and_a_fault_elsewh
     assert row["rejection_reason"].startswith("api:")
     assert len(server.requests) == 1
     done = run(ALIGN, "--model=gpt-x", *args, cwd=tmp_path, url=server.url)
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert len(server.requests) == 3
 
 
@@ -476,7 +476,7 @@ def test_stage_4_leaves_an_answer_that_says_nothing_unscored(
     prompts_csv(tmp_path / "p.csv", 1)
     server = serve(lambda body, seen: UNSCORED[name])
     done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3, done.stderr
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
     folder = tmp_path / "final_gpt-x_results"
     assert read_csv(folder / "gpt-x_merged_p.csv") == []
     (failed,) = read_csv(folder / "gpt-x_merged_p_failed.csv")
@@ -509,7 +509,7 @@ def test_stage_4_sends_the_papers_settings_and_the_system_prompt_only_if_given(
         "temperature": 0.0,
         "max_tokens": 1000,
     }
-    run(ALIGN, *args, "--system_prompt=Be brief.", cwd=tmp_path, url=server.url)
+    run(ALIGN, *args, "--system_prompt=Be brief.", "--overwrite", cwd=tmp_path, url=server.url)
     assert server.requests[1]["messages"][0] == {"role": "system", "content": "Be brief."}
 
 

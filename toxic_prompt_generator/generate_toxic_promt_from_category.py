@@ -189,7 +189,11 @@ def main(argv: Sequence[str]) -> int:
         requests_of=requests_of,
         read=lambda answer, _: given_in(answer, placeholders),
         reader=seeds.reader,
-        parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
+        parameters={
+            **parameters,
+            "category": category.name,
+            "num_toxic_prompts": args.num_toxic_prompts,
+        },
         missing_counts=True,
         more=seeds.more,
         wanted=args.num_toxic_prompts,
