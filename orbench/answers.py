@@ -89,7 +89,7 @@ class AnswerLog:
         """
         self.path, self.round = path, round_
         self.garbled = 0
-        self.made_with: Mapping[str, Any] | None = None  # the settings of the last run that wrote to it
+        self.made_with: Mapping[str, Any] | None = None  # the last settings in it
         self._settings = settings
         self.failed: dict[bytes, Missing] = {}
         self._size_at_opening = 0

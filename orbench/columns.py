@@ -6,7 +6,7 @@ Each is one table with one reader. Imports only `orbench.terminal`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from orbench.terminal import UserError, clean
+from orbench.terminal import UserError, clean, did_you_mean
 
 Row = dict[str, str]
 
@@ -317,7 +317,9 @@ def flag_in(row: Mapping[str, str], column: str, where: str) -> bool:
 
 
 def _bad_cell(row: Mapping[str, str], column: str, where: str, allowed: str) -> UserError:
-    return UserError(f"{where}: {column} is {clean(row[column])[:40]!r}, not {allowed}")
+    cell = clean(row[column])[:40]
+    meant = did_you_mean(cell, allowed.split(" or "))
+    return UserError(f"{where}: {column} is {cell!r}, not {allowed}{meant}")
 
 
 # ---------------------------------------------------------------------------------- sides

@@ -26,7 +26,7 @@ def settings_of(stage: Stage) -> Record:
     models = (model for model in stage.models if model.asked != substitute)
     found = {
         "stage": stage.name,
-        "model": ", ".join(f"{model.id} at {model.endpoint}" for model in models),
+        "model": ", ".join(f"{model.id} at {model.address}" for model in models),
         "prompt file": sha256_of(stage.prompt_file)[:12] if stage.prompt_file else "",
     }
     names = (name for name in stage.parameters if name not in (*READING, "substitute"))

@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 characters
 
 
+_inputs: set[Path] = set()  # what this process has read as a table
+
+
+def check_no_input(path: Path) -> None:
+    """Raise UserError for a file that this process has read: it is never written over."""
+    if path.resolve() in _inputs and path.exists():
+        raise UserError(f"{path} is an input and would be written over; name another output")
+
+
 class Table:
     """A checked CSV file. Iterating gives its rows, dicts of text in file order, as often as
     wanted.
@@ -69,6 +78,7 @@ class Table:
                 self.columns = self._header(reader, needed)
                 self.n = sum(1 for _ in self._checked(reader, check))
                 self.sha256 = file.digest.hexdigest()
+            _inputs.add(self.path.resolve())
         except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
         except IsADirectoryError:
@@ -253,7 +263,9 @@ class Writer:
     """
 
     def __init__(self, paths: Mapping[str, Path], columns: Sequence[str]) -> None:
-        """paths: a label -> the file for the rows with that label. Raises OSError."""
+        """paths: a label -> the file for the rows with that label. Raises OSError, and UserError
+        for a file that is an input.
+        """
         self.columns = list(columns)
         self._paths = dict(paths)
         self._stack = ExitStack()
@@ -263,6 +275,7 @@ class Writer:
         self._files: list[IO[str]] = []
         for label, path in self._paths.items():
             try:
+                check_no_input(path)
                 file = self._stack.enter_context(_locked(_temporary(path)))
             except (OSError, UserError):
                 self._stack.close()
@@ -333,8 +346,14 @@ def beside(csv_path: Path, ending: str) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically. Raises OSError."""
-    with _temporary(path).open("w", encoding="utf-8") as file:
-        file.write(text)
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a small file atomically. Raises OSError, and UserError for one that is an input."""
+    check_no_input(path)
+    with _temporary(path).open("wb") as file:
+        file.write(content)
         sync(file)
     os.replace(_temporary(path), path)
     sync_folder(path.parent)

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -59,6 +60,12 @@ def one_line(text: str) -> str:
 def counted(n: int, noun: str) -> str:
     """`1 row`, `2,000 rows`; noun: one whose plural ends in s."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`. Did you mean gpt4?` where a misspelt word is close to one of these, else nothing."""
+    close = get_close_matches(word, known, 1)
+    return f". Did you mean {close[0]}?" if close else ""
 
 
 def read_environment_file() -> None:

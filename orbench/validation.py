@@ -24,7 +24,7 @@ from orbench.columns import (
 )
 from orbench.rates import wilson
 from orbench.table import Row, Table
-from orbench.terminal import UserError
+from orbench.terminal import UserError, clean, did_you_mean
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
@@ -54,7 +54,12 @@ class Validation:
         that cannot be shown.
         """
         if column not in table.columns:
-            raise UserError(f"{table.path} has no column {column!r} for --validate_against")
+            there = clean(", ".join(table.columns))
+            meant = did_you_mean(column, table.columns)
+            raise UserError(
+                f"{table.path} has no column {column!r} for --validate_against; it has: "
+                f"{there}{meant}"
+            )
         self.column, self.partial = column, partial
         self.unlabelled = self.unscored_rows = 0
         # category, people's label, answer_category, hash of prompt and response
@@ -65,7 +70,7 @@ class Validation:
             if row[column].strip() and human_label(row[column]) is None:
                 raise UserError(
                     f"{where}: {row[column]!r} in {column!r} is no label known here "
-                    f"({', '.join(HUMAN_LABELS)})"
+                    f"({', '.join(HUMAN_LABELS)}){did_you_mean(row[column], HUMAN_LABELS)}"
                 )
 
     def scored(self, row: Row) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from orbench import record
 from orbench.answers import AnswerLog
 from orbench.job import Job, Outcome, outcomes
+from orbench.judge import is_cut_off
 from orbench.record import FAILED, NOT_ASKED, Record
 from orbench.settings import differences, settings_of
 from orbench.stage import Stage
@@ -33,6 +34,7 @@ class Counts:
     written: int = 0  # output rows
     aside: int = 0  # in the failed file
     reused: int = 0  # answers that were in the log before this run
+    cut_off: int = 0  # answers used that ended at the token limit
     prompt_tokens: int = 0  # of the answers used
     completion_tokens: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -64,6 +66,7 @@ class Counts:
                 self.dropped.setdefault(model, set()).update(answer.dropped)
             if key not in self._used:
                 self._used.add(key)
+                self.cut_off += is_cut_off(answer)
                 self.prompt_tokens += answer.prompt_tokens
                 self.completion_tokens += answer.completion_tokens
 
@@ -260,6 +263,10 @@ def close(job: Job, counts: Counts) -> int:
         say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
     for why, times in counts.errors.most_common(1):
         say(f"the most frequent error ({times:,}): {why}")
+    if counts.cut_off:
+        most = stage.parameters.get("max_tokens")
+        of = f" of {most:,} tokens (--max_tokens)" if isinstance(most, int) else ""
+        say(f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}")
     if job.only_reads and counts.remaining:
         say(f"{counted(counts.remaining, 'row')} not asked yet")
     if asked.interrupted:

@@ -51,7 +51,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import beside, file_name_part, storable, write_text
-from orbench.terminal import UserError, run_script, say
+from orbench.terminal import UserError, did_you_mean, run_script, say
 from orbench.validation import Validation
 from orbench.verdict_reading import response_format
 
@@ -247,7 +247,10 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
         raise UserError("--check_model=keyword+ names no judge behind the plus")
     elif not plus and args.samples > 1:
         raise UserError("--samples: the rules say the same each time")
-    return rules, options.model_of(name, args) if name else None
+    try:
+        return rules, options.model_of(name, args) if name else None
+    except UserError as error:
+        raise UserError(f"{error}{did_you_mean(name, [RULES])}") from None
 
 
 def main(argv: Sequence[str]) -> int:

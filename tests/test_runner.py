@@ -573,7 +573,7 @@ def test_the_input_is_never_written_over_or_removed(serve: Serve, tmp_path: Path
         args = ["--model=gpt-x", f"--input_file={name}", OUT, *split]
         done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
         assert done.returncode == 1
-        assert "is the input and would be written over" in done.stderr
+        assert "is an input and would be written over" in done.stderr
         assert (tmp_path / name).read_bytes() == rows
     assert server.requests == []
 

@@ -29,7 +29,7 @@ from orbench.record import NOT_ASKED
 from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.stage import RowsOf, Stage, fill, output_path, prompt_template
 from orbench.table import Waves, file_name_part, storable
-from orbench.terminal import UserError, counted, run_script, say
+from orbench.terminal import UserError, counted, did_you_mean, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
@@ -150,8 +150,8 @@ def category_named(name: str) -> Category:
     for category in CATEGORIES:
         if category.name == folded:
             return category
-    names = ", ".join(CATEGORY_NAMES)
-    say(f"{name!r} is not one of the ten categories ({names}); going on")
+    names, meant = ", ".join(CATEGORY_NAMES), did_you_mean(folded, CATEGORY_NAMES)
+    say(f"{name!r} is not one of the ten categories ({names}); going on{meant}")
     return Category(name, f"is {name}.")
 
 

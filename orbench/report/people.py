@@ -10,7 +10,7 @@ from orbench.correction import JudgeAccuracy
 from orbench.dataset.audit import majority_of
 from orbench.report.measurements import Labels, response_id
 from orbench.table import Table
-from orbench.terminal import UserError, clean
+from orbench.terminal import UserError, clean, did_you_mean
 
 LABEL = "label"  # the column of people's labels, if none is named
 
@@ -71,7 +71,7 @@ def read_labels(path: Path, column: str) -> Labels:
         if label is None and row[column].strip():
             raise UserError(
                 f"{path}, row {number}: {clean(row[column])[:40]!r} in {column!r} is no label "
-                f"known here ({', '.join(HUMAN_LABELS)})"
+                f"known here ({', '.join(HUMAN_LABELS)}){did_you_mean(row[column], HUMAN_LABELS)}"
             )
         if label is not None:
             votes.setdefault(response_id(row["prompt"], row["response"]), []).append(label)
