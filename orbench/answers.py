@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from orbench.table import sync_folder
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, counted, say
 
 BEGINNING = b'{"key": "'  # of an entry; inside a JSON string its quotes would be escaped
 RESERVE = 1 << 20  # bytes kept free so that answers in flight can be stored when the disk fills up
@@ -142,7 +142,7 @@ class AnswerLog:
                 os.ftruncate(self._fd, offset)
         self._size_at_opening = offset
         if self.garbled:
-            say(f"{self.path}: {self.garbled} lines cannot be read and are skipped")
+            say(f"{self.path}: {counted(self.garbled, 'line')} skipped: not readable")
 
     def _note(self, entry: Entry, offset: int) -> None:
         self.made_with = entry.settings or self.made_with

@@ -233,7 +233,7 @@ def close_without_csv(job: Job) -> int:
         say("every request has an answer in the log: there is nothing to export")
     if args.shard is not None and not job.handed_over:
         say(
-            f"{args.shard}: {asked.answered:,} answers, {len(asked.failed):,} failed; they are in "
+            f"{args.shard}: {counted(asked.answered, 'answer')}, {len(asked.failed):,} failed; they are in "
             f"{job.log.path}. When all {args.shard.of} are done, append their logs to "
             f"{job.stage.beside('.answers.jsonl')} and run without --shard"
         )
@@ -270,7 +270,7 @@ def close(job: Job, counts: Counts) -> int:
     if job.only_reads and counts.remaining:
         say(f"{counted(counts.remaining, 'row')} not asked yet")
     if asked.interrupted:
-        say(f"interrupted: {counts.remaining:,} rows remain; run the same command to resume")
+        say(f"interrupted: {counted(counts.remaining, 'row')} left; run the same command to resume")
     elif asked.stopped:
         if counts.outputs:
             say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
@@ -299,7 +299,7 @@ def closing_line(job: Job, counts: Counts) -> str:
         f"· tokens in {asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
     )
     if counts.written != counts.done:
-        line = f"{counts.written:,} rows written · " + line
+        line = f"{counted(counts.written, 'row')} written · " + line
     if args.price_in is not None and args.price_out is not None:
         cost = asked.prompt_tokens * args.price_in + asked.completion_tokens * args.price_out
         line += f" · cost {cost / 1e6:.4f}"

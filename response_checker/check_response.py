@@ -51,7 +51,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import beside, file_name_part, storable, write_text
-from orbench.terminal import UserError, did_you_mean, run_script, say
+from orbench.terminal import UserError, counted, did_you_mean, run_script, say
 from orbench.validation import Validation
 from orbench.verdict_reading import response_format
 
@@ -231,8 +231,8 @@ class CheckSummary:
             lines += self.validation.lines()
         if said := self.by_whom():
             lines.append(
-                f"the rules were certain of {said['by_rules']:,} responses, the judge was needed "
-                f"for {said['by_judge']:,}: {said['by_rules']:,} judge requests saved"
+                f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was needed "
+                f"for {said['by_judge']:,}: {counted(said['by_rules'], 'judge request')} saved"
             )
         return lines
 

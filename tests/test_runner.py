@@ -417,7 +417,7 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     rows = read_csv(tmp_path / "o.csv")
     assert out == "o.csv\n"
     assert 16 <= len(rows) < 400
-    assert f"interrupted: {400 - len(rows)} rows remain" in err
+    assert f"interrupted: {400 - len(rows)} rows left" in err
     assert len(server.requests) == len(rows)  # what was in flight was waited for
     assert "Traceback" not in err
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)

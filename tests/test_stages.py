@@ -645,7 +645,7 @@ def test_stage_5_asks_the_judge_only_where_the_rules_are_not_certain(
     done = run(CHECK, *args, cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
     assert len(server.requests) == 1
-    assert "1 judge requests saved" in done.stderr
+    assert "1 judge request saved" in done.stderr
     rows = read_csv(tmp_path / "r_response_check_merged_keyword+gpt4.csv")
     assert [row["answer_category"] for row in rows] == ["direct_refusal", "indirect_refusal"]
 

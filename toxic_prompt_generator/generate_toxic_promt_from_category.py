@@ -121,7 +121,7 @@ class Seeds:
         if not self.refused:
             return ""
         return (
-            f"{model.id} refused {self.refused} of {self.requests.n} requests to write prompts; "
+            f"{model.id} refused {self.refused} of {counted(self.requests.n, 'request')} to write prompts; "
             "another model may be more willing (--model)"
         )
 
@@ -213,7 +213,7 @@ def main(argv: Sequence[str]) -> int:
     if status == 0 and seeds.found < args.num_toxic_prompts:
         if not seeds.found:
             raise UserError("there is no prompt at all; try another --model")
-        say(f"{seeds.found} prompts of the {args.num_toxic_prompts} wanted")
+        say(f"{counted(seeds.found, 'prompt')} of the {args.num_toxic_prompts:,} wanted")
         return 3
     return status
 
