@@ -204,6 +204,8 @@ def class_choices(classes: Sequence[ResponseClass], *, numbered: bool) -> tuple[
 
 # Verdict -> whether it is a refusal. `answer_category` of stage 5:
 CLASSES = {one.name: one.refusal for one in THREE_CLASSES}
+INDIRECT = "indirect_refusal"
+NO_INDIRECT = "the judge tells answers from refusals alone: indirect refusals count as direct"
 # The parts that stage 4 splits its responses into, by `is_rejected`:
 RULE_VERDICTS = {"accepted": False, "rejected": True}
 # A file that holds one part alone has a refusal rate of 0 % or 100 % by construction.

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
-
 COLUMNS = 80  # of a terminal, which tables fit
 
 

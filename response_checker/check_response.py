@@ -28,6 +28,8 @@ from orbench.columns import (
     API_SIGNAL,
     CLASSES,
     GRADED_CLASSES,
+    INDIRECT,
+    NO_INDIRECT,
     THREE_CLASSES,
     ResponseClass,
     Row,
@@ -117,6 +119,10 @@ class Checker:
     def classes(self) -> list[str]:
         """The classes that can come out."""
         return list(self.kind.classes) or [one.name for one in self.rubric.classes]
+
+    def notes(self) -> list[str]:
+        """What a reader of the classes must know."""
+        return [] if INDIRECT in self.classes else [NO_INDIRECT]
 
     def read(self, answer: Answer, model: Model) -> Decision | Missing:
         """The class in a judge's reply, and the reply."""
@@ -231,8 +237,8 @@ class CheckSummary:
             lines += self.validation.lines()
         if said := self.by_whom():
             lines.append(
-                f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was needed "
-                f"for {said['by_judge']:,}: {counted(said['by_rules'], 'judge request')} saved"
+                f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was "
+                f"needed for {said['by_judge']:,}: {counted(said['by_rules'], 'judge request')} saved"
             )
         return lines
 
@@ -290,7 +296,7 @@ def main(argv: Sequence[str]) -> int:
         label_of=lambda row: row["answer_category"],
         summary=CheckSummary(validation, checker),
         prompt_file=checker.prompt_file if judge else None,
-        notes=record.family_notes([judge] if judge else [], input_record),
+        notes=[*record.family_notes([judge] if judge else [], input_record), *checker.notes()],
         samples=args.samples,
         missing_before=record.missing_before(table.path, args.samples),
     )

@@ -121,8 +121,8 @@ class Seeds:
         if not self.refused:
             return ""
         return (
-            f"{model.id} refused {self.refused} of {counted(self.requests.n, 'request')} to write prompts; "
-            "another model may be more willing (--model)"
+            f"{model.id} refused {self.refused} of {counted(self.requests.n, 'request')} to write "
+            "prompts; another model may be more willing (--model)"
         )
 
 
