@@ -71,8 +71,10 @@ def _other_rows(stage: Stage, previous: Record, args: argparse.Namespace) -> Ite
         if before != now:
             yield f"input {before}, now {now}"
     limit, samples = getattr(args, "limit", None), _number(read.get("samples"))
-    if limit is not None and "shuffle" in read and read["shuffle"] != args.shuffle:
-        yield f"shuffle {read['shuffle']}, now {args.shuffle}"
+    if limit is not None and stage.table.n < stage.table.in_file:  # else they are all there
+        shuffle = read.get("shuffle", args.shuffle)
+        if shuffle != args.shuffle:
+            yield f"shuffle {shuffle}, now {args.shuffle}"
     there = _number(read.get("rows")) * samples - _number(counts.get("remaining"))
     rows = stage.n if limit is None else min(stage.n, limit * stage.samples)
     if (limit is not None or stage.samples < samples) and rows < there:

@@ -45,7 +45,7 @@ class Table:
     wanted.
 
     path; columns: their names in order; n: rows, the header not counted, `limit` applied;
-    sha256: of the file's bytes, in hex.
+    in_file: rows without the limit; sha256: of the file's bytes, in hex.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Table:
             raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        self.in_file = self.n
         if limit is not None:
             self.n = min(limit, self.n)
 
@@ -184,7 +185,8 @@ class Waves:
 
     def __init__(self, column: str) -> None:
         """column: the name of the one column, which counts from 0."""
-        self.path, self.columns, self.n, self.sha256 = Path(), [column], 0, ""
+        self.path, self.columns, self.sha256 = Path(), [column], ""
+        self.n = self.in_file = 0
 
     def __iter__(self) -> Iterator[Row]:
         for number in range(self.n):

@@ -233,8 +233,8 @@ def close_without_csv(job: Job) -> int:
         say("every request has an answer in the log: there is nothing to export")
     if args.shard is not None and not job.handed_over:
         say(
-            f"{args.shard}: {counted(asked.answered, 'answer')}, {len(asked.failed):,} failed; they "
-            f"are in {job.log.path}. When all {args.shard.of} are done, append their logs to "
+            f"{args.shard}: {counted(asked.answered, 'answer')}, {len(asked.failed):,} failed; "
+            f"they are in {job.log.path}. When all {args.shard.of} are done, append their logs to "
             f"{job.stage.beside('.answers.jsonl')} and run without --shard"
         )
     if asked.interrupted:

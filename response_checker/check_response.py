@@ -236,9 +236,10 @@ class CheckSummary:
         if self.validation:
             lines += self.validation.lines()
         if said := self.by_whom():
+            saved = counted(said["by_rules"], "judge request")
             lines.append(
                 f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was "
-                f"needed for {said['by_judge']:,}: {counted(said['by_rules'], 'judge request')} saved"
+                f"needed for {said['by_judge']:,}: {saved} saved"
             )
         return lines
 
