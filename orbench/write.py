@@ -83,36 +83,45 @@ def write_outputs(job: Job) -> Counts:
             for number, one in enumerate(outcomes(job)):
                 counts.add(one, job.log)
                 write_outcome(job, number, one, writer, failed)
-            if job.args.from_log and counts.remaining and not counts.returned:
-                raise UserError(nothing_in_log(job))
-            empty = not counts.written and (counts.remaining or not stage.allow_empty)
-            if empty and any(path.exists() for path in stage.outputs.values()):
-                return counts  # nothing to show: what stood there before stays
-            counts.aside = counts.failed + counts.unscored
-            counts.aside += counts.remaining if job.only_reads else 0
-            if counts.aside:
-                failed.commit()
-            else:
-                stage.beside(FAILED).unlink(missing_ok=True)
-            if empty:
-                return counts
-            if stage.table.changed():
-                raise UserError(
-                    f"{stage.table.path} changed while the run went on; the answers are in the "
-                    "log, run the same command again for the new rows"
-                )
-            writer.commit()
-            counts.outputs = stage.outputs
+            commit(job, counts, writer, failed)
         finally:
             writer.discard()
             failed.discard()
-        write_record(job, counts)
+        if counts.outputs:
+            write_record(job, counts)
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
             "run the same command again"
         ) from None
     return counts
+
+
+def commit(job: Job, counts: Counts, writer: Writer, failed: Writer) -> None:
+    """Put the finished files under their names. Where there is no row to show, what stood there
+    before stays. Raises UserError, OSError.
+    """
+    stage = job.stage
+    if job.args.from_log and counts.remaining and not counts.returned:
+        raise UserError(nothing_in_log(job))
+    empty = not counts.written and (counts.remaining or not stage.allow_empty)
+    if empty and any(path.exists() for path in stage.outputs.values()):
+        return
+    counts.aside = counts.failed + counts.unscored
+    counts.aside += counts.remaining if job.only_reads else 0
+    if counts.aside:
+        failed.commit()
+    else:
+        stage.beside(FAILED).unlink(missing_ok=True)
+    if empty:
+        return
+    if stage.table.changed():
+        raise UserError(
+            f"{stage.table.path} changed while the run went on; the answers are in the log, run "
+            "the same command again for the new rows"
+        )
+    writer.commit()
+    counts.outputs = stage.outputs
 
 
 def nothing_in_log(job: Job) -> str:
@@ -249,6 +258,31 @@ def close_without_csv(job: Job) -> int:
 def close(job: Job, counts: Counts) -> int:
     """Say how it went, print the path of the CSV, and give the exit status."""
     stage, asked = job.stage, job.run
+    say_outcome(job, counts)
+    nothing = stage.n > 0 and not counts.written and stage.allow_empty
+    if asked.interrupted:
+        say(f"interrupted: {counted(counts.remaining, 'row')} left; run the same command to resume")
+    elif asked.stopped:
+        if counts.outputs:
+            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
+        say(f"error: {asked.stopped}")
+    elif nothing:
+        say(f"error: nothing came out of the {counted(stage.n, 'row')} of {stage.table.path}")
+    paths = [] if nothing else list(counts.outputs.values())
+    for path in paths[1:]:
+        say(f"also written: {path}")
+    if paths:
+        tell(paths[0])
+    if asked.interrupted:
+        return 130
+    if asked.stopped or nothing:
+        return 1
+    return 3 if counts.failed + counts.unscored + counts.remaining else 0
+
+
+def say_outcome(job: Job, counts: Counts) -> None:
+    """The stage's table, what a reader of the numbers must know, and the counts."""
+    stage, asked = job.stage, job.run
     if stage.summary and counts.done + counts.unscored + counts.failed:
         for line in stage.summary.lines():
             say(line)
@@ -257,50 +291,37 @@ def close(job: Job, counts: Counts) -> int:
     elif job.scripted_input:
         say(SCRIPTED_INPUT_NOTE)
     for name, why in asked.given_up.items():
-        say(f"{name} was dropped during the run and has no answers after that: {why}")
-    say(closing_line(job, counts))
-    if counts.aside:
-        say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
-    for why, times in counts.errors.most_common(1):
-        say(f"the most frequent error ({times:,}): {why}")
+        if why not in asked.stopped:  # which is the last line
+            say(f"{name} was dropped during the run and has no answers after that: {why}")
+    for line in closing_lines(job, counts):
+        say(line)
     if counts.cut_off:
         most = stage.parameters.get("max_tokens")
         of = f" of {most:,} tokens (--max_tokens)" if isinstance(most, int) else ""
         say(f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}")
+    if counts.aside:
+        say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
+    for why, times in counts.errors.most_common(1):
+        if why not in asked.stopped:
+            say(f"the most frequent error ({times:,}): {why}")
     if job.only_reads and counts.remaining:
         say(f"{counted(counts.remaining, 'row')} not asked yet")
-    if asked.interrupted:
-        say(f"interrupted: {counted(counts.remaining, 'row')} left; run the same command to resume")
-    elif asked.stopped:
-        if counts.outputs:
-            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
-        say(f"error: {asked.stopped}")
-    nothing = stage.n > 0 and not counts.written and stage.allow_empty
-    paths = [] if nothing else list(counts.outputs.values())
-    for path in paths[1:]:
-        say(f"also written: {path}")
-    if paths:
-        tell(paths[0])
-    if asked.interrupted:
-        return 130
-    if nothing and not asked.stopped:
-        say(f"error: nothing came out of the {counted(stage.n, 'row')} of {stage.table.path}")
-    if asked.stopped or nothing:
-        return 1
-    return 3 if counts.failed + counts.unscored + counts.remaining else 0
 
 
-def closing_line(job: Job, counts: Counts) -> str:
-    """done / failed / unscored / reused, requests, retries, tokens, cost."""
+def closing_lines(job: Job, counts: Counts) -> list[str]:
+    """done / failed / unscored / reused; requests, retries, tokens, cost."""
     asked, args = job.run, job.args
     line = (
         f"done {counts.done:,} · failed {counts.failed:,} · unscored {counts.unscored:,} · reused "
-        f"from the log {counts.reused:,} · requests {asked.requests:,}, retries {asked.retries:,} "
-        f"· tokens in {asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
+        f"from the log {counts.reused:,}"
+    )
+    sent = (
+        f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in "
+        f"{asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
     )
     if counts.written != counts.done:
         line = f"{counted(counts.written, 'row')} written · " + line
     if args.price_in is not None and args.price_out is not None:
         cost = asked.prompt_tokens * args.price_in + asked.completion_tokens * args.price_out
-        line += f" · cost {cost / 1e6:.4f}"
-    return line
+        sent += f" · cost {cost / 1e6:.4f}"
+    return [line, sent]
