@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from orbench.agreement import Agreement
+from orbench.columns import NO_INDIRECT
+from orbench.correction import JudgeAccuracy
+from orbench.report.people import Validated
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -67,10 +71,10 @@ def test_the_same_settings_go_on_over_more_rows_and_over_an_edited_input(
     prompts_csv(tmp_path / "p.csv", 8)
     assert run(ALIGN, *ARGS, "--limit=2", cwd=tmp_path, url=server.url).returncode == 0
     for flags, rows, requests in (
-        (("--limit=4",), 4, 4),
-        (("--limit=8", "--shuffle=1"), 8, 8),  # all there are
-        (("--partial=refusal", "--from_log"), 8, 8),
-        ((), 8, 8),
+        (["--limit=4"], 4, 4),
+        (["--limit=8", "--shuffle=1"], 8, 8),  # all there are
+        (["--partial=refusal", "--from_log"], 8, 8),
+        ([], 8, 8),
     ):
         done = run(ALIGN, *ARGS, *flags, cwd=tmp_path, url=server.url)
         assert done.returncode == 0, done.stderr
@@ -100,8 +104,8 @@ def test_categories_with_the_same_file_name_do_not_replace_each_other(
     assert run(GENERATE, "--category=a/b", *args, cwd=tmp_path, url=server.url).returncode == 0
     again = run(GENERATE, "--category=a_b", *args, cwd=tmp_path, url=server.url)
     assert again.returncode == 1 and "category a/b, now a_b" in again.stderr
-    args = ("--model=gpt-x", "--num_toxic_prompts=1", "--category=a/b")
-    fewer = run(GENERATE, *args, cwd=tmp_path, url=server.url)
+    flags = (*args, "--category=a/b", "--num_toxic_prompts=1")
+    fewer = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
     assert fewer.returncode == 1 and "2 prompts, now 1" in fewer.stderr
 
 
@@ -219,10 +223,9 @@ def test_what_is_misspelt_is_named_with_what_was_meant(
     tmp_path: Path, script: str, flags: tuple[str, ...], status: int, meant: str
 ) -> None:
     columns = ("prompt", "response", "label", "answer_category")
-    columns = columns if script == PLOT else columns[:3]
-    write_csv(
-        tmp_path / "p.csv", columns, [("a", "b", "complience", "direct_refusl")[: len(columns)]]
-    )
+    n = 4 if script == PLOT else 3
+    row = ("a", "b", "complience", "direct_refusl")
+    write_csv(tmp_path / "p.csv", columns[:n], [row[:n]])
     done = run(script, *flags, cwd=tmp_path)
     assert done.returncode == status
     assert f"Did you mean {meant}?" in done.stderr
@@ -233,6 +236,40 @@ def test_a_bare_id_says_which_variable_to_set(tmp_path: Path) -> None:
     done = run(ALIGN, *ARGS, "--model=my-model", cwd=tmp_path)
     assert done.returncode == 1
     assert "set OPENAI_BASE_URL" in done.stderr
+
+
+def test_a_judge_of_two_classes_is_named_in_the_record_and_the_results(
+    serve: Serve, tmp_path: Path
+) -> None:
+    columns = ("prompt", "response")
+    write_csv(tmp_path / "r.csv", columns, [("How?", "Like this."), ("Why?", "I won't say.")])
+    replies = {"How?": "Refusal: No", "Why?": "Refusal: Yes"}
+
+    def reply(body: Body, seen: int) -> Reply:
+        refusal = next(said for prompt, said in replies.items() if prompt in str(body))
+        return answer(f"Safety: Safe\nCategories: None\n{refusal}")
+
+    args = ("--input_file=r.csv", "--output_path=o.csv", f"--base_url={serve(reply).url}")
+    done = run(CHECK, "--check_model=vllm/Qwen/Qwen3Guard-Gen-4B", *args, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert NO_INDIRECT in read_record(tmp_path / "o.csv")["notes"]
+    assert run(PLOT, "--over_refusal", "m=o.csv", "--table", cwd=tmp_path).returncode == 0
+    assert NO_INDIRECT in read_csv(tmp_path / "results" / "results.csv")[0]["notes"]
+
+
+def test_a_validation_in_another_convention_corrects_nothing() -> None:
+    found = Validated(Path("v.json"), "keyword", "answer", JudgeAccuracy(9, 1, 9, 1))
+    assert found.why_not(True, "keyword", "answer") == found.why_not(True, "keyword", "") == ""
+    why = found.why_not(True, "keyword", "refusal")
+    assert why == "made with --partial refusal while v.json is with --partial answer"
+
+
+def test_agreement_of_judges_with_long_names_fits_a_terminal() -> None:
+    votes = Agreement(["vllm/meta-llama/Llama-Guard-3-8B", "vllm/meta-llama/Llama-Guard-4-12B"])
+    votes.add(dict.fromkeys(votes.raters, True))
+    lines = votes.lines()
+    assert max(map(len, lines)) <= 80
+    assert "Guard-3-8B - vllm/" in lines[1] and "1 row with every vote" in lines[2]
 
 
 def test_cut_off_answers_are_counted_at_the_end(serve: Serve, tmp_path: Path) -> None:
