@@ -140,6 +140,8 @@ BLOCKED_BY_POLICY = Answer("", "content_filter")
 SPENT_MESSAGE = re.compile(
     r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded", re.I
 )
+# How a 404 says that the path is wrong, where it does not name the model.
+NO_SUCH_PATH = re.compile(r"not found|invalid url|cannot post|\b(?:page|path|route|url)\b", re.I)
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
 # How a 400 says that a model does not take a parameter at all (or no other value than its own): a
@@ -546,8 +548,9 @@ def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
 
 def not_found(error: "APIStatusError", model: Model, said: str) -> str:
     """What to do about a 404, in one line: it is the model's or the address's, as its text says."""
-    about = f"{error.code} {message_of(error)}".lower()
-    if not (said_in(error) and ("model" in about or model.id.lower() in about)):
+    about = f"{error.code} {message_of(error)} {error.body}"
+    known = "model" in about.lower() or model.id in about
+    if not said_in(error) or (NO_SUCH_PATH.search(about) and not known):
         variable = f"{model.provider.upper()}_BASE_URL" * (model.provider in PROVIDERS)
         return (
             f"{model.endpoint} is not the address of an API ({said}): many end in /v1; look at "

@@ -503,6 +503,8 @@ def test_an_unknown_model_ends_the_run_and_says_how_to_name_another(serve: Serve
     [
         (error(404, "The model `gpt-x` does not exist."), True),
         (error(404, "gone", code="model_not_found"), True),
+        (error(404, "retired"), True),
+        (error(404, "Invalid URL (POST /v1/v1/chat/completions)"), False),
         (Reply('{"detail":"Not Found"}', 404), False),
         (Reply("404 page not found", 404, (), "text/plain"), False),
         (Reply("<html>Model zoo</html>", 404, (), "text/html"), False),
