@@ -14,6 +14,7 @@ from orbench.columns import CONVENTIONS
 from orbench.models import Model, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
+from orbench.table import NO_NAME
 from orbench.terminal import UserError, did_you_mean
 
 DAY_S = 86_400.0
@@ -58,7 +59,7 @@ def input_path(text: str) -> Path:
     """An argparse type: the path of an input file. Raises UserError, which argparse lets pass, for
     an empty one: `--input "$csv"` after a step that failed."""
     if not text:
-        raise UserError("the input file's name is empty; did the stage before fail?")
+        raise UserError(NO_NAME)
     return Path(text)
 
 

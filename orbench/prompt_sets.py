@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from orbench import record
 from orbench.columns import SIDES, Row
 from orbench.hub import INSTALL, HubFile
-from orbench.table import Table, file_name_part, sha256_of, storable, write_rows
+from orbench.table import NO_NAME, Table, file_name_part, sha256_of, storable, write_rows
 from orbench.terminal import UserError, clean, did_you_mean
 
 
@@ -179,6 +179,8 @@ def local_csv(name: str, prompt_column: str = "", category_column: str = "") -> 
 
 def wanted(name: str, prompt_column: str, category_column: str) -> PromptSet | None:
     """The set that a name stands for; None for a file on this machine. Raises UserError."""
+    if not name:
+        raise UserError(NO_NAME)
     if found := HUB_FILE.fullmatch(name):
         return PromptSet(
             *(found["repository"], found["file"], found["revision"] or "", "", "", ""),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 characters
 
 
+NO_NAME = "the input file's name is empty; did the stage before fail?"
 _inputs: set[Path] = set()  # what this process has read as a table
 
 
@@ -65,7 +66,7 @@ class Table:
         (unclosed quote, ragged line), that lacks a needed column or names a column twice.
         """
         if not str(path):
-            raise UserError("the input file's name is empty; did the stage before fail?")
+            raise UserError(NO_NAME)
         self.path, self.limit = Path(path), limit
         try:
             if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):

@@ -182,6 +182,8 @@ def test_a_chain_ends_where_nothing_comes_out(serve: Serve, tmp_path: Path) -> N
         done = run(MODERATE, *args, cwd=tmp_path, url=server.url)
         assert (done.returncode, done.stdout) == (1, "")
         assert "o.csv holds no row: all 2 of its run have no result" in done.stderr
+    done = run(ALIGN, "--model=gpt-x", "--input_file=", cwd=tmp_path, url=server.url)
+    assert "did the stage before fail?" in done.stderr
     assert len(server.requests) == 2
 
 
