@@ -151,8 +151,9 @@ class Model(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The endpoint in one spelling, for a request's key: a server has several."""
-        return address_of(self.endpoint)
+        """The endpoint in one spelling, for a request's key; a provider's as the table has it."""
+        address, known = address_of(self.endpoint), PROVIDERS.get(self.provider)
+        return known.base_url if known and address_of(known.base_url) == address else address
 
     @property
     def key_needed(self) -> bool:

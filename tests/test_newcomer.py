@@ -168,6 +168,19 @@ def test_from_log_says_of_which_address_and_settings_the_answers_are(
     assert {path.name for path in tmp_path.glob("o*")} == {"o.answers.jsonl"}
 
 
+def test_a_result_and_the_failures_beside_it_are_of_one_run(serve: Serve, tmp_path: Path) -> None:
+    prompts_csv(tmp_path / "p.csv", 2)
+    run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
+    before = (tmp_path / "o.csv").read_bytes()
+    rows = [(f"Fold a boat, {n} times?",) for n in range(40)]
+    write_csv(tmp_path / "p.csv", ("prompt",), rows)
+    failing = serve(lambda body, seen: error(400, "at fault"))
+    done = run(ALIGN, *ARGS, "--overwrite", "--concurrency=1", cwd=tmp_path, url=failing.url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (tmp_path / "o.csv").read_bytes() == before
+    assert not (tmp_path / "o_failed.csv").exists()
+
+
 # -- a chain over nothing ----------------------------------------------------------------------
 
 
