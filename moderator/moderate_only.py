@@ -210,7 +210,7 @@ def judges_of(text: str, substitute: str) -> list[str]:
 def judge_models(names: Sequence[str], args: argparse.Namespace) -> list[Model]:
     """The judges' models. Raises UserError where two are the same."""
     models = [options.model_of(name, args) for name in names]
-    served = [(model.endpoint, model.id) for model in models]
+    served = [(model.address, model.id) for model in models]
     for name, one in zip(names, served, strict=True):
         if served.count(one) > 1:
             raise UserError(f"{name!r} is {one[1]}, as another judge is: each model has one vote")

@@ -277,7 +277,7 @@ def test_a_batch_that_a_full_queue_turned_down_waits_for_the_others(
     assert len(server.submitted) == 3 + 3 + 2 + 1
 
     server.outcome = lambda number: "failed"  # for good: nothing comes of it
-    done = align(tmp_path, server.url, "--batch", SOON, model="gpt-y")
+    done = align(tmp_path, server.url, "--batch", SOON, "--overwrite", model="gpt-y")
     assert done.returncode == 1
     assert len(server.submitted) == 10
     assert "--batch_size makes smaller batches" in done.stderr.splitlines()[-1]
@@ -480,7 +480,8 @@ def test_a_service_that_tells_odd_things_of_its_batches_ends_in_no_traceback(
     assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
     for errors in ("out of paper", ["out of paper"], {"data": ["out of paper"]}):
         odd |= {"errors": errors, "status": "failed"}
-        done = align(tmp_path, server.url, "--batch", SOON, f"--model=gpt-{len(str(errors))}")
+        flags = (f"--model=gpt-{len(str(errors))}", "--overwrite")
+        done = align(tmp_path, server.url, "--batch", SOON, *flags)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("error: a batch failed: ")
         assert "Traceback" not in done.stderr

@@ -18,6 +18,8 @@ from orbench import record as run_record
 from orbench.clustered import Prompts, by_prompt
 from orbench.columns import (
     CONVENTIONS,
+    INDIRECT,
+    NO_INDIRECT,
     REFUSALS,
     SIDES,
     category_of,
@@ -80,6 +82,7 @@ class Measurement:
     model: str
     family: str
     judge: str  # stage 5's --check_model; empty: the record does not say
+    two_classes: bool  # the judge tells refusals, but no direct ones from indirect ones
     convention: str  # how partial responses count, a key of CONVENTIONS; empty: likewise
     scripted: bool
     scored: pd.DataFrame
@@ -107,6 +110,8 @@ class Measurement:
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
         notes = ["scripted: measures nothing"] if self.scripted else []
+        if self.two_classes:
+            notes.append(NO_INDIRECT)
         if self.selected_itself:
             notes.append(f"selected: {self.family} was among the families that chose the prompts")
         return [*notes, *self.gaps]
@@ -201,6 +206,7 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 model=model,
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
                 judge=_parameter(record, "check_model"),
+                two_classes=INDIRECT not in (_parameter(record, "classes") or INDIRECT),
                 convention=_parameter(record, "partial"),
                 scripted=record.get("scripted") is True,
                 scored=_hashed(rows.drop(columns="side")),
