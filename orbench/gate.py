@@ -5,8 +5,8 @@ A refusal is a 429 or any other fault that can pass: the same is done about both
 - A refused request waits by itself; the others go on.
 - The pace of all is free until more than MANY of a window are refused. From then on it is what the
   endpoint accepted: it grows while no more than FEW are refused, and is cut again when more are.
-- Where CUTS in a row do not lower the refused share, refusals do not come from the pace: it is free
-  again, and that share counts for nothing from then on.
+- Where half the pace does not halve the refused share, refusals do not come from the pace: it is
+  free again, and that share counts for nothing from then on.
 - After ROW refusals and no answer one request at a time goes out, a probe. The first answer opens
   the gate again, at REOPEN of the pace before.
 """
@@ -24,7 +24,6 @@ WINDOW_S = 1.0  # so long at least, and as long as an answer takes
 WINDOW = 20  # requests at least
 MANY, FEW = 0.25, 0.05  # shares refused
 GROWTH = 0.025  # of the pace after a window with few, twice that after a second in a row, ...
-CUTS = 3
 REOPEN = 0.6
 
 # An endpoint that does nothing but refuse.
@@ -57,17 +56,18 @@ class Tries:
     def __init__(self, max_retries: int) -> None:
         self.max_retries = max_retries
         self.limited = self.faults = 0
-        self._at = math.inf  # of the last one
+        self._at, self._longest = math.inf, 0.0  # of the last one; seconds between two
 
     def add(self, fault: Limited | Passing, sent: float, now: float) -> float:
         """Count a refusal. Gives the seconds to wait where no Retry-After says how long: ever more,
-        after faults also than it had to wait before, pauses of the whole run included.
+        after faults also than it ever had to wait, pauses of the whole run included.
         """
+        self._longest = max(self._longest, sent - self._at)
         wait = OWN_WAIT_S * BACK_OFF ** (self.limited + self.faults)
         if isinstance(fault, Limited):
             self.limited += 1
         else:
-            wait = max(wait / 2, 1.2 * (sent - self._at))
+            wait = max(wait / 2, 1.2 * self._longest)
             self.faults += 1
         self._at = now
         return min(wait, LONGEST_GAP_S)
@@ -97,7 +97,8 @@ class Pace:
         self._noise = 0.0  # share refused at any pace
         self._accepted: float | None = None  # a second, in the last window
         self._answers, self.answer_s = 0, 0.0  # seconds that an answer takes, a running mean
-        self._cuts, self._first = 0, 0.0  # in a row, and the share refused before them
+        self._before = self._share = 0.0  # pace and share refused when cutting began
+        self._sent_since = self._refused_since = 0  # and what was counted since then
         self._set(None, now)
 
     @property
@@ -131,15 +132,18 @@ class Pace:
             return
         share = self._refused / count
         accepted = self._accepted = max(1, count - self._refused) / seconds
+        self._sent_since += count
+        self._refused_since += self._refused
+        mean = self._refused_since / self._sent_since
+        # Above 0.6 the pace is so much too high that a cut cannot show in the share.
+        if mean <= max(FEW, self._share / 2) or mean > 0.6:
+            self._before = 0.0
         more = share - self._noise
-        # Above that the pace is so much too high that a cut cannot show in the share.
-        if share <= max(FEW, self._first / 2) or share > 0.6:
-            self._cuts = 0
         self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
         if self.rate is None and more > MANY:
-            self._cut(accepted, share, now)
+            self._cut(accepted, share, mean, count / seconds, now)
         elif self.rate and more > FEW:
-            self._cut(self.rate * max(0.5, 1 - more), share, now)
+            self._cut(self.rate * max(0.5, 1 - more), share, mean, count / seconds, now)
         elif self.rate:
             self._clean += 1
             self.rate *= 1 + GROWTH * self._clean
@@ -147,14 +151,15 @@ class Pace:
                 self._set(None, now)
         self._open(now)
 
-    def _cut(self, rate: float, share: float, now: float) -> None:
-        self._first = self._first if self._cuts else share
-        self._cuts += 1
-        if self._cuts > CUTS:
-            self._cuts, self._noise = 0, share
+    def _cut(self, rate: float, share: float, mean: float, before: float, now: float) -> None:
+        if not self._before:
+            self._before, self._share = before, share
+            self._sent_since = self._refused_since = 0
+        elif self.rate and self.rate < self._before / 2:
+            self._before, self._noise = 0.0, mean
             self._set(None, now)
-        else:
-            self._set(rate, now)
+            return
+        self._set(rate, now)
 
     def resume(self, stopped: float, now: float) -> None:
         """Open again after an outage, not below what was answered a second since the start."""
@@ -162,11 +167,11 @@ class Pace:
         if answered >= WINDOW:
             lately = answered / max(WINDOW_S, self.answer_s, stopped - self._since)
             self._accepted = max(self._accepted or 0.0, lately)
-        before, least = self.rate or self._accepted, max(WINDOW_S, now - self._start)
-        if before and (self.rate or now - stopped > 2 * WINDOW_S):  # else it was a mere burst
-            before = max(REOPEN * before, self._answers / least)
-        self._cuts = 0
-        self._set(before, now)
+        pace, least = self.rate or self._accepted, max(WINDOW_S, now - self._start)
+        if pace and (self.rate or now - stopped > 2 * WINDOW_S):  # else it was a mere burst
+            pace = max(REOPEN * pace, self._answers / least)
+        self._before = 0.0
+        self._set(pace, now)
 
     def _set(self, rate: float | None, now: float) -> None:
         self.rate = rate
