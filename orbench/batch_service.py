@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from orbench.chat import (
+    LARGEST_BODY,
     BadRequest,
     Fatal,
     Limited,
     Passing,
+    TurnedAway,
     check_headers,
+    check_redirect,
+    check_size,
     connecting,
     fault_of,
     key_of,
@@ -30,8 +34,10 @@ from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
+    import httpx2
     from openai.types import Batch, FileObject
 
+LARGEST_RESULT = 1 << 20  # bytes, on average over a result file
 OVER = ("completed", "failed", "expired", "cancelled")
 T = TypeVar("T")
 
@@ -48,13 +54,29 @@ class Service:
         messages. Raises UserError when the key is not set.
         """
         self.model, self.poll_interval, self.state = model, poll_interval, state
+        self._downloading = False
         check_headers()
         with connecting():
             import openai
 
             self.client = openai.OpenAI(
-                api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
+                api_key=key_of(model),
+                base_url=model.base_url,
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._look_at]}),
             )
+
+    def _look_at(self, response: "httpx2.Response") -> None:
+        """As `chat.look_at`; a result file is bounded where it is written."""
+        check_redirect(response)
+        if self._downloading:
+            return
+        body = bytearray()
+        for part in response.iter_bytes():
+            body += part
+            check_size(len(body))
+        response._content = bytes(body)
 
     def close(self) -> None:
         """Close the connections."""
@@ -155,11 +177,12 @@ class Service:
         Raises Fatal.
         """
         results: set[bytes] = set()
+        most = max(LARGEST_BODY, promised * LARGEST_RESULT)
 
         def read() -> None:
             for file_id in (batch.output_file_id, batch.error_file_id):
                 if file_id:
-                    with self._download(file_id) as lines:
+                    with self._download(file_id, most) as lines:
                         results.update(map(take, lines))
             results.discard(b"")
             if len(results) < promised:
@@ -173,19 +196,25 @@ class Service:
                 "under way again"
             ) from None
 
-    def _download(self, file_id: str) -> IO[bytes]:
-        """A result file in a file without a name. Raises Passing where it is not whole."""
+    def _download(self, file_id: str, most: int) -> IO[bytes]:
+        """A result file of so many bytes at most, in a file without a name. Raises Passing where it
+        is longer, or not whole.
+        """
         import openai
 
         file = tempfile.TemporaryFile(dir=self.state.parent)  # noqa: SIM115 - the caller's
         files = self.client.files.with_streaming_response
+        self._downloading = True
         try:
             with files.content(file_id) as response:
                 for block in response.iter_bytes():
                     file.write(block)
+                    check_size(file.tell(), most)
         except openai.NotFoundError as error:  # some services need a while
             said = shown(error.message, self.model)
             raise Passing(f"the result file {one_line(file_id)}: {said}") from None
+        finally:
+            self._downloading = False
         if not _is_whole(file):
             raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
         return file
@@ -211,6 +240,8 @@ class Service:
                     raise fault from None
                 if isinstance(fault, Limited) and fault.wait:
                     wait = min(fault.wait, LONGEST_WAIT_S)
+            except TurnedAway as error:
+                raise Fatal(str(error)) from None
             except Passing as error:
                 fault = error
             except openai.APIConnectionError as error:
