@@ -35,6 +35,7 @@ from orbench.terminal import one_line
 
 if TYPE_CHECKING:
     import httpx2
+    from openai import OpenAI
     from openai.types import Batch, FileObject
 
 LARGEST_RESULT = 1 << 20  # bytes, on average over a result file
@@ -119,7 +120,7 @@ class Service:
         import openai
 
         try:
-            for batch in self._batches():
+            for batch in _batches(self.client):
                 if batch.get("input_file_id") == file_id:
                     return str(batch["id"]), str(batch.get("status"))
         except openai.APIStatusError as error:
@@ -132,25 +133,6 @@ class Service:
                 f"under way already; if they are not, delete {self.state}"
             ) from None
         return None
-
-    def _batches(self) -> Iterator[dict[str, Any]]:
-        """All batches that the service has, newest first. Raises Passing for what is no list.
-
-        Read as plain data: the package's own list raises an AttributeError over a gateway's page.
-        """
-        params: dict[str, object] = {"limit": 100}
-        seen: set[object] = set()
-        while True:
-            page = self.client.get("/batches", cast_to=object, options={"params": params})
-            batches = page.get("data") if isinstance(page, dict) else None
-            if not isinstance(page, dict) or not isinstance(batches, list):
-                raise Passing("no list of batches (a gateway's page?)")
-            new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
-            yield from new
-            seen.update(batch.get("id") for batch in new)
-            if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
-                return
-            params["after"] = new[-1].get("id")
 
     def retrieve(self, batch_id: str) -> "Batch":
         """How far a batch is. Raises Fatal, Unknown or BadRequest."""
@@ -253,6 +235,26 @@ class Service:
             f"{self.model.endpoint} failed to answer about batches {FAILURES_IN_A_ROW} times in a "
             f"row, the last time: {fault}; run the same command again"
         )
+
+
+def _batches(client: "OpenAI") -> Iterator[dict[str, Any]]:
+    """All batches that the service has, newest first. Raises Passing for what is no list.
+
+    Read as plain data: the package's own list raises an AttributeError over a gateway's page.
+    """
+    params: dict[str, object] = {"limit": 100}
+    seen: set[object] = set()
+    while True:
+        page = client.get("/batches", cast_to=object, options={"params": params})
+        batches = page.get("data") if isinstance(page, dict) else None
+        if not isinstance(page, dict) or not isinstance(batches, list):
+            raise Passing("no list of batches (a gateway's page?)")
+        new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
+        yield from new
+        seen.update(batch.get("id") for batch in new)
+        if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
+            return
+        params["after"] = new[-1].get("id")
 
 
 def counts_of(batch: "Batch") -> tuple[int, int]:
