@@ -34,6 +34,8 @@ MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20
 LIGHT_GREY, DARK_GREY = "#BBBBBB", "#777777"
 DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
+# Places tried for each name, and for all names together: a name's costs grow with their number.
+PLACES, ALL_PLACES = 1000, 40_000
 # How textalloc looks for places; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
@@ -41,7 +43,6 @@ PLACING: dict[str, Any] = {
     "margin": 0.003,
     "min_distance": 0.011,
     "max_distance": 0.3,
-    "nbr_candidates": 1000,
     "avoid_crossing_label_lines": True,
     "draw_all": False,
 }
@@ -222,6 +223,7 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> list[str]:
         list(map(short_name, marks["model"])),
         textsize=np.where(faint, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist(),
         textcolor=np.where(faint, DARK_GREY, BLACK).tolist(),
+        nbr_candidates=min(PLACES, ALL_PLACES // len(marks)),
         **obstacles,
         **PLACING,
         **NAME_STYLE,
