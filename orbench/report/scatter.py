@@ -6,6 +6,7 @@ ones are grey.
 
 from collections.abc import Sequence
 from math import isnan
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from orbench.report.figures import (
     new_figure,
     short_name,
 )
-from orbench.report.results import BY_AUTHORS, measured, overall, same_prompts
+from orbench.report.results import BY_AUTHORS, measured, overall, paired, same_prompts
 
 MARK_SIZE = 5.8  # points across
 CROWD = 20  # from so many models on, names are written smaller
@@ -34,6 +35,8 @@ MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20
 LIGHT_GREY, DARK_GREY = "#BBBBBB", "#777777"
 DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
+LINE = 120  # characters above the picture
+PUBLISHED_SETS = {"or-bench-hard-1k", "or-bench-toxic"}  # or their earlier versions
 # How textalloc looks for places; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
@@ -57,7 +60,7 @@ def both_sides(results: pd.DataFrame) -> pd.DataFrame:
     """The models with a rate on both sides, in percent: model, family, own (not a published one), x
     and y and, where measured, their intervals x_low, x_high, y_low, y_high. Own models come first.
     """
-    rates = overall(results)
+    rates = overall(paired(results))
     rates = rates[rates["rate_percent"].notna()].assign(own=rates["counted_by"] != BY_AUTHORS)
     keys, columns = ["model", "own"], ["rate_percent", "low_percent", "high_percent"]
     safe, toxic = (
@@ -70,9 +73,15 @@ def both_sides(results: pd.DataFrame) -> pd.DataFrame:
     return marks.sort_values("own", ascending=False, kind="stable", ignore_index=True)
 
 
+def not_drawn(own: pd.DataFrame) -> list[str]:
+    """The models that are not in the scatter: with verdicts on one side only."""
+    return sorted(set(paired(own)["model"]) - set(both_sides(own)["model"]))
+
+
 def scatter(results: pd.DataFrame) -> Drawn:
     """Every model that has a rate on both sides."""
-    return draw_marks(both_sides(results), _notes(results))
+    marks = both_sides(results)
+    return draw_marks(marks, _notes(results, marks))
 
 
 def draw_marks(marks: pd.DataFrame, notes: Sequence[str] = ()) -> Drawn:
@@ -92,19 +101,31 @@ def draw_marks(marks: pd.DataFrame, notes: Sequence[str] = ()) -> Drawn:
     return Drawn(figure, _write_names(axes, marks))
 
 
-def _notes(results: pd.DataFrame) -> list[str]:
+def _notes(results: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     """What a reader has to know of the models, a line each."""
-    own = overall(measured(results))
-    notes = []
-    if own["scripted"].any():
+    own, notes = measured(results), []
+    drawn = overall(own[own["model"].isin(marks.loc[marks["own"], "model"])])
+    if drawn["scripted"].any():
         notes.append(MEASURES_NOTHING)
-    if own["partial"].any():
+    if drawn["partial"].any():
         notes.append(PARTIAL)
-    if not same_prompts(own):
+    if not same_prompts(drawn):
         notes.append(NO_RANKING)
-    if 0 < len(own) < len(overall(results)):
-        notes.append("grey: published rates, on the paper's prompts")
-    return notes
+    if without := not_drawn(own):
+        notes.append(f"one side only, not drawn: {', '.join(map(short_name, without))}")
+    if not marks["own"].all():
+        notes.append(_of_published(drawn))
+    return [fill(note, LINE) for note in notes]
+
+
+def _of_published(own: pd.DataFrame) -> str:
+    """On which prompts the published models were measured, beside those measured here."""
+    sets = sorted(set(own["prompts_shown"]))
+    if own.empty:
+        return ""
+    if set(own["source"]) == PUBLISHED_SETS:
+        return "grey: published rates, 25 of the 32 on earlier sets of prompts"
+    return f"grey: published rates, on OR-Bench's prompts; the others on {', '.join(sets)}"
 
 
 # ---------------------------------------------------------------------------------- the trend
