@@ -29,7 +29,7 @@ from orbench.report.results import by_category, same_prompts
 
 COLOUR = {"over_refusal": ORANGE, "toxic": BLUE}
 LABEL = {"over_refusal": "over-refusal", "toxic": "toxic rejection"}
-MOST_AROUND = 10  # categories around a radar
+MOST_BARS, MOST_AROUND = 60, 10  # categories
 FEW_BARS = 12  # with more, their names stand steeper
 WHITE_FROM = 72  # per cent; on the blue from there on, white has more contrast than black (WCAG 2)
 
@@ -70,7 +70,8 @@ def bars(results: pd.DataFrame) -> Drawn:
     for k, (side, seen) in enumerate(sides.items()):
         places = at + (k - (len(sides) - 1) / 2) * width
         height = seen["rate"]
-        axes.bar(places, height, width * 0.94, color=COLOUR[side], label=LABEL[side])
+        label = f"{LABEL[side]} (n = {seen.loc[OVERALL, 'n']:,.0f})"
+        axes.bar(places, height, width * 0.94, color=COLOUR[side], label=label)
         axes.errorbar(
             places,
             height,
@@ -177,10 +178,10 @@ def _marked(results: pd.DataFrame) -> list[str]:
 
 
 def _few(results: pd.DataFrame) -> pd.DataFrame:
-    """(side, model) x category -> whether there are few prompts with a verdict, or none."""
+    """(side, model) x category -> whether it has few prompts with a verdict, or none with one."""
     rows = by_category(results)
     prompts = rows.pivot(index=["side", "model"], columns="category", values="prompts")
-    return prompts.fillna(0) < FEW_PROMPTS
+    return prompts < FEW_PROMPTS
 
 
 def _title(title: str, results: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ import matplotlib as mpl
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.columns import MACRO, SIDES
-from orbench.report.by_category import MOST_AROUND, bars, heatmap, radar
+from orbench.report.by_category import MOST_AROUND, MOST_BARS, bars, heatmap, radar
 from orbench.report.figures import Drawn, Picture, short_name, use_style
 from orbench.report.results import by_category, by_setting, measured, paired
 from orbench.report.scatter import both_sides, not_drawn, scatter
@@ -73,8 +73,8 @@ def _each_side(results: pd.DataFrame) -> Iterator[Subject]:
 
 def _subject(name: str, title: str, part: str, results: pd.DataFrame) -> Subject:
     """part: which of the results these are, in words; empty: all."""
-    names, titles = filter(None, (name, file_name_part(part) if part else "")), [title, part]
-    return Subject("_".join(names), ": ".join(filter(None, titles)), results)
+    names = filter(None, (name, part and file_name_part(part)))
+    return Subject("_".join(names), ": ".join(filter(None, (title, part))), results)
 
 
 def _plain(rows: pd.DataFrame) -> pd.DataFrame:
@@ -84,13 +84,14 @@ def _plain(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _each_model(title: str, fewest: int, most: int) -> Subjects:
-    """A subject per model that has as many categories."""
+    """A subject per model with as many categories on each of its sides."""
 
     def subjects(results: pd.DataFrame) -> Iterator[Subject]:
         own = _with_categories(paired(measured(results)))
         for model, name in _file_names(own["model"].unique()).items():
             rows = own[own["model"] == model]
-            if fewest <= by_category(rows)["category"].nunique() <= most:
+            sides = by_category(rows).groupby("category").size()
+            if fewest <= (sides == rows["side"].nunique()).sum() and len(sides) <= most:
                 yield Subject(name, title.format(model), rows)
 
     return subjects
@@ -128,6 +129,6 @@ PICTURES = (
         heatmap,
         "no picture by category: the results have no column 'category'",
     ),
-    PictureKind("bars", _each_model("{} by category", 1, 1000), bars),
+    PictureKind("bars", _each_model("{} by category", 0, MOST_BARS), bars),
     PictureKind("radar", _each_model("{}: radar", 3, MOST_AROUND), radar),
 )

@@ -83,7 +83,7 @@ def results_of(
     scores, rows = _youden(toxic_of), list[dict[str, Any]]()
     for one in measurements:
         whole, *others = _rows(one, validated)
-        side = {"toxic_side": toxic_of[one].model} if one in toxic_of else {}
+        side = {"toxic_side": toxic_of[one].model if one in toxic_of else ""}
         rows += [row | side for row in (whole | scores.get(one, {}), *others)]
     rows += _published_rows() if published else []
     found = pd.DataFrame(rows, columns=[*RATE_COLUMNS, *MORE_COLUMNS])
@@ -101,13 +101,10 @@ def paired(results: pd.DataFrame) -> pd.DataFrame:
     """The results with those on toxic prompts under the name of the safe side that they belong to;
     under several where they belong to several.
     """
-    toxic = results["side"] == "toxic"
-    pairs = overall(results[~toxic])[["model", "toxic_side", "counted_by"]].dropna()
-    both = pairs.merge(
-        results[toxic].drop(columns="toxic_side").rename(columns={"model": "toxic_side"}),
-        on=["toxic_side", "counted_by"],
-        how="right",
-    )
+    toxic, keys = results["side"] == "toxic", ["toxic_side", "counted_by"]
+    pairs = overall(results[~toxic & (results["toxic_side"] != "")])[["model", *keys]]
+    those = results[toxic].drop(columns="toxic_side").rename(columns={"model": "toxic_side"})
+    both = pairs.merge(those, on=keys, how="right")
     return pd.concat([results[~toxic], both.assign(model=both["model"].fillna(both["toxic_side"]))])
 
 

@@ -43,7 +43,7 @@ PLACING: dict[str, Any] = {
     "linewidth": 0.4,
     "margin": 0.003,
     "min_distance": 0.011,
-    "max_distance": 0.3,
+    "max_distance": 0.15,
     "nbr_candidates": 1000,
     "avoid_crossing_label_lines": True,
     "draw_all": False,
@@ -243,6 +243,7 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> list[str]:
         list(map(short_name, marks["model"])),
         textsize=np.where(faint, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist(),
         textcolor=np.where(faint, DARK_GREY, BLACK).tolist(),
+        avoid_label_lines_overlap=bool(faint.any()),  # published names give way to that
         **obstacles,
         **PLACING,
         **NAME_STYLE,
