@@ -38,8 +38,8 @@ def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Pic
     """Every picture there is something to draw for, one after the other. tell: takes a line on
     what cannot be drawn and why.
     """
-    own = measured(results)
-    if one_sided := not_drawn(own):
+    own, whole = measured(results), paired(results)
+    if len(both_sides(whole)) and (one_sided := not_drawn(measured(whole))):
         tell(f"not in the scatter, measured on one side only: {', '.join(one_sided)}")
     lacking = use_style("".join([*own["model"], *own["category"]]))
     for kind in PICTURES:

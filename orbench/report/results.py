@@ -105,7 +105,8 @@ def paired(results: pd.DataFrame) -> pd.DataFrame:
     pairs = overall(results[~toxic & (results["toxic_side"] != "")])[["model", *keys]]
     those = results[toxic].drop(columns="toxic_side").rename(columns={"model": "toxic_side"})
     both = pairs.merge(those, on=keys, how="right")
-    return pd.concat([results[~toxic], both.assign(model=both["model"].fillna(both["toxic_side"]))])
+    both["model"] = both["model"].fillna(both["toxic_side"])
+    return pd.concat([results[~toxic], both], ignore_index=True)
 
 
 def by_setting(results: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -26,7 +26,7 @@ from orbench.report.figures import (
     new_figure,
     short_name,
 )
-from orbench.report.results import BY_AUTHORS, measured, overall, paired, same_prompts
+from orbench.report.results import BY_AUTHORS, measured, overall, same_prompts
 
 MARK_SIZE = 5.8  # points across
 CROWD = 20  # from so many models on, names are written smaller
@@ -59,8 +59,9 @@ NAME_STYLE: dict[str, Any] = {
 def both_sides(results: pd.DataFrame) -> pd.DataFrame:
     """The models with a rate on both sides, in percent: model, family, own (not a published one), x
     and y and, where measured, their intervals x_low, x_high, y_low, y_high. Own models come first.
+    results: as `paired` gives them.
     """
-    rates = overall(paired(results))
+    rates = overall(results)
     rates = rates[rates["rate_percent"].notna()].assign(own=rates["counted_by"] != BY_AUTHORS)
     keys, columns = ["model", "own"], ["rate_percent", "low_percent", "high_percent"]
     safe, toxic = (
@@ -74,8 +75,8 @@ def both_sides(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_drawn(own: pd.DataFrame) -> list[str]:
-    """The models that are not in the scatter: with verdicts on one side only."""
-    return sorted(set(paired(own)["model"]) - set(both_sides(own)["model"]))
+    """The models, likewise, that are not in the scatter: with verdicts on one side only."""
+    return sorted(set(own["model"]) - set(both_sides(own)["model"]))
 
 
 def scatter(results: pd.DataFrame) -> Drawn:
