@@ -16,7 +16,7 @@ from orbench.clustered import estimate, spearman
 from orbench.correction import Audit, over_refusal_of_safe, prediction_powered
 from orbench.planning import prompts_needed
 from orbench.rates import wilson
-from orbench.report.measurements import measure, source_of
+from orbench.report.measurements import measure, sources_of
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.scatter import parabola
 from orbench.table import prompt_id, prompt_set_hash
@@ -292,7 +292,7 @@ def test_seeds_and_selectors_come_through_the_stages(tmp_path: Path) -> None:
     found = row(table(tmp_path), category="overall")
     assert (found["prompts"], found["seeds"]) == ("9", "3")
     for measured in (path, tmp_path / asked.partition("=")[2]):
-        (one,) = measure([source_of(str(measured), "over_refusal")])
+        (one,) = measure(sources_of(str(measured), "over_refusal"))
         assert one.selectors == ["GPT-4", "scripted"]
         lost = prompt_id("s9")[:8]
         assert list(one.missing["seed"]) == [int.from_bytes(lost, "big")]
@@ -410,12 +410,12 @@ def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) 
 
 DRAW = """
 from orbench.report import pictures, scatter
-from orbench.report.measurements import measure, source_of
+from orbench.report.measurements import measure, sources_of
 from orbench.report.results import results_of
 import pandas as pd
 
 def draw(safe, toxic):
-    measured = measure([source_of(safe, "over_refusal"), source_of(toxic, "toxic")])
+    measured = measure([*sources_of(safe, "over_refusal"), *sources_of(toxic, "toxic")])
     for picture in pictures.pictures(results_of(measured, None, False), print):
         yield picture.name, picture.drawn.figure
 
@@ -790,7 +790,7 @@ def test_the_over_refusal_of_safe_prompts_is_known_from_an_audit(tmp_path: Path)
     results(tmp_path, "--over_refusal", a, "--audited", anna, ben, "--table")
     found = row(table(tmp_path), category="overall")
     assert (found["audited"], found["audited_toxic"]) == ("99", "19")  # on one they are split
-    expected = over_refusal_of_safe(estimate(measure([source_of(str(a), "over_refusal")])[0]
+    expected = over_refusal_of_safe(estimate(measure(sources_of(str(a), "over_refusal"))[0]
                                     .prompts()), Audit(25, 19, 55, 0))  # fmt: skip
     assert [found[f"safe_{end}percent"] for end in ("", "low_", "high_")] == [
         f"{100 * share:.2f}" for share in expected[:3]
@@ -1026,7 +1026,7 @@ def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value:
     for stage in ("response_checker", value):
         safe = judged(tmp_path / "safe.csv", [DIRECT])
         record.write(safe, {name: value for name in names} | {"stage": stage, "complete": False})
-        (one,) = measure([source_of(f"m={safe}", "over_refusal")])
+        (one,) = measure(sources_of(f"m={safe}", "over_refusal"))
         assert (len(one.scored), one.model) == (1, "m")
 
 

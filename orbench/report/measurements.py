@@ -36,6 +36,7 @@ from orbench.terminal import UserError, clean, counted
 
 # Prompts of which nothing is known are numbered from 0 to here, which no hash of a prompt is.
 UNKNOWN = 2**32
+NO_RESULTS = (run_record.FAILED, ".partial.csv")  # what else a run leaves
 Labels = Mapping[bytes, float]  # `prompt_id` -> 1 or 0, as people say
 
 
@@ -150,12 +151,23 @@ class Measurement:
         return (row for position, row in enumerate(self.table) if position in wanted)
 
 
-def source_of(text: str, side: str) -> Source:
-    """`FILE` or `MODEL=FILE`, as it stands on the command line. Raises UserError for no FILE."""
+def sources_of(text: str, side: str) -> list[Source]:
+    """`FILE`, `MODEL=FILE` or a folder, as it stands on the command line; of a folder all results
+    below it, the last one written last. Raises UserError where there is none.
+    """
     model, equals, path = text.partition("=")
+    if text and Path(text).is_dir():
+        found = [path for path in Path(text).rglob("*.csv") if not path.name.endswith(NO_RESULTS)]
+        if not found:
+            raise UserError(f"{text} holds no results")
+        return [Source(path, "", side) for path in sorted(found, key=_last_written)]
     if not equals or Path(text).exists():
-        return Source(input_path(text), "", side)
-    return Source(input_path(path), clean(model).strip(), side)
+        return [Source(input_path(text), "", side)]
+    return [Source(input_path(path), clean(model).strip(), side)]
+
+
+def _last_written(path: Path) -> tuple[int, Path]:
+    return path.stat().st_mtime_ns, path
 
 
 def measure(

@@ -87,12 +87,15 @@ for (const button of document.querySelectorAll("button.behind")) {
 }
 
 // ------------------------------------------------------------------ prompts and responses
-for (const [id] of FILTERS) byId(id).addEventListener("change", () => go({[id]: byId(id).value}));
-byId("text").addEventListener("input", () => go({text: byId("text").value}, "replaceState"));
+for (const [id] of FILTERS) {
+  byId(id).addEventListener("change", () => go({[id]: byId(id).value, at: "rows"}));
+}
+byId("text").addEventListener("input",
+  () => go({text: byId("text").value, at: "rows"}, "replaceState"));
 byId("filter").addEventListener("submit", (event) => event.preventDefault());
 byId("filter").addEventListener("reset", (event) => {
   event.preventDefault();
-  go({side: "", model: "", category: "", verdict: "", text: ""});
+  go({side: "", model: "", category: "", verdict: "", text: "", at: "rows"});
 });
 byId("more").addEventListener("click", draw);
 
@@ -110,7 +113,7 @@ function filter() {
     if (id === "verdict" && data.refusals.some((name) => there.has(name))) options.unshift(ANY_REFUSAL);
     byId(id).replaceChildren(...["", ...options].map((value) => {
       const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? data.side_names[value] ?? value;
-      const option = node("option", "", text.replace("_", " "));
+      const option = node("option", "", text);
       option.value = value;
       option.selected = value === view[id];
       return option;

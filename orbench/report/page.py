@@ -134,12 +134,10 @@ def _table(grid: Grid) -> str:
     )
     own = len(grid.rows) - grid.published
     body = "\n".join(
-        f"<tr{_PUBLISHED if number >= own else ''}>"
-        + "".join(map(_cell, row, grid.columns, numeric))
-        + "</tr>"
-        for number, row in enumerate(grid.rows)
+        f"<tr{'' if i < own else _PUBLISHED}>{''.join(map(_cell, row, grid.columns, numeric))}</tr>"
+        for i, row in enumerate(grid.rows)
     )
-    fold = f"<label {_FOLD}> the {grid.published} published models</label>"
+    fold = f'<label class="fold"><input type="checkbox"> {grid.published} published models</label>'
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
     return (
         f"<h2>{escape(grid.title)}</h2>{fold if own and grid.published else ''}"
@@ -148,8 +146,7 @@ def _table(grid: Grid) -> str:
     )
 
 
-_PUBLISHED, _FOLD = ' class="published"', 'class="fold"><input type="checkbox"'
-_WORDS = ' class="words"'
+_WORDS, _PUBLISHED = ' class="words"', ' class="published"'
 
 
 def _cell(cell: Cell, column: str, numeric: bool) -> str:

@@ -28,7 +28,8 @@ CUT_OFF_PERCENT = 5  # rates of which more responses ran into the token limit ar
 BY_AUTHORS = "published"  # `counted_by` of the rates that are not measured here
 BY_LABELS, BY_VALIDATION = "labels", "validation"  # `corrected_by`
 
-# Columns of results.csv; rates, intervals (95 %) and bounds in percent.
+# Columns of results.csv; toxic_side: the `model` whose rows on toxic prompts make one score with
+# these on safe prompts; rates, intervals (95 %) and bounds in percent.
 # fmt: off
 RATE_COLUMNS = [
     "model", "family", "side", "category", "n", "prompts", "seeds", "refused",
@@ -43,14 +44,13 @@ RATE_COLUMNS = [
     "safe_low_bound_percent", "safe_high_bound_percent",
     "youden_points", "youden_low_points", "youden_high_points",
     "rules_percent", "judge_only", "rules_only", "differ_percent",
-    "counted_by", "source", "prompt_set", "notes",
+    "counted_by", "source", "prompt_set", "toxic_side", "notes",
 ]
 # What tables and pictures need besides: the macro average beside the overall rate, why a rate is
-# not corrected, what a picture has to say of its models, and the toxic side that belongs to a safe
-# one (its `model`).
+# not corrected, and what a picture or the leaderboard has to say of its models.
 MORE_COLUMNS = [
     "macro_percent", "macro_low_percent", "macro_high_percent", "uncorrected", "unaudited",
-    "scripted", "scripted_input", "partial", "tested", "settings", "prompts_shown", "toxic_side",
+    "scripted", "scripted_input", "partial", "tested", "settings", "prompts_shown",
 ]
 # Those of these columns that a measurement knows as they stand.
 ABOUT = [

@@ -122,7 +122,7 @@ def _of_both(row: Any, name: str, digits: int) -> Cell:
     values = getattr(row, name), getattr(row, f"{name}_toxic")
     known = [value for value in values if not isnan(value)]
     return Cell(
-        ", ".join(f"{value:,.{digits}f}" for value in known) or DASH, min(known, default=nan)
+        " / ".join(f"{value:,.{digits}f}" for value in known) or DASH, min(known, default=nan)
     )
 
 
@@ -430,9 +430,7 @@ def warnings(measurements: Sequence[Measurement], results: pd.DataFrame) -> list
         ones = own[own["side"] == side.name]
         if not same_prompts(ones):
             lines.append(
-                f"the {side.prompts} differ between models (see prompt set): their {side.rate}s "
-                "are not one ranking; only the comparison, on the prompts in common, sets them "
-                "side by side"
+                f"the {side.prompts} differ between models: their {side.rate}s are not one ranking"
             )
         if len(ways := sorted(set(ones["counted_by"]))) > 1:
             lines.append(f"the {side.rate}s are counted differently: {', '.join(ways)}")
