@@ -159,24 +159,25 @@ def test_the_interval_is_as_of_one_answer_a_prompt(rows: list[Row], interval: st
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "times"),
     [
-        lambda i: {},
-        lambda i: {"toxic_seed": f"s{i // 8}"},
-        lambda i: {"prompt": f"prompt {i // 4}"},
+        (lambda i: {}, 1),
+        (lambda i: {"toxic_seed": f"s{i // 8}"}, 1),
+        (lambda i: {"prompt": f"prompt {i // 4}", "category": "ab"[i // 4 % 2]}, 4),
     ],
     ids=["independent", "seeds", "repeats"],
 )
 def test_the_closing_table_is_that_of_the_results(
-    tmp_path: Path, more: Callable[[int], Row]
+    tmp_path: Path, more: Callable[[int], Row], times: int
 ) -> None:
     rows = [asked(i, i % 7 < 3, category="ab"[i % 2]) | more(i) for i in range(100)]
     path = write_csv(tmp_path / "m.csv", list(rows[0]), [list(row.values()) for row in rows])
-    write_csv(tmp_path / "m_failed.csv", ["prompt", "category"], [["x", "a"], ["y", "a"]])
+    failed = [["x", "a"], ["y", "a"]] * times
+    write_csv(tmp_path / "m_failed.csv", ["prompt", "category"], failed)
     counted = RefusalTally(rejected)
     for row in rows:
         counted.scored(row)
-    for _ in range(2):
+    for _ in failed:
         counted.unscored({"category": "a"})
     found = results_of(measure([Source(path, "m", "over_refusal")]), None, False)
     for name, line in zip(("a", "b", "overall"), counted.lines()[1:4], strict=True):
