@@ -38,7 +38,7 @@ def leaderboard_of(results: pd.DataFrame) -> pd.DataFrame:
     )
     rows["notes"] = rows["notes"].mask(published, "")
     order = {"published": True, "of": False, "counted_by": True, "prompts_shown": True}
-    order |= {"score": False}
+    order |= {"rank": True, "score": False}
     rows = rows.assign(published=published)
     return rows.sort_values(list(order), ascending=list(order.values()), kind="stable")
 
