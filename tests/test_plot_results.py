@@ -136,11 +136,11 @@ def test_names_stand_in_markdown_and_latex_as_they_are(tmp_path: Path) -> None:
     safe = judged(tmp_path / "safe.csv", [DIRECT] * 40, name)
     results(tmp_path, "--over_refusal", safe, "--table")
     markdown = (tmp_path / "results" / "results.md").read_text()
-    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 |" in markdown
+    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 \[91.2, 100.0\] |" in markdown
     latex = (tmp_path / "results" / "results.tex").read_text()
     assert (
         r"{}[a]\_b*c\textbar{}d\&e\%f\$g\#h\{i\}j\textasciitilde{}k\textasciicircum{}l"
-        r"\textbackslash{}m\textless{}n\textgreater{}\textasciigrave{}o & 100.0 & "
+        r"\textbackslash{}m\textless{}n\textgreater{}\textasciigrave{}o & 100.0 [91.2, 100.0] & "
     ) in latex
 
 

@@ -19,28 +19,26 @@ def leaderboard_of(results: pd.DataFrame) -> pd.DataFrame:
     the only one, and for published, scripted and partial results. Published models come last.
     """
     rates = overall(paired(results))
-    toxic, keys = rates["side"] == "toxic", ["model", "counted_by"]
-    safe = rates[~toxic].drop(columns="toxic_side")
-    rows = safe.merge(rates[toxic], how="outer", on=keys, suffixes=("", "_toxic"))
+    toxic, keys = rates["side"] == "toxic", ["entry", "counted_by"]
+    own = rates["model"].where(~toxic, rates["toxic_side"])
+    rates = rates.assign(entry=rates["model"], model=own)
+    rows = rates[~toxic].merge(rates[toxic], how="outer", on=keys, suffixes=("", "_toxic"))
     for name, mark in MARKS.items():
         both = zip(rows[name], rows[f"{name}_toxic"], strict=True)
         rows[name] = [_together(texts, mark) for texts in both]
     one_sided = [rows["side_toxic"].isna(), rows["side"].isna()]
     sides = [-rows["rate_percent"], rows["rate_percent_toxic"]]
-    score = pd.Series(np.select(one_sided, sides, rows["youden_points"]), rows.index)
-    published = rows["counted_by"] == BY_AUTHORS
-    flags = rows[[name + end for name in UNRANKED for end in ("", "_toxic")]]
+    rows["score"] = np.select(one_sided, sides, rows["youden_points"])
+    rows["published"] = rows["counted_by"] == BY_AUTHORS
+    flags = rows[["published", *(name + end for name in UNRANKED for end in ("", "_toxic"))]]
     same = [rows[name].fillna("") for name in ("counted_by", "prompt_set", "prompt_set_toxic")]
-    ranked = score.mask(published | flags.eq(True).any(axis=1)).groupby(same)
-    of = ranked.transform("count")
-    rows = rows.assign(
-        rank=ranked.rank(ascending=False, method="min").where(of > 1), of=of, score=score
-    )
-    rows["notes"] = rows["notes"].mask(published, "")
-    order = {"published": True, "of": False, "counted_by": True, "prompts_shown": True}
-    order |= {"rank": True, "score": False}
-    rows = rows.assign(published=published)
-    return rows.sort_values(list(order), ascending=list(order.values()), kind="stable")
+    ranked = rows["score"].mask(flags.eq(True).any(axis=1)).groupby(same)
+    rows["of"] = ranked.transform("count")
+    rows["rank"] = ranked.rank(ascending=False, method="min").where(rows["of"] > 1)
+    rows["notes"] = rows["notes"].mask(rows["published"], "")
+    order = ["published", "of", "counted_by", "prompts_shown", "rank", "score"]
+    up = [name not in ("of", "score") for name in order]
+    return rows.sort_values(order, ascending=up, kind="stable")
 
 
 def _together(texts: tuple[Any, ...], mark: str) -> str:

@@ -19,6 +19,7 @@ from orbench.report.leaderboard import leaderboard_of
 from orbench.report.measurements import Measurement
 from orbench.report.people import Validated
 from orbench.report.results import (
+    BY_AUTHORS,
     BY_LABELS,
     BY_VALIDATION,
     by_category,
@@ -101,29 +102,38 @@ def _p_value(name: str) -> Callable[[Any], Cell]:
     )
 
 
-def _with_interval(row: Any, prefix: str = "", *, linked: bool = False) -> Cell:
-    """A rate of results.csv and its interval."""
-    value = getattr(row, f"{prefix or 'rate_'}percent")
-    ends = (getattr(row, f"{prefix}{end}_percent") for end in ("low", "high"))
-    return Cell(_estimate(value, *ends), value, _behind(row) if linked else None)
+def _rate(
+    prefix: str = "", end: str = "", unit: str = "percent", *, linked: bool = False
+) -> Callable[[Any], Cell]:
+    """A rate of results.csv and its interval: `12.3 [11.0, 14.6]`. end: of the columns' names."""
+    names = [f"{prefix}{what}{unit}{end}" for what in ("" if prefix else "rate_", "low_", "high_")]
+
+    def cell(row: Any) -> Cell:
+        value, low, high = (getattr(row, name) for name in names)
+        text = figure(value) if isnan(low) else f"{figure(value)} [{span(low, high)}]"
+        return Cell(text, value, _behind(row, end) if linked else None)
+
+    return cell
 
 
-def _behind(row: Any) -> tuple[str, str, str]:
-    return row.model, row.side, "" if row.category == OVERALL else row.category
+def _behind(row: Any, end: str = "") -> tuple[str, str, str] | None:
+    """The model, side and category of a number; None where no row is behind it."""
+    model, side, category = (getattr(row, name + end) for name in ("model", "side", "category"))
+    if row.counted_by == BY_AUTHORS or not isinstance(side, str):
+        return None
+    return model, side, "" if category == OVERALL else category
 
 
-def _on_side(row: Any, side: Any, model: str) -> tuple[str, str, str] | None:
-    """What is behind a rate of the leaderboard, if anything is."""
-    return None if row.published or not isinstance(side, str) else (model, side, "")
-
-
-def _of_both(row: Any, name: str, digits: int) -> Cell:
+def _of_both(name: str, digits: int) -> Callable[[Any], Cell]:
     """A number of the safe and of the toxic side."""
-    values = getattr(row, name), getattr(row, f"{name}_toxic")
-    known = [value for value in values if not isnan(value)]
-    return Cell(
-        " / ".join(f"{value:,.{digits}f}" for value in known) or DASH, min(known, default=nan)
-    )
+
+    def cell(row: Any) -> Cell:
+        both = getattr(row, name), getattr(row, f"{name}_toxic")
+        values = [value for value in both if not isnan(value)]
+        text = " / ".join(f"{value:,.{digits}f}" for value in values)
+        return Cell(text or DASH, min(values, default=nan))
+
+    return cell
 
 
 def _side(row: Any) -> Cell:
@@ -140,11 +150,6 @@ def span(low: float, high: float) -> str:
     return DASH if isnan(low) else f"{low:.1f}, {high:.1f}"
 
 
-def _estimate(value: float, low: float, high: float) -> str:
-    """`12.3 [11.0, 14.6]`, without the interval where there is none."""
-    return figure(value) if isnan(low) else f"{figure(value)} [{span(low, high)}]"
-
-
 # ---------------------------------------------------------------------------------- columns
 
 LEADERBOARD_GRID: Columns = {
@@ -152,22 +157,11 @@ LEADERBOARD_GRID: Columns = {
         DASH if isnan(row.rank) else f"{row.rank:.0f} of {row.of:.0f}", row.rank
     ),
     "Model": _text("tested"),
-    "Over-refusal": lambda row: Cell(
-        _estimate(row.rate_percent, row.low_percent, row.high_percent),
-        row.rate_percent,
-        _on_side(row, row.side, row.model),
-    ),
-    "Toxic rejection": lambda row: Cell(
-        _estimate(row.rate_percent_toxic, row.low_percent_toxic, row.high_percent_toxic),
-        row.rate_percent_toxic,
-        _on_side(row, row.side_toxic, row.toxic_side),
-    ),
-    "Joint score": lambda row: Cell(
-        _estimate(row.youden_points, row.youden_low_points, row.youden_high_points),
-        row.youden_points,
-    ),
-    "n": lambda row: _of_both(row, "n", 0),
-    "Coverage": lambda row: _of_both(row, "coverage_percent", 1),
+    "Over-refusal": _rate(linked=True),
+    "Toxic rejection": _rate(end="_toxic", linked=True),
+    "Joint score": _rate("youden_", unit="points"),
+    "n": _of_both("n", 0),
+    "Coverage": _of_both("coverage_percent", 1),
     "Counted by": _text("counted_by"),
     "Prompts": _text("prompts_shown"),
     "Settings": _text("settings"),
@@ -176,8 +170,7 @@ LEADERBOARD_GRID: Columns = {
 
 OVERALL_GRID: Columns = {
     "Model": _text("tested"),
-    "Rate": _number("rate_percent", linked=True),
-    "95 % interval": _interval("low_percent", "high_percent"),
+    "Rate": _rate(linked=True),
     "n": _number("n", 0, linked=True),
     "Coverage": _number("coverage_percent"),
     "Bounds": _interval("low_bound_percent", "high_bound_percent"),
@@ -186,10 +179,10 @@ OVERALL_GRID: Columns = {
     "Seeds": _number("seeds", 0),
     "Design effect": _number("design_effect", 2),
     "Cut off": _number("cut_off_percent"),
-    "Flips": lambda row: _with_interval(row, "flip_"),
-    "Macro average": lambda row: _with_interval(row, "macro_"),
-    "Direct": lambda row: _with_interval(row, "direct_"),
-    "Indirect": lambda row: _with_interval(row, "indirect_"),
+    "Flips": _rate("flip_"),
+    "Macro average": _rate("macro_"),
+    "Direct": _rate("direct_"),
+    "Indirect": _rate("indirect_"),
     "API refusals": lambda row: Cell(
         f"{row.api_refusals:.0f} ({figure(row.api_percent)})", row.api_refusals
     ),
@@ -222,10 +215,8 @@ COMPARISON_GRID: Columns = {
 CORRECTED_GRID: Columns = {
     "Model": _text("model"),
     "Rate": _side,
-    "Raw": _number("rate_percent"),
-    "95 % interval": _interval("low_percent", "high_percent"),
-    "Corrected": _number("corrected_percent"),
-    "Corrected interval": _interval("corrected_low_percent", "corrected_high_percent"),
+    "Raw": _rate(linked=True),
+    "Corrected": _rate("corrected_"),
     "By": _text("corrected_by"),
     "Notes": _text("uncorrected"),
 }
@@ -234,10 +225,8 @@ SAFE_GRID: Columns = {
     "Model": _text("model"),
     "Labelled": _number("audited", 0),
     "of these toxic": _number("audited_toxic", 0),
-    "Over-refusal rate": _number("rate_percent"),
-    "95 % interval": _interval("low_percent", "high_percent"),
-    "of safe prompts": _number("safe_percent"),
-    "its interval": _interval("safe_low_percent", "safe_high_percent"),
+    "Over-refusal rate": _rate(linked=True),
+    "of safe prompts": _rate("safe_"),
     "its bounds": _interval("safe_low_bound_percent", "safe_high_bound_percent"),
     "Notes": _text("unaudited"),
 }
@@ -247,7 +236,7 @@ RULES_GRID: Columns = {
     "Rate": _side,
     "Counted by": _text("counted_by"),
     "n": _number("n", 0),
-    "Judge": _number("rate_percent"),
+    "Judge": _number("rate_percent", linked=True),
     "Rules": _number("rules_percent"),
     "Differ": _number("differ_percent"),
     "Refusal by the judge only": _number("judge_only", 0),
@@ -350,9 +339,7 @@ def _category_grid(results: pd.DataFrame, part: str) -> Grid:
         found = [cells.get((name, model)) for model in models]
         numbers = [row.prompts if row else 0 for row in found]
         mark = " †" if min(numbers) < FEW_PROMPTS and name != OVERALL else ""
-        rates = [
-            _with_interval(row, linked=name != MACRO) if row else Cell(DASH, nan) for row in found
-        ]
+        rates = [_rate(linked=name != MACRO)(row) if row else Cell(DASH, nan) for row in found]
         rows.append([Cell(name + mark), _range(numbers), *rates])
     notes = ["Per cent refused, with 95 % intervals as in the table of all."]
     if (categories["prompts"] < FEW_PROMPTS).any():
