@@ -168,8 +168,8 @@ def _pictures(pictures: Sequence[tuple[str, bytes]]) -> str:
     if not pictures:
         return ""
     images = [
-        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,'
-        f'{base64.b64encode(svg).decode()}"></figure>'
+        f'<figure><figcaption>{escape(title)}</figcaption><img alt="{escape(title)}" '
+        f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
         for title, svg in pictures
     ]
     return "<h2>Pictures</h2>\n" + "\n".join(images)

@@ -36,7 +36,7 @@ LIGHT_GREY, DARK_GREY = "#BBBBBB", "#777777"
 DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
 LINE = 120  # characters above the picture
-PUBLISHED_SETS = {"or-bench-hard-1k", "or-bench-toxic"}  # or their earlier versions
+PUBLISHED_SETS = {"or-bench-hard-1k": 1319, "or-bench-toxic": 655}  # prompts; today's vintage
 # How textalloc looks for places; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
@@ -121,12 +121,14 @@ def _notes(results: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
 
 def _of_published(own: pd.DataFrame) -> str:
     """On which prompts the published models were measured, beside those measured here."""
-    sets = sorted(set(own["prompts_shown"]))
     if own.empty:
         return ""
-    if set(own["source"]) == PUBLISHED_SETS:
+    asked = own["prompts"] + own["unscored"]
+    if (asked >= own["source"].map(PUBLISHED_SETS)).all():
         return "grey: published rates, 25 of the 32 on earlier sets of prompts"
-    return f"grey: published rates, on OR-Bench's prompts; the others on {', '.join(sets)}"
+    sizes = asked.groupby(own["prompts_shown"]).max()
+    sets = ", ".join(f"{name} ({size:,.0f})" for name, size in sizes.items())
+    return f"grey: published rates, on OR-Bench's prompts; the others on {sets}"
 
 
 # ---------------------------------------------------------------------------------- the trend
