@@ -85,6 +85,7 @@ class AnswerLog:
         self._file: IO[bytes] | None = None
         self._fd = -1
         self._reserve: IO[bytes] | None = None
+        self._also: AnswerLog | None = None
         self._synced = time.monotonic()
         try:
             if write:
@@ -92,9 +93,12 @@ class AnswerLog:
             if path.exists():
                 self._read_index(mend=write)
                 self._file = path.open("rb")
-        except OSError as error:
+            self._also = AnswerLog(also, write=False) if also else None
+        except (OSError, LogError) as error:
+            self.close()
+            if isinstance(error, LogError):
+                raise
             raise LogError(f"{path} cannot be used: {error.strerror}") from None
-        self._also = AnswerLog(also, write=False) if also else None
 
     def _open_for_writing(self) -> None:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)

@@ -169,7 +169,7 @@ def kill_when_stalled(server: BatchServer, folder: Path, flags: list[str]) -> No
     script = start(ALIGN, *words, cwd=folder, url=server.url)
     assert server.stalled.wait(30)
     script.kill()
-    script.wait()
+    script.communicate()
 
 
 def test_what_an_expired_batch_left_goes_into_the_next_one(serve: Serve, tmp_path: Path) -> None:

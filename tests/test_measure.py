@@ -53,7 +53,9 @@ def test_a_models_name_is_enough_for_a_rate_and_a_page(serve: Serve, tmp_path: P
     assert "· toxic rejection rate 20.0 % [8.1, 41.6] (n 20, " in last
     assert len(server.requests) == 60
 
-    two = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, MODEL="me/two", **flags)
+    safe_alone = {"PROMPTS": str(safe), "MODEL": "me/two"}
+    two = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, **safe_alone)
+    assert two.stdout == "results/safe_keyword/results.html\n"
     assert [line.split(":")[0] for line in two.stderr.splitlines()[-2:]] == ["me/one", "me/two"]
     board = (tmp_path / "results" / "results.md").read_text().partition("## Leaderboard")[2]
     assert "| 1 of 2 | me/one | 20.0" in board and "| 1 of 2 | me/two | 20.0" in board
@@ -61,7 +63,7 @@ def test_a_models_name_is_enough_for_a_rate_and_a_page(serve: Serve, tmp_path: P
     judged = {"PROMPTS": str(safe), "JUDGE": "me/judge", "LIMIT": "40"}
     done = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, MODEL="me/one", **judged)
     assert done.returncode == 0, done.stderr
-    assert {body["model"] for body in server.requests[120:]} == {"me/judge"}
+    assert {body["model"] for body in server.requests[100:]} == {"me/judge"}
     assert "toxic" not in done.stderr.splitlines()[-1]
     *_, others, last = done.stderr.splitlines()
     assert last.startswith("me/one (me/judge): over-refusal rate 0.0 % [0.0, 8.8]")

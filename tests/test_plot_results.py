@@ -6,25 +6,32 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from math import isnan
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from orbench import record
 from orbench.clustered import estimate, spearman
 from orbench.correction import Audit, over_refusal_of_safe, prediction_powered
 from orbench.planning import prompts_needed
 from orbench.rates import wilson
+from orbench.report import pictures
+from orbench.report.figures import Picture, fonts_for, rendered, use_style
 from orbench.report.leaderboard import leaderboard_of
 from orbench.report.measurements import measure, sources_of
-from orbench.report.pictures import pictures
 from orbench.report.published_rates import PUBLISHED
 from orbench.report.results import results_of
-from orbench.report.scatter import parabola
+from orbench.report.scatter import both_sides, draw_marks, parabola
 from orbench.table import prompt_id, prompt_set_hash
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import (
@@ -404,44 +411,55 @@ def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) 
         text = (folder / name).read_text(encoding="utf-8")
         assert "scripted: measures nothing" in text and "10 rows not asked" in text, name
     assert "scripted, measures nothing: maker/model-a" in done.stderr
-    marked = run_inside(
-        f"{DRAW}\n"
-        f"for name, figure in draw({str(safe)!r}, {str(toxic)!r}):\n"
-        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
-        "    words = ' '.join(text.get_text() for text in texts)\n"
-        "    print(name, 'measures nothing' in words)\n"
+    drawn = list(drawn_of(safe, toxic))
+    assert len(drawn) >= 4
+    for name, figure in drawn:
+        assert any("measures nothing" in text.get_text() for text in texts_in(figure)), name
+
+
+@pytest.fixture
+def style() -> Iterator[None]:
+    """What pictures are drawn in, for one test."""
+    with mpl.rc_context():
+        use_style("")
+        yield
+
+
+def drawn_of(safe: Path, toxic: Path) -> Iterator[tuple[str, Figure]]:
+    """The name and the figure of every picture of two result files."""
+    sources = [*sources_of(str(safe), "over_refusal"), *sources_of(str(toxic), "toxic")]
+    with mpl.rc_context(), warnings.catch_warnings():
+        for picture in pictures.pictures(results_of(measure(sources), None, False), print):
+            yield picture.name, picture.drawn.figure
+
+
+def marks(*places: tuple[float, float], own: bool = True) -> pd.DataFrame:
+    """Models m0, m1, ... with error bars to the left and below."""
+    found = pd.DataFrame(places, columns=["x", "y"], dtype=float).assign(family="", own=own)
+    found["model"] = [f"m{i}" for i in range(len(found))]
+    return found.assign(
+        x_low=found["x"] - 1, x_high=found["x"], y_low=found["y"] - 1, y_high=found["y"]
     )
-    assert len(marked.split()) >= 8 and "False" not in marked
 
 
-DRAW = """
-from orbench.report import pictures, scatter
-from orbench.report.measurements import measure, sources_of
-from orbench.report.results import results_of
-import pandas as pd
-
-def draw(safe, toxic):
-    measured = measure([*sources_of(safe, "over_refusal"), *sources_of(toxic, "toxic")])
-    for picture in pictures.pictures(results_of(measured, None, False), print):
-        yield picture.name, picture.drawn.figure
-
-def marks(*places, own=True):
-    table = pd.DataFrame([(f"m{i}", *place) for i, place in enumerate(places)],
-                         columns=["model", "x", "y"]).assign(family="", own=own)
-    return table.assign(x_low=table.x - 1, x_high=table.x, y_low=table.y - 1, y_high=table.y)
-
-def boxes(axes, marks):  # of the marks and their error bars, in pixels
-    from matplotlib.transforms import Bbox
+def boxes(axes: Axes, marks: pd.DataFrame) -> list[Bbox]:
+    """Those of the marks and their error bars, in pixels."""
     found = []
     for mark in marks.itertuples():
         at = axes.transData.transform((mark.x, mark.y))
         found.append(Bbox([at - 3.9, at + 3.9]))
-        for low, high in (((mark.x_low, mark.y), (mark.x_high, mark.y)),
-                          ((mark.x, mark.y_low), (mark.x, mark.y_high))):
+        for low, high in (
+            ((mark.x_low, mark.y), (mark.x_high, mark.y)),
+            ((mark.x, mark.y_low), (mark.x, mark.y_high)),
+        ):
             if low == low:
                 found.append(Bbox(axes.transData.transform([low, high])).padded(0.5))
     return found
-"""
+
+
+def texts_in(figure: Figure) -> list[Text]:
+    """Every text of a figure."""
+    return [text for text in figure.findobj(Text) if isinstance(text, Text)]
 
 
 def run_inside(code: str) -> str:
@@ -979,76 +997,64 @@ def test_a_rate_that_the_judge_could_not_have_found_is_not_corrected(
 def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path) -> None:
     results(tmp_path, "--with_published", "--table")
     assert len(table(tmp_path)) == 64
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "results = results_of([], None, True)\n"
-        "(picture,) = pictures.pictures(results, print)\n"
-        "axes = picture.drawn.figure.axes[0]\n"
-        "print(axes.get_title(loc='left'))\n"
-        "names = [text.get_text() for text in axes.texts]\n"
-        "assert set(results['model']) <= set(names) and not picture.drawn.unnamed\n"
-        "taken = [text.get_window_extent() for text in axes.texts]\n"
-        "taken += boxes(axes, scatter.both_sides(results))[::3]\n"
-        "print(sum(box.count_overlaps(taken) - 1 for box in taken[:len(names)]))\n"
-    )
-    assert "ρ = 0.8935" in drawn
-    assert "y = −0.002246 x² + 0.46958 x + 75.2406" in drawn
-    assert drawn.splitlines()[-1] == "0"  # no name on another name or on a mark
+    published = results_of([], None, True)
+    with mpl.rc_context():
+        (picture,) = pictures.pictures(published, print)
+    axes = picture.drawn.figure.axes[0]
+    names = [text.get_text() for text in axes.texts]
+    assert set(published["model"]) <= set(names) and not picture.drawn.unnamed
+    taken = [text.get_window_extent() for text in axes.texts]
+    taken += boxes(axes, both_sides(published))[::3]
+    overlaps = [box.count_overlaps(taken) - 1 for box in taken[: len(names)]]
+    assert not any(overlaps)  # no name on another name or on a mark
+    title = axes.get_title(loc="left")
+    assert "ρ = 0.8935" in title
+    assert "y = −0.002246 x² + 0.46958 x + 75.2406" in title
 
 
-def scatter_title(places: str) -> str:
-    """What the scatter says above marks at these places: (x, y) pairs, as Python."""
-    return run_inside(
-        f"{DRAW}\n"
-        f"drawn = scatter.draw_marks(marks(*{places}))\n"
-        "print(drawn.figure.axes[0].get_title(loc='left'))\n"
-    )
+def scatter_title(*places: tuple[float, float]) -> str:
+    """What the scatter says above marks at these places."""
+    title: str = draw_marks(marks(*places)).figure.axes[0].get_title(loc="left")
+    return title
 
 
-def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal() -> None:
-    assert "y =" not in scatter_title("[(10 * i, 50 + i * i / 5) for i in range(9)]")
-    assert "y =" not in scatter_title("[(i * 2, 50 + i * i / 5) for i in range(10)]")
-    fitted = scatter_title("[(i * 3, 50 + i + i * i / 7) for i in range(10)]")
-    assert "y = 0.0159 x² + 0.333 x + 50\n" in fitted  # three digits, no more
+def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal(style: None) -> None:
+    assert "y =" not in scatter_title(*((10 * i, 50 + i * i / 5) for i in range(9)))
+    assert "y =" not in scatter_title(*((i * 2, 50 + i * i / 5) for i in range(10)))
+    fitted = scatter_title(*((i * 3, 50 + i + i * i / 7) for i in range(10)))
+    line = fitted.splitlines()[0]
+    assert line.endswith("; y = 0.0159 x² + 0.333 x + 50")  # three digits, no more
 
 
-def test_a_curve_needs_four_different_rates() -> None:
-    assert "y =" not in scatter_title("[(50 * (i % 3), 10 * i) for i in range(11)]")
+def test_a_curve_needs_four_different_rates(style: None) -> None:
+    assert "y =" not in scatter_title(*((50 * (i % 3), 10 * i) for i in range(11)))
 
 
-def test_a_name_without_room_is_counted_and_never_lost_in_silence() -> None:
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "many = [(50 + i / 100, 50) for i in range(400)]\n"
-        "for own in (False, True):\n"
-        "    figure, unnamed = scatter.draw_marks(marks(*many, own=own))\n"
-        "    names = [text for text in figure.axes[0].texts if text.get_text()[:1] == 'm']\n"
-        "    print(len(names) + len(unnamed), len(unnamed) > 0)\n"
-    )
-    assert drawn.splitlines() == ["400 True", "400 False"]  # own models are named all the same
+@pytest.mark.parametrize("own", [False, True])
+def test_a_name_without_room_is_counted_and_never_lost_in_silence(style: None, own: bool) -> None:
+    many = [(50 + i / 100, 50.0) for i in range(50)]
+    figure, unnamed = draw_marks(marks(*many, own=own))
+    names = [text for text in figure.axes[0].texts if text.get_text()[:1] == "m"]
+    assert len(names) + len(unnamed) == len(many)
+    assert bool(unnamed) != own  # own models are named all the same
 
 
-def test_names_overlap_nothing_in_the_picture_that_is_saved() -> None:
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "from orbench.report.figures import Picture, rendered\n"
-        "right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]\n"
-        "for name in ('m', 'model of some length ' + 7 * 'x', 113 * 'y'):\n"
-        "    table = marks(*right, (5, 70), (6, 70), (50, 75))\n"
-        "    table['model'] = [f'{i} {name}' for i in range(len(table))]\n"
-        "    drawn = scatter.draw_marks(table)\n"
-        "    (axes,) = drawn.figure.axes\n"
-        "    width = axes.get_window_extent().width\n"
-        "    rendered(Picture('', '', drawn), 'png')\n"
-        "    drawn.figure.canvas.draw()\n"
-        "    assert abs(axes.get_window_extent().width - width) < 0.01 and width > 500\n"
-        "    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]\n"
-        "    taken = [*names, *boxes(axes, table)]\n"
-        "    assert not any(name.count_overlaps(taken) - 1 for name in names)\n"
-        "    assert all(name.x0 > 0 and name.x1 < drawn.figure.bbox.width for name in names)\n"
-        "    print(len(names), len(drawn.unnamed))\n"
-    )
-    assert drawn.splitlines() == ["11 0"] * 3
+@pytest.mark.parametrize("name", ["m", "model of some length " + 7 * "x", 113 * "y"])
+def test_names_overlap_nothing_in_the_picture_that_is_saved(style: None, name: str) -> None:
+    right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]
+    models = marks(*right, (5, 70), (6, 70), (50, 75))
+    models["model"] = [f"{i} {name}" for i in range(len(models))]
+    drawn = draw_marks(models)
+    (axes,) = drawn.figure.axes
+    width = axes.get_window_extent().width
+    rendered(Picture("", "", drawn), "png")
+    drawn.figure.canvas.draw()
+    assert abs(axes.get_window_extent().width - width) < 0.01 and width > 500
+    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]
+    taken = [*names, *boxes(axes, models)]
+    assert not any(name.count_overlaps(taken) - 1 for name in names)
+    assert all(name.x0 > 0 and name.x1 < drawn.figure.bbox.width for name in names)
+    assert (len(names), len(drawn.unnamed)) == (len(models), 0)
 
 
 def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> None:
@@ -1061,7 +1067,9 @@ def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> N
         given = zip(ones, ("over_refusal", "toxic"), strict=True)
         sources = [one for paths, side in given for p in paths for one in sources_of(str(p), side)]
         said: list[str] = []
-        (first, *_) = pictures(results_of(measure(sources), None, True), said.append)
+        with mpl.rc_context(), warnings.catch_warnings():
+            found = results_of(measure(sources), None, True)
+            first = next(pictures.pictures(found, said.append))
         title = first.drawn.figure.axes[0].get_title(loc="left")
         assert "one side only, not drawn: half" in title and says in title
         assert ("grey" in title) is bool(says)
@@ -1074,7 +1082,9 @@ def test_bars_begin_with_all_and_give_n_and_a_radar_has_ten_names_at_most(tmp_pa
         names = {"category": [f"category name {n % number}" for n in range(number * 40)]}
         path = judged(tmp_path / "a.csv", [DIRECT] * number * 40, "m", more=names)
         found = measure(sources_of(str(path), "over_refusal"))
-        drawn = {one.name: one.drawn for one in pictures(results_of(found, None, False), print)}
+        with mpl.rc_context(), warnings.catch_warnings():
+            shown = pictures.pictures(results_of(found, None, False), print)
+            drawn = {one.name: one.drawn for one in shown}
         assert set(drawn) == kinds
         ticks = drawn["bars_m"].figure.axes[0].get_xticklabels()
         assert [tick.get_text() for tick in ticks][:2] == [
@@ -1089,19 +1099,15 @@ def test_bars_begin_with_all_and_give_n_and_a_radar_has_ten_names_at_most(tmp_pa
 def test_very_long_names_fit_into_every_picture(tmp_path: Path) -> None:
     name = "maker/" + "w" * 100 + "-chat"
     names = {"category": ["privacy", "hate", "maker/" + "v" * 100] * 20}
-    files = [judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab"]
-    done = run_inside(
-        f"{DRAW}\n"
-        "import warnings\n"
-        "warnings.simplefilter('error')\n"
-        f"for _, figure in draw(*{[str(file) for file in files]}):\n"
-        "    figure.canvas.draw()\n"
-        "    width = figure.bbox.width\n"
-        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
-        "    boxes = [t.get_window_extent() for t in texts if 'maker/' in t.get_text()]\n"
-        "    print(len(boxes) > 0, all(box.x0 >= 0 and box.x1 <= width for box in boxes))\n"
-    )
-    assert done.splitlines() == ["True True"] * 5
+    safe, toxic = (judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab")
+    drawn = list(drawn_of(safe, toxic))
+    assert len(drawn) == 5
+    for picture, figure in drawn:
+        with warnings.catch_warnings(action="error"):
+            figure.canvas.draw()
+        extents = [t.get_window_extent() for t in texts_in(figure) if "maker/" in t.get_text()]
+        assert extents, picture
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in extents), picture
 
 
 def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:
@@ -1175,14 +1181,10 @@ def test_every_picture_is_written_in_every_format(tmp_path: Path) -> None:
 
 
 def test_names_in_any_script_are_drawn_in_a_font_that_has_them() -> None:
-    drawn = run_inside(
-        "from orbench.report.figures import fonts_for\n"
-        "assert fonts_for('gpt-4') == (['DejaVu Sans'], '')\n"
-        "families, lacking = fonts_for('gpt-4 \\u231a')\n"  # a watch: STIX, if no other, has it
-        "print(families[0], len(families), repr(lacking))\n"
-        "print(repr(fonts_for('a\\U0010fffd')))\n"
-    )
-    assert drawn.splitlines() == ["DejaVu Sans 2 ''", r"(['DejaVu Sans'], '\U0010fffd')"]
+    assert fonts_for("gpt-4") == (["DejaVu Sans"], "")
+    families, lacking = fonts_for("gpt-4 \u231a")  # a watch: STIX, if no other, has it
+    assert (families[0], len(families), lacking) == ("DejaVu Sans", 2, "")
+    assert fonts_for("a\U0010fffd") == (["DejaVu Sans"], "\U0010fffd")
 
 
 def test_what_no_font_can_draw_is_said_once_and_without_warnings(tmp_path: Path) -> None:

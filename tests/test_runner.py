@@ -238,7 +238,7 @@ def test_nothing_but_429_stops_by_itself(
 
 def test_a_429_storm_loses_no_row_and_few_requests(serve: Serve, tmp_path: Path) -> None:
     """50 requests a second are allowed; a whole second's worth may come at once."""
-    prompts_csv(tmp_path / "p.csv", 300)
+    prompts_csv(tmp_path / "p.csv", 160)
     window: list[float] = []
 
     def reply(body: Body, seen: int) -> Reply:
@@ -252,8 +252,8 @@ def test_a_429_storm_loses_no_row_and_few_requests(serve: Serve, tmp_path: Path)
     server = serve(reply)
     done = run(ALIGN, *ARGS, "--concurrency=32", cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
-    assert len(read_csv(tmp_path / "o.csv")) == 300
-    assert len(server.requests) <= 450  # a third of them refused, on a machine under load
+    assert len(read_csv(tmp_path / "o.csv")) == 160
+    assert len(server.requests) <= 240  # a third of them refused, on a machine under load
 
 
 def test_a_retry_after_date_is_understood(serve: Serve, tmp_path: Path) -> None:
@@ -340,10 +340,10 @@ def flaky(body: Body, seen: int) -> Reply:
 def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Killed 20 times at random moments, with a torn and a garbled line in the log on the way."""
+    """Killed 12 times at random moments, with a torn and a garbled line in the log on the way."""
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    n = 700
+    n = 450
     for name in ("whole", "killed"):
         prompts_csv(tmp_path / name / "p.csv", n)
     undisturbed = serve(flaky)
@@ -356,7 +356,7 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     chance = random.Random(7)
     stored: set[str] = set()
     kills = 0
-    while kills < 20:
+    while kills < 12:
         wanted = len(stored) + chance.randrange(1, 40)
         process = start(ALIGN, *args, cwd=folder, url=server.url)
         while process.poll() is None and len(keys(log)) < wanted:
@@ -368,10 +368,10 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
         kills += 1
         assert keys(log) >= stored, "an answer was lost"
         stored = keys(log)
-        if kills in (5, 10):
+        if kills in (4, 8):
             with log.open("ab") as file:
-                file.write(b'{"key": "00", "te' if kills == 5 else b"\x00\xff garbled\n")
-    assert kills == 20
+                file.write(b'{"key": "00", "te' if kills == 4 else b"\x00\xff garbled\n")
+    assert kills == 12
     done = run(ALIGN, *args, cwd=folder, url=server.url)
     assert done.returncode == 3, done.stderr
     for name in ("o.csv", "o_failed.csv"):
@@ -380,7 +380,7 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     # A request is sent again only if its answer had not arrived: at most those in flight at a kill.
     answered = Counter(number_of(b) for b in server.requests if number_of(b) % 41 != 5)
     extra = sum(answered.values()) - len(answered) - sum(i % 17 == 3 for i in answered)
-    assert extra <= 20 * 16
+    assert extra <= 12 * 16
     sent = len(server.requests)
     run(ALIGN, *args, "--from_log", cwd=folder, url=server.url)
     assert len(server.requests) == sent
@@ -407,7 +407,7 @@ def wait_for(server: Server, n: int) -> None:
 def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     serve: Serve, tmp_path: Path, number: signal.Signals
 ) -> None:
-    prompts_csv(tmp_path / "p.csv", 400)
+    prompts_csv(tmp_path / "p.csv", 200)
     server = serve(fine, latency=0.05)
     process = start(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
     wait_for(server, 20)
@@ -416,32 +416,31 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     assert process.returncode == 130, err
     rows = read_csv(tmp_path / "o.csv")
     assert out == "o.csv\n"
-    assert 16 <= len(rows) < 400
-    assert f"interrupted: {400 - len(rows)} rows remain" in err
+    assert 16 <= len(rows) < 200
+    assert f"interrupted: {200 - len(rows)} rows remain" in err
     assert len(server.requests) == len(rows)  # what was in flight was waited for
     assert "Traceback" not in err
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
     assert done.returncode == 0
-    assert len(server.requests) == 400
-    assert len(read_csv(tmp_path / "o.csv")) == 400
+    assert len(server.requests) == 200
+    assert len(read_csv(tmp_path / "o.csv")) == 200
 
 
-# Signal, seconds that an answer takes, how long they are waited for.
-STOPS = [(signal.SIGINT, 6.0, "180 s"), (signal.SIGTERM, 1.0, "25 s")]
+# Signal, how long answers are waited for.
+STOPS = [(signal.SIGINT, "180 s"), (signal.SIGTERM, "25 s")]
 
 
-@pytest.mark.parametrize(("number", "seconds", "bound"), STOPS)
+@pytest.mark.parametrize(("number", "bound"), STOPS)
 @pytest.mark.parametrize("flags", [[], ["--quiet"]])
 def test_answers_under_way_are_waited_for_and_kept_whatever_they_take(
     serve: Serve,
     tmp_path: Path,
     number: signal.Signals,
-    seconds: float,
     bound: str,
     flags: list[str],
 ) -> None:
     prompts_csv(tmp_path / "p.csv", 9)
-    server = serve(fine, latency=seconds)
+    server = serve(fine, latency=1.0)
     process = start(ALIGN, *ARGS, "--concurrency=3", *flags, cwd=tmp_path, url=server.url)
     wait_for(server, 3)
     process.send_signal(number)
@@ -548,7 +547,8 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
     try:
         prompts_csv(disk / "p.csv", 300)
         server = serve(lambda body, seen: answer("Fold it. " * 200))
-        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        # A process of its own: the disk can be unmounted when it has ended.
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url, own_process=True)
         assert done.returncode == 1, done.stderr
         (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert "no room left" in line
@@ -556,7 +556,7 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
         sent = len(server.requests)
         assert len(keys(disk / "o.answers.jsonl")) == sent
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
-        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url, own_process=True)
         assert done.returncode == 0, done.stderr
         assert len(server.requests) == 300
         assert len(read_csv(disk / "o.csv")) == 300
@@ -1011,12 +1011,13 @@ def test_from_log_goes_on_without_a_judge_that_the_run_went_on_without(
     serve: Serve, tmp_path: Path
 ) -> None:
     def reply(body: Body, seen: int) -> Reply:
-        return error(500) if body["model"] == "c" else answer("[[11. None of the above]]")
+        return error(400) if body["model"] == "c" else answer("[[11. None of the above]]")
 
     prompts_csv(tmp_path / "p.csv", 30)
-    three = ("--moderator_model=a,b,c", "--input_file_path=p.csv", OUT, "--max_retries=0")
+    three = ("--moderator_model=a,b,c", "--input_file_path=p.csv", OUT)
     server = serve(reply)
     run(MODERATE, *three, "--concurrency=2", cwd=tmp_path, url=server.url)
+    assert [body["model"] for body in server.requests].count("c") < 30
     first = (tmp_path / "o.csv").read_bytes()
     record = read_record(tmp_path / "o.csv") | {"complete": False}  # as of a run that was stopped
     for _ in range(2):

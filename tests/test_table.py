@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- what was written is read ------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(tables(ANY_TEXT))
 def test_any_text_comes_back_from_a_written_table(
     folder: Path, written: tuple[list[str], list[list[str]]]
@@ -282,15 +282,15 @@ def test_on_a_full_disk_what_stood_there_stays(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    writer = Writer({"": csv_path}, ["prompt"])
-    if step == "flush":  # a small file fails only when its buffer is written out
-        writer._files[0] = _Unwritable()
-    else:
-        monkeypatch.setattr(os, "fsync", full)
+    with Writer({"": csv_path}, ["prompt"]) as writer:
+        if step == "flush":  # a small file fails only when its buffer is written out
+            writer._files[0] = _Unwritable()
+        else:
+            monkeypatch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space"):
+                write_text(text_path, "new")
         with pytest.raises(OSError, match="No space"):
-            write_text(text_path, "new")
-    with pytest.raises(OSError, match="No space"):
-        writer.commit()
+            writer.commit()
     assert (csv_path.read_text(), text_path.read_text()) == ("kept", "kept")
 
 

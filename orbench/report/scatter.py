@@ -37,6 +37,8 @@ DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
 LINE = 120  # characters above the picture
 PUBLISHED_SETS = {"or-bench-hard-1k": 1319, "or-bench-toxic": 655}  # prompts; today's vintage
+# Places tried for each name, and for all names together: a name's costs grow with their number.
+PLACES, ALL_PLACES = 1000, 40_000
 # How textalloc looks for places; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
@@ -44,7 +46,6 @@ PLACING: dict[str, Any] = {
     "margin": 0.003,
     "min_distance": 0.011,
     "max_distance": 0.15,
-    "nbr_candidates": 1000,
     "avoid_crossing_label_lines": True,
     "draw_all": False,
 }
@@ -247,6 +248,7 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> list[str]:
         textsize=np.where(faint, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist(),
         textcolor=np.where(faint, DARK_GREY, BLACK).tolist(),
         avoid_label_lines_overlap=bool(faint.any()),  # published names give way to that
+        nbr_candidates=min(PLACES, ALL_PLACES // len(marks)),
         **obstacles,
         **PLACING,
         **NAME_STYLE,
