@@ -92,7 +92,7 @@ def results_of(
 
 def _prompts_shown(found: pd.DataFrame) -> pd.Series:
     """The set of prompts by its name; by its hash where that is no name of one set alone."""
-    names, hashes = found["source"].fillna(""), found["prompt_set"].fillna("").str[:8]
+    names, hashes = found["source"], found["prompt_set"].str[:8]
     several = found["prompt_set"].groupby([found["side"], names]).transform("nunique") > 1
     return names.where(~(several | (names == "")), (names + " " + hashes).str.strip())
 
@@ -316,7 +316,7 @@ def _published_rows() -> list[dict[str, Any]]:
     return [
         {"model": one.model, "tested": one.model, "family": one.family, "side": side}
         | {"category": OVERALL, "rate_percent": getattr(one, rate), "toxic_side": one.model}
-        | {"counted_by": BY_AUTHORS, "source": one.vintage, "notes": note}
+        | {"counted_by": BY_AUTHORS, "source": one.vintage, "prompt_set": "", "notes": note}
         | {"youden_points": one.toxic_rejection - one.over_refusal}
         for side, rate in (("over_refusal", "over_refusal"), ("toxic", "toxic_rejection"))
         for one in PUBLISHED
