@@ -179,7 +179,7 @@ def main(argv: Sequence[str]) -> int:
         parameters={
             **parameters,
             "system_prompt": prompts.get("", ""),
-            "system_prompts": prompts if args.system_prompts else {},
+            **({"system_prompts": prompts} if args.system_prompts else {}),
             "partial": args.partial,
         },
         split=None if args.merge_result else split_paths(output, args.output_path, names),

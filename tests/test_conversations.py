@@ -190,8 +190,8 @@ def test_stage_4_asks_the_conversation_and_passes_it_on(serve: Serve, tmp_path: 
     assert [row["prompt"] for row in rows] == ["Go on.", "Go on.", alone[0]["content"]]
     assert json.loads(rows[1]["messages"]) == BOATS
     # Two conversations that end alike are two prompts; one of a single turn is that prompt.
-    assert "intervals use the number of distinct prompts" not in done.stderr
-    done = run(ALIGN, *flags, "--input_file=p.csv", cwd=tmp_path, url=server.url)
+    assert "intervals allow for answers to one prompt" not in done.stderr
+    done = run(ALIGN, *flags, "--overwrite", "--input_file=p.csv", cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
     assert len(server.requests) == 3
 
@@ -202,7 +202,7 @@ def test_a_system_prompt_from_a_file_is_in_the_request_and_the_record(
     prompts_csv(tmp_path / "p.csv", 1)
     (tmp_path / "s.txt").write_text("Be brief.\nBe {kind}.\n")
     server = serve(lambda body, seen: answer("Fold it."))
-    flags = ("--model=gpt-x", "--input_file=p.csv", "--output_path=o.csv")
+    flags = ("--model=gpt-x", "--input_file=p.csv", "--output_path=o.csv", "--overwrite")
 
     def ask(*more: str) -> tuple[int, str]:
         done = run(ALIGN, *flags, *more, cwd=tmp_path, url=server.url)
@@ -423,7 +423,7 @@ def test_two_system_prompts_and_a_column_messages_from_stage_4_to_the_comparison
     for title, n in (("none", N), ("strict", N - 1)):
         assert f"system prompt {title}\n" in done.stderr
         assert f"overall   {n}" in done.stderr
-    assert "distinct prompts" not in done.stderr
+    assert "intervals allow for answers to one prompt" not in done.stderr
 
     check = ("--check_model=keyword", "--input_file=r.csv", "--output_path=j.csv")
     done = run(CHECK, *check, cwd=tmp_path)
