@@ -32,6 +32,7 @@ from tests.server import Body, Reply, Server, answer
 Serve = Callable[..., Server]
 PLOT = "response_checker/plot_results.py"
 SELECT = "alignment_checker/select_hard_prompts.py"
+BUILD = "moderator/build_dataset.py"
 
 BIRDS = [
     {"role": "user", "content": "We fold birds.\n----- the prompt\n{prompt}"},
@@ -114,12 +115,14 @@ def test_stage_4_stops_before_the_first_request(serve: Serve, tmp_path: Path) ->
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("script", [REWRITE, SELECT])
+ALONE = {REWRITE: "toxic_seed_path", SELECT: "result_files", BUILD: "moderated_files"}
+
+
+@pytest.mark.parametrize("script", ALONE)
 def test_what_takes_prompts_alone_refuses_conversations(tmp_path: Path, script: str) -> None:
-    columns = ("prompt", "category", "messages", "is_rejected")
-    write_csv(tmp_path / "c.csv", columns, [("Go on.", "a", json.dumps(BIRDS), "True")])
-    flag = "--toxic_seed_path" if script == REWRITE else "--result_files"
-    done = run(script, flag, "c.csv", cwd=tmp_path)
+    columns = ("prompt", "category", "messages", "is_rejected", "is_toxic")
+    write_csv(tmp_path / "c.csv", columns, [("Go on.", "a", json.dumps(BIRDS), "True", "False")])
+    done = run(script, f"--{ALONE[script]}", "c.csv", cwd=tmp_path)
     assert done.returncode == 1
     assert "c.csv has a column 'messages'; only single prompts" in done.stderr
 
@@ -447,6 +450,9 @@ def test_two_system_prompts_and_a_column_messages_from_stage_4_to_the_comparison
         assert (pair["prompts"], pair["a_only"], pair["b_only"]) == (str(N - 1), "0", "11")
         assert (pair["missing_a"], pair["missing_b"]) == ("0", "1")
         assert pair["finding"] == "gpt-x, none is lower than gpt-x, strict"
+    asked = (tmp_path / "results" / "results.md").read_text()
+    assert "no system prompt |" in asked
+    assert f"system prompt: {STRICT} |" in asked
     page = (tmp_path / "results" / "results.html").read_text()
     assert "gpt-x, strict" in page
     assert "user: We fold bird 3\\n\\nassistant: Gladly." in page
