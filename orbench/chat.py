@@ -293,18 +293,29 @@ async def look_at(response: "httpx2.Response") -> None:
     """Read a response as far as it may be read. Raises TurnedAway for a redirect that would lose
     the request, and Passing for a body without end.
     """
-    if response.status_code in LOSE_THE_BODY:
+    check_redirect(response)
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        check_size(len(body))
+    response._content = bytes(body)  # where `aread` puts what it has read
+
+
+def check_redirect(response: "httpx2.Response") -> None:
+    """Raise TurnedAway for a redirect that clients follow with a GET, which loses the request."""
+    if response.status_code in LOSE_THE_BODY and response.request.method == "POST":
         address = public_url(response.headers.get("location", ""))
         raise TurnedAway(
             f"{response.status_code}: requests are sent on to {one_line(address)!r} and would be "
             "lost on the way; give the address itself (--base_url)"
         )
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > LARGEST_BODY:
-            raise Passing(f"an answer of more than {LARGEST_BODY >> 20} MB")
-    response._content = bytes(body)  # where `aread` puts what it has read
+
+
+def check_size(size: int, most: int = 0) -> None:
+    """Raise Passing for a body of more bytes than `most`, or than any answer can have."""
+    most = most or LARGEST_BODY
+    if size > most:
+        raise Passing(f"an answer of more than {most >> 20} MB")
 
 
 def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":

@@ -121,14 +121,24 @@ def not_negative(text: str) -> float:
     return value
 
 
-def add_max_tokens(parser: argparse.ArgumentParser, default: int) -> None:
-    """How long an answer may be: a model that rambles would go on until its context is full."""
+def add_max_tokens(parser: argparse.ArgumentParser, default: int | None) -> None:
+    """How long an answer may be: a model that rambles would go on until its context is full.
+
+    default: None leaves it to the endpoint. That suits judges: one that thinks first needs many
+    thousands, GPT-4 Turbo takes no more than 4,096, and Llama 3's whole context is 8,192.
+    """
+    own = "%(default)s" if default else "the endpoint's own, which cuts no thinking off"
     parser.add_argument(
         "--max_tokens",
         type=whole_number(1),
         default=default,
-        help="tokens of an answer at most, thinking included (default %(default)s)",
+        help=f"tokens of an answer at most, thinking included (default {own})",
     )
+
+
+def given_max_tokens(args: argparse.Namespace) -> dict[str, object]:
+    """The parameter of `--max_tokens`, where it was given."""
+    return {"max_tokens": args.max_tokens} if args.max_tokens else {}
 
 
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:

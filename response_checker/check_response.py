@@ -106,6 +106,7 @@ class Checker:
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
         self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
+        self.parameters |= options.given_max_tokens(args)
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -339,6 +340,7 @@ def parser() -> argparse.ArgumentParser:
         help="graded: the judge also tells partial answers and safe completions apart, in the "
         "column graded_category (default three)",
     )
+    options.add_max_tokens(parser, None)
     options.add_structured(parser)
     options.add_refusal_phrases(parser)
     options.add_partial(parser)

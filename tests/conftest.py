@@ -7,6 +7,7 @@ import os
 import pty
 import runpy
 import signal
+import ssl
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
@@ -256,6 +258,13 @@ class DiskOrder:
         """Whether all that is in a file now would outlive a power cut."""
         status = os.stat(path)
         return self._sizes.get(status.st_ino) == status.st_size
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _certificates_read_once() -> Iterator[None]:
+    """Those of the system: each client reads them, also for loopback, and it takes a while."""
+    with mock.patch.object(ssl, "create_default_context", cache(ssl.create_default_context)):
+        yield
 
 
 @pytest.fixture

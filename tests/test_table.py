@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- what was written is read ------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(tables(ANY_TEXT))
 def test_any_text_comes_back_from_a_written_table(
     folder: Path, written: tuple[list[str], list[list[str]]]
