@@ -1355,7 +1355,7 @@ def test_the_view_is_in_the_url_and_filters_offer_what_occurs(page: Path) -> Non
         assert browser.evaluate(verdicts) == ["direct refusal"] * 20 + ["direct answer"] * 30
         assert browser.evaluate(offered) == ["", "refused", ANSWER, DIRECT]
         view = browser.evaluate("location.hash")
-        assert view == "#sort=0.1.ascending&at=rows&model=model-a&side=over_refusal"
+        assert view == "#at=rows&sort=0.1.ascending&model=model-a&side=over_refusal"
         assert browser.evaluate("scrollY > 100")
         choose(browser, "verdict", ANSWER)
         assert count(browser) == "40 of 40 rows."
