@@ -1300,7 +1300,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "response": [HOSTILE] + ["Some answer"] * 59,
         "prompt": [f"$DATA [[DATA]] {n}" for n in range(60)],
     }
-    a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
+    a = judged(folder / "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", more=texts)
     b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)
     toxic = judged(folder / "t.csv", [DIRECT] * 50, "model-a")
     results(folder, "--over_refusal", a, b, "--toxic", toxic, "--html", "--formats", "svg")
