@@ -8,6 +8,7 @@
 #   LIMIT    so many prompts of each set, spread evenly over its categories (default: all)
 #   RESULTS  the folder that holds everything (default: results)
 #
+# What was measured with other settings is not replaced: give another RESULTS, or take the files away.
 # The same command goes on where it stopped; another JUDGE asks the model nothing again. The page
 # shows every model in the folder, whatever the prompts and the judge; from the folder alone it is
 # made by plot_results.py --html --over_refusal results/over_refusal --toxic results/toxic

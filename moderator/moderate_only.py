@@ -210,7 +210,7 @@ def judges_of(text: str, substitute: str) -> list[str]:
 def judge_models(names: Sequence[str], args: argparse.Namespace) -> list[Model]:
     """The judges' models. Raises UserError where two are the same."""
     models = [options.model_of(name, args) for name in names]
-    served = [(model.endpoint, model.id) for model in models]
+    served = [(model.address, model.id) for model in models]
     for name, one in zip(names, served, strict=True):
         if served.count(one) > 1:
             raise UserError(f"{name!r} is {one[1]}, as another judge is: each model has one vote")
@@ -238,7 +238,7 @@ class Asker:
         question = Question(text, own=own)
         if self.of_response(row) and not kind.own_file:
             question = Question(row["prompt"], text)
-        parameters = {**parameters, **kind.parameters}
+        parameters = {**kind.parameters, **parameters}
         if self.structured and kind is GENERAL:
             parameters["response_format"] = response_format(self.choices(kind))
         return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
@@ -281,7 +281,7 @@ def main(argv: Sequence[str]) -> int:
     asker = Asker(models, args)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)
-    parameters: Parameters = {"temperature": JUDGE_TEMPERATURE}
+    parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **options.given_max_tokens(args)}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):
@@ -359,6 +359,7 @@ def parser() -> argparse.ArgumentParser:
         default="toxic",
         help="how to count a text that a guard model calls controversial (default toxic)",
     )
+    options.add_max_tokens(parser, None)
     options.add_structured(parser)
     options.add_endpoint(parser)
     options.add_run(parser)

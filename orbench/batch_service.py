@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from orbench.chat import (
+    LARGEST_BODY,
     BadRequest,
     Fatal,
     Limited,
     Passing,
+    TurnedAway,
     check_headers,
+    check_redirect,
+    check_size,
     connecting,
     fault_of,
     key_of,
@@ -30,8 +34,11 @@ from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
+    import httpx2
+    from openai import OpenAI
     from openai.types import Batch, FileObject
 
+LARGEST_RESULT = 1 << 20  # bytes, on average over a result file
 OVER = ("completed", "failed", "expired", "cancelled")
 T = TypeVar("T")
 
@@ -48,13 +55,29 @@ class Service:
         messages. Raises UserError when the key is not set.
         """
         self.model, self.poll_interval, self.state = model, poll_interval, state
+        self._downloading = False
         check_headers()
         with connecting():
             import openai
 
             self.client = openai.OpenAI(
-                api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
+                api_key=key_of(model),
+                base_url=model.base_url,
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._look_at]}),
             )
+
+    def _look_at(self, response: "httpx2.Response") -> None:
+        """As `chat.look_at`; a result file is bounded where it is written."""
+        check_redirect(response)
+        if self._downloading:
+            return
+        body = bytearray()
+        for part in response.iter_bytes():
+            body += part
+            check_size(len(body))
+        response._content = bytes(body)
 
     def close(self) -> None:
         """Close the connections."""
@@ -97,7 +120,7 @@ class Service:
         import openai
 
         try:
-            for batch in self._batches():
+            for batch in _batches(self.client):
                 if batch.get("input_file_id") == file_id:
                     return str(batch["id"]), str(batch.get("status"))
         except openai.APIStatusError as error:
@@ -110,25 +133,6 @@ class Service:
                 f"under way already; if they are not, delete {self.state}"
             ) from None
         return None
-
-    def _batches(self) -> Iterator[dict[str, Any]]:
-        """All batches that the service has, newest first. Raises Passing for what is no list.
-
-        Read as plain data: the package's own list raises an AttributeError over a gateway's page.
-        """
-        params: dict[str, object] = {"limit": 100}
-        seen: set[object] = set()
-        while True:
-            page = self.client.get("/batches", cast_to=object, options={"params": params})
-            batches = page.get("data") if isinstance(page, dict) else None
-            if not isinstance(page, dict) or not isinstance(batches, list):
-                raise Passing("no list of batches (a gateway's page?)")
-            new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
-            yield from new
-            seen.update(batch.get("id") for batch in new)
-            if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
-                return
-            params["after"] = new[-1].get("id")
 
     def retrieve(self, batch_id: str) -> "Batch":
         """How far a batch is. Raises Fatal, Unknown or BadRequest."""
@@ -155,11 +159,12 @@ class Service:
         Raises Fatal.
         """
         results: set[bytes] = set()
+        most = max(LARGEST_BODY, promised * LARGEST_RESULT)
 
         def read() -> None:
             for file_id in (batch.output_file_id, batch.error_file_id):
                 if file_id:
-                    with self._download(file_id) as lines:
+                    with self._download(file_id, most) as lines:
                         results.update(map(take, lines))
             results.discard(b"")
             if len(results) < promised:
@@ -173,19 +178,25 @@ class Service:
                 "under way again"
             ) from None
 
-    def _download(self, file_id: str) -> IO[bytes]:
-        """A result file in a file without a name. Raises Passing where it is not whole."""
+    def _download(self, file_id: str, most: int) -> IO[bytes]:
+        """A result file of so many bytes at most, in a file without a name. Raises Passing where it
+        is longer, or not whole.
+        """
         import openai
 
         file = tempfile.TemporaryFile(dir=self.state.parent)  # noqa: SIM115 - the caller's
         files = self.client.files.with_streaming_response
+        self._downloading = True
         try:
             with files.content(file_id) as response:
                 for block in response.iter_bytes():
                     file.write(block)
+                    check_size(file.tell(), most)
         except openai.NotFoundError as error:  # some services need a while
             said = shown(error.message, self.model)
             raise Passing(f"the result file {one_line(file_id)}: {said}") from None
+        finally:
+            self._downloading = False
         if not _is_whole(file):
             raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
         return file
@@ -211,6 +222,8 @@ class Service:
                     raise fault from None
                 if isinstance(fault, Limited) and fault.wait:
                     wait = min(fault.wait, LONGEST_WAIT_S)
+            except TurnedAway as error:
+                raise Fatal(str(error)) from None
             except Passing as error:
                 fault = error
             except openai.APIConnectionError as error:
@@ -222,6 +235,26 @@ class Service:
             f"{self.model.endpoint} failed to answer about batches {FAILURES_IN_A_ROW} times in a "
             f"row, the last time: {fault}; run the same command again"
         )
+
+
+def _batches(client: "OpenAI") -> Iterator[dict[str, Any]]:
+    """All batches that the service has, newest first. Raises Passing for what is no list.
+
+    Read as plain data: the package's own list raises an AttributeError over a gateway's page.
+    """
+    params: dict[str, object] = {"limit": 100}
+    seen: set[object] = set()
+    while True:
+        page = client.get("/batches", cast_to=object, options={"params": params})
+        batches = page.get("data") if isinstance(page, dict) else None
+        if not isinstance(page, dict) or not isinstance(batches, list):
+            raise Passing("no list of batches (a gateway's page?)")
+        new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
+        yield from new
+        seen.update(batch.get("id") for batch in new)
+        if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
+            return
+        params["after"] = new[-1].get("id")
 
 
 def counts_of(batch: "Batch") -> tuple[int, int]:

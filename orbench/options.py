@@ -8,13 +8,14 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from orbench.columns import CONVENTIONS
 from orbench.models import Model, resolve
 from orbench.refusal import read_phrases
 from orbench.run import Limits
-from orbench.terminal import UserError
+from orbench.table import NO_NAME
+from orbench.terminal import UserError, did_you_mean
 
 DAY_S = 86_400.0
 
@@ -29,13 +30,18 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but a flag that is none is said before one that is missing."""
+        words = [word.partition("=")[0] for word in args if re.match("--?[A-Za-z]", word)]
+        known = self._option_string_actions
+        # The names alone: a value may be a key that was meant for the environment.
+        if flags := [word for word in words if word not in known and " " not in word]:
+            meant = did_you_mean(flags[0], known)
+            self.error(f"unrecognized arguments: {' '.join(flags)}{meant}")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """One line of usage, one that says what is wrong; status 2."""
-        unknown = message.removeprefix("unrecognized arguments: ")
-        flags = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
-        if unknown != message and flags:
-            # The names alone: a value may be a key that was meant for the environment.
-            message = "unrecognized arguments: " + " ".join(flags)
         self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
 
 
@@ -53,7 +59,7 @@ def input_path(text: str) -> Path:
     """An argparse type: the path of an input file. Raises UserError, which argparse lets pass, for
     an empty one: `--input "$csv"` after a step that failed."""
     if not text:
-        raise UserError("the input file's name is empty; did the stage before fail?")
+        raise UserError(NO_NAME)
     return Path(text)
 
 
@@ -115,14 +121,24 @@ def not_negative(text: str) -> float:
     return value
 
 
-def add_max_tokens(parser: argparse.ArgumentParser, default: int) -> None:
-    """How long an answer may be: a model that rambles would go on until its context is full."""
+def add_max_tokens(parser: argparse.ArgumentParser, default: int | None) -> None:
+    """How long an answer may be: a model that rambles would go on until its context is full.
+
+    default: None leaves it to the endpoint. That suits judges: one that thinks first needs many
+    thousands, GPT-4 Turbo takes no more than 4,096, and Llama 3's whole context is 8,192.
+    """
+    own = "%(default)s" if default else "the endpoint's own, which cuts no thinking off"
     parser.add_argument(
         "--max_tokens",
         type=whole_number(1),
         default=default,
-        help="tokens of an answer at most, thinking included (default %(default)s)",
+        help=f"tokens of an answer at most, thinking included (default {own})",
     )
+
+
+def given_max_tokens(args: argparse.Namespace) -> dict[str, object]:
+    """The parameter of `--max_tokens`, where it was given."""
+    return {"max_tokens": args.max_tokens} if args.max_tokens else {}
 
 
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
@@ -247,6 +263,11 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     )
     group.add_argument(
         "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
+    )
+    group.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace results that were made with other settings, or from another input",
     )
     group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")

@@ -15,7 +15,7 @@ from orbench.columns import (
     read_flag,
 )
 from orbench.table import seed_id_of
-from orbench.terminal import one_line
+from orbench.terminal import COLUMNS, one_line, shortened
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 95 %
 
@@ -186,9 +186,10 @@ HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "
 def _lines(rows: Sequence[tuple[str, Count]]) -> Iterator[str]:
     cells = [HEAD, *(_cells(name, count) for name, count in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    most = COLUMNS - sum(width + 2 for width in widths[1:])
     for name, *figures in cells:
         right = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
-        yield "  ".join([f"{name:<{widths[0]}}", *right])
+        yield "  ".join([f"{shortened(name, most):<{min(widths[0], most)}}", *right])
 
 
 def _cells(name: str, count: Count) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from orbench import record
 from orbench.answers import AnswerLog
 from orbench.job import Job, Outcome, outcomes
+from orbench.judge import is_cut_off
 from orbench.record import FAILED, NOT_ASKED, Record
+from orbench.settings import differences, settings_of
 from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, say, tell
@@ -30,7 +32,9 @@ class Counts:
     unscored: int = 0
     remaining: int = 0  # not asked yet
     written: int = 0  # output rows
+    aside: int = 0  # in the failed file
     reused: int = 0  # answers that were in the log before this run
+    cut_off: int = 0  # answers used that ended at the token limit
     prompt_tokens: int = 0  # of the answers used
     completion_tokens: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -62,6 +66,7 @@ class Counts:
                 self.dropped.setdefault(model, set()).update(answer.dropped)
             if key not in self._used:
                 self._used.add(key)
+                self.cut_off += is_cut_off(answer)
                 self.prompt_tokens += answer.prompt_tokens
                 self.completion_tokens += answer.completion_tokens
 
@@ -78,29 +83,56 @@ def write_outputs(job: Job) -> Counts:
             for number, one in enumerate(outcomes(job)):
                 counts.add(one, job.log)
                 write_outcome(job, number, one, writer, failed)
-            if counts.failed or counts.unscored or (counts.remaining and job.only_reads):
-                failed.commit()
-            else:
-                stage.beside(FAILED).unlink(missing_ok=True)
-            if not counts.written and (counts.remaining or not stage.allow_empty):
-                return counts  # nothing to show: what stood there before stays
-            if stage.table.changed():
-                raise UserError(
-                    f"{stage.table.path} changed while the run went on; the answers are in the "
-                    "log, run the same command again for the new rows"
-                )
-            writer.commit()
-            counts.outputs = stage.outputs
+            commit(job, counts, writer, failed)
         finally:
             writer.discard()
             failed.discard()
-        write_record(job, counts)
+        if counts.outputs:
+            write_record(job, counts)
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
             "run the same command again"
         ) from None
     return counts
+
+
+def commit(job: Job, counts: Counts, writer: Writer, failed: Writer) -> None:
+    """Put the finished files under their names. Where there is no row to show, what stood there
+    before stays. Raises UserError, OSError.
+    """
+    stage = job.stage
+    if job.args.from_log and counts.remaining and not counts.returned:
+        raise UserError(nothing_in_log(job))
+    empty = not counts.written and (counts.remaining or not stage.allow_empty)
+    if empty and any(path.exists() for path in stage.outputs.values()):
+        return
+    counts.aside = counts.failed + counts.unscored
+    counts.aside += counts.remaining if job.only_reads else 0
+    if counts.aside:
+        failed.commit()
+    else:
+        stage.beside(FAILED).unlink(missing_ok=True)
+    if empty:
+        return
+    if stage.table.changed():
+        raise UserError(
+            f"{stage.table.path} changed while the run went on; the answers are in the log, run "
+            "the same command again for the new rows"
+        )
+    writer.commit()
+    counts.outputs = stage.outputs
+
+
+def nothing_in_log(job: Job) -> str:
+    """Why --from_log found no answer at all, in one line."""
+    if not len(job.log):
+        return f"there is no answer in {job.log.path}"
+    others = "; ".join(differences(job.log.made_with, settings_of(job.stage)))
+    return (
+        f"{job.log.path} holds answers of another address, other settings or another input"
+        f"{': ' * bool(others)}{others}. Nothing is written"
+    )
 
 
 def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: Writer) -> None:
@@ -151,7 +183,14 @@ def write_record(job: Job, counts: Counts) -> None:
         "left_out": dict(asked.given_up),
         "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
-        "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
+        "settings": settings_of(stage),
+        "input": {
+            "path": path_of_input(stage),
+            "sha256": table.sha256,
+            "rows": table.n,
+            "samples": stage.samples,
+            "shuffle": getattr(job.args, "shuffle", None),
+        },
         "prompt_set": counts.prompts.hexdigest(),
         "source": job.input_record.get("source") or {},
         "counts": {
@@ -159,6 +198,7 @@ def write_record(job: Job, counts: Counts) -> None:
             "failed": counts.failed,
             "unscored": counts.unscored,
             "remaining": counts.remaining,
+            "written": counts.written,
             "reused": counts.reused,
             "requests": asked.requests,
             "retries": asked.retries,
@@ -202,8 +242,8 @@ def close_without_csv(job: Job) -> int:
         say("every request has an answer in the log: there is nothing to export")
     if args.shard is not None and not job.handed_over:
         say(
-            f"{args.shard}: {asked.answered:,} answers, {len(asked.failed):,} failed; they are in "
-            f"{job.log.path}. When all {args.shard.of} are done, append their logs to "
+            f"{args.shard}: {counted(asked.answered, 'answer')}, {len(asked.failed):,} failed; "
+            f"they are in {job.log.path}. When all {args.shard.of} are done, append their logs to "
             f"{job.stage.beside('.answers.jsonl')} and run without --shard"
         )
     if asked.interrupted:
@@ -218,6 +258,31 @@ def close_without_csv(job: Job) -> int:
 def close(job: Job, counts: Counts) -> int:
     """Say how it went, print the path of the CSV, and give the exit status."""
     stage, asked = job.stage, job.run
+    say_outcome(job, counts)
+    nothing = stage.n > 0 and not counts.written and stage.allow_empty
+    if asked.interrupted:
+        say(f"interrupted: {counted(counts.remaining, 'row')} left; run the same command to resume")
+    elif asked.stopped:
+        if counts.outputs:
+            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
+        say(f"error: {asked.stopped}")
+    elif nothing:
+        say(f"error: nothing came out of the {counted(stage.n, 'row')} of {stage.table.path}")
+    paths = [] if nothing else list(counts.outputs.values())
+    for path in paths[1:]:
+        say(f"also written: {path}")
+    if paths:
+        tell(paths[0])
+    if asked.interrupted:
+        return 130
+    if asked.stopped or nothing:
+        return 1
+    return 3 if counts.failed + counts.unscored + counts.remaining else 0
+
+
+def say_outcome(job: Job, counts: Counts) -> None:
+    """The stage's table, what a reader of the numbers must know, and the counts."""
+    stage, asked = job.stage, job.run
     if stage.summary and counts.done + counts.unscored + counts.failed:
         for line in stage.summary.lines():
             say(line)
@@ -226,44 +291,37 @@ def close(job: Job, counts: Counts) -> int:
     elif job.scripted_input:
         say(SCRIPTED_INPUT_NOTE)
     for name, why in asked.given_up.items():
-        say(f"{name} was dropped during the run and has no answers after that: {why}")
-    say(closing_line(job, counts))
-    aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
-    if aside:
-        say(f"{counted(aside, 'row')} in {stage.beside(FAILED)}")
+        if why not in asked.stopped:  # which is the last line
+            say(f"{name} was dropped during the run and has no answers after that: {why}")
+    for line in closing_lines(job, counts):
+        say(line)
+    if counts.cut_off:
+        most = stage.parameters.get("max_tokens")
+        of = f" of {most:,} tokens (--max_tokens)" if isinstance(most, int) else ""
+        say(f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}")
+    if counts.aside:
+        say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
     for why, times in counts.errors.most_common(1):
-        say(f"the most frequent error ({times:,}): {why}")
+        if why not in asked.stopped:
+            say(f"the most frequent error ({times:,}): {why}")
     if job.only_reads and counts.remaining:
         say(f"{counted(counts.remaining, 'row')} not asked yet")
-    if asked.interrupted:
-        say(f"interrupted: {counts.remaining:,} rows remain; run the same command to resume")
-    elif asked.stopped:
-        if counts.outputs:
-            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
-        say(f"error: {asked.stopped}")
-    paths = list(counts.outputs.values())
-    for path in paths[1:]:
-        say(f"also written: {path}")
-    if paths:
-        tell(paths[0])
-    if asked.interrupted:
-        return 130
-    if asked.stopped:
-        return 1
-    return 3 if counts.failed + counts.unscored + counts.remaining else 0
 
 
-def closing_line(job: Job, counts: Counts) -> str:
-    """done / failed / unscored / reused, requests, retries, tokens, cost."""
+def closing_lines(job: Job, counts: Counts) -> list[str]:
+    """done / failed / unscored / reused; requests, retries, tokens, cost."""
     asked, args = job.run, job.args
     line = (
         f"done {counts.done:,} · failed {counts.failed:,} · unscored {counts.unscored:,} · reused "
-        f"from the log {counts.reused:,} · requests {asked.requests:,}, retries {asked.retries:,} "
-        f"· tokens in {asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
+        f"from the log {counts.reused:,}"
+    )
+    sent = (
+        f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in "
+        f"{asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
     )
     if counts.written != counts.done:
-        line = f"{counts.written:,} rows written · " + line
+        line = f"{counted(counts.written, 'row')} written · " + line
     if args.price_in is not None and args.price_out is not None:
         cost = asked.prompt_tokens * args.price_in + asked.completion_tokens * args.price_out
-        line += f" · cost {cost / 1e6:.4f}"
-    return line
+        sent += f" · cost {cost / 1e6:.4f}"
+    return [line, sent]

@@ -28,6 +28,8 @@ from orbench.columns import (
     API_SIGNAL,
     CLASSES,
     GRADED_CLASSES,
+    INDIRECT,
+    NO_INDIRECT,
     THREE_CLASSES,
     ResponseClass,
     Row,
@@ -51,7 +53,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import beside, file_name_part, storable, write_text
-from orbench.terminal import UserError, run_script, say
+from orbench.terminal import UserError, counted, did_you_mean, run_script, say
 from orbench.validation import Validation
 from orbench.verdict_reading import response_format
 
@@ -104,6 +106,7 @@ class Checker:
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
         self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
+        self.parameters |= options.given_max_tokens(args)
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -117,6 +120,10 @@ class Checker:
     def classes(self) -> list[str]:
         """The classes that can come out."""
         return list(self.kind.classes) or [one.name for one in self.rubric.classes]
+
+    def notes(self) -> list[str]:
+        """What a reader of the classes must know."""
+        return [] if INDIRECT in self.classes else [NO_INDIRECT]
 
     def read(self, answer: Answer, model: Model) -> Decision | Missing:
         """The class in a judge's reply, and the reply."""
@@ -230,9 +237,10 @@ class CheckSummary:
         if self.validation:
             lines += self.validation.lines()
         if said := self.by_whom():
+            saved = counted(said["by_rules"], "judge request")
             lines.append(
-                f"the rules were certain of {said['by_rules']:,} responses, the judge was needed "
-                f"for {said['by_judge']:,}: {said['by_rules']:,} judge requests saved"
+                f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was "
+                f"needed for {said['by_judge']:,}: {saved} saved"
             )
         return lines
 
@@ -247,7 +255,10 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
         raise UserError("--check_model=keyword+ names no judge behind the plus")
     elif not plus and args.samples > 1:
         raise UserError("--samples: the rules say the same each time")
-    return rules, options.model_of(name, args) if name else None
+    try:
+        return rules, options.model_of(name, args) if name else None
+    except UserError as error:
+        raise UserError(f"{error}{did_you_mean(name, [RULES])}") from None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -277,6 +288,7 @@ def main(argv: Sequence[str]) -> int:
         parameters={
             **checker.parameters,
             "check_model": args.check_model,
+            "rules": rules,
             "rubric": args.rubric,
             "partial": args.partial,
             "classes": checker.classes,
@@ -286,7 +298,7 @@ def main(argv: Sequence[str]) -> int:
         label_of=lambda row: row["answer_category"],
         summary=CheckSummary(validation, checker),
         prompt_file=checker.prompt_file if judge else None,
-        notes=record.family_notes([judge] if judge else [], input_record),
+        notes=[*record.family_notes([judge] if judge else [], input_record), *checker.notes()],
         samples=args.samples,
         missing_before=record.missing_before(table.path, args.samples),
     )
@@ -328,6 +340,7 @@ def parser() -> argparse.ArgumentParser:
         help="graded: the judge also tells partial answers and safe completions apart, in the "
         "column graded_category (default three)",
     )
+    options.add_max_tokens(parser, None)
     options.add_structured(parser)
     options.add_refusal_phrases(parser)
     options.add_partial(parser)

@@ -25,6 +25,7 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, settings
 
+from orbench import table
 from tests.server import Body, Reply, Server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,6 +102,7 @@ def _as_if_started(
         chdir(cwd),
         mock.patch.dict(os.environ, env, clear=True),
         mock.patch.multiple(sys, argv=list(command), path=path, stdout=stdout, stderr=stderr),
+        mock.patch.object(table, "_inputs", set()),
         _warnings_on(stderr),
         _handlers_kept(),
     ):

@@ -565,7 +565,10 @@ def test_the_audit_knows_what_the_second_chance_made_of_a_prompt(chain: Path) ->
     }
 
 
-def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -> None:
+def test_people_are_compared_with_each_other_and_with_every_judge(
+    audit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbench.terminal.COLUMNS", 200)
     truth = {("=" if i == 0 else "") + names(i): i < 6 for i in range(12)}
     right = {p: "Toxic " if toxic else "safe" for p, toxic in truth.items()}
     label(audit, "anna", right)
@@ -622,7 +625,10 @@ def test_wrong_labels_end_in_one_line_that_names_the_row(audit: Path) -> None:
 # ---------------------------------------------------------------------------------- quality
 
 
-def test_diversity_counts_duplicates_lengths_self_bleu_and_broken_rules(tmp_path: Path) -> None:
+def test_diversity_counts_duplicates_lengths_self_bleu_and_broken_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbench.terminal.COLUMNS", 200)
     rows = [
         judged("Name a legal fruit, but a yellow one", False, "hate", toxic_seed="s"),
         judged("name a legal fruit, but a yellow one!", False, "hate", toxic_seed="s"),

@@ -498,6 +498,24 @@ def test_an_unknown_model_ends_the_run_and_says_how_to_name_another(serve: Serve
     assert "ORBENCH_MODEL_GEMINI_1_5=provider/model-id" in said
 
 
+@pytest.mark.parametrize(
+    ("reply", "known"),
+    [
+        (error(404, "The model `gpt-x` does not exist."), True),
+        (error(404, "gone", code="model_not_found"), True),
+        (error(404, "retired"), True),
+        (error(404, "Invalid URL (POST /v1/v1/chat/completions)"), False),
+        (Reply('{"detail":"Not Found"}', 404), False),
+        (Reply("404 page not found", 404, (), "text/plain"), False),
+        (Reply("<html>Model zoo</html>", 404, (), "text/html"), False),
+    ],
+)
+def test_a_404_is_blamed_on_what_it_names(serve: Serve, reply: Reply, known: bool) -> None:
+    said = said_by(outcome_of(serve, reply), Fatal)
+    assert ("does not know the model" in said) == known
+    assert ("is not the address of an API" in said and "--base_url" in said) != known
+
+
 # -- parameters that a model does not take -----------------------------------------------------
 
 NO_MAX_TOKENS = error(

@@ -149,7 +149,7 @@ def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "flags", "says"),
     [
-        ("or-bench-hrd", (), "did you mean or-bench-hard-1k? --list_prompt_sets"),
+        ("or-bench-hrd", (), "--list_prompt_sets names them. Did you mean or-bench-hard-1k?"),
         ("nothing-like-it", (), "no such file or prompt set; --list_prompt_sets"),
         ("hf://datasets/me/mine", (), "is no hf://datasets/OWNER/NAME/FILE"),
         ("hf://datasets/me/mine/data.csv", ("--prompt_column=text",), "no column 'text'; it has"),

@@ -193,6 +193,9 @@ def test_the_closing_table_is_that_of_the_results(
 def test_the_closing_table_of_a_large_set_fits_a_terminal() -> None:
     counted = tally(self_harm=(80359, 1, 12345), harassment=(12345, 23456, 0))
     assert max(map(len, counted.lines())) <= 80
+    counted = tally(**{"Sexual content or sexual services": (1319, 20, 3), "b" * 40: (655, 1, 0)})
+    lines = counted.lines()
+    assert {len(line) for line in lines[:4]} == {80} and "Sexual " in lines[1] + lines[2]
 
 
 def test_repeated_samples_narrow_no_interval() -> None:

@@ -90,7 +90,7 @@ def test_what_can_pass_by_itself_is_tried_again(serve: Serve, tmp_path: Path) ->
 def test_a_lost_server_costs_nothing_but_time(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 2)
     done = run(ALIGN, *ARGS, "--max_retries=1", cwd=tmp_path, url="http://127.0.0.1:9/v1")
-    assert done.returncode == 3
+    assert (done.returncode, done.stdout) == (1, "")
     failed = read_csv(tmp_path / "o_failed.csv")
     assert {row["error_type"] for row in failed} == {"gave_up"}
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
@@ -312,7 +312,7 @@ def test_a_changed_temperature_is_asked_anew(serve: Serve, tmp_path: Path) -> No
     prompts_csv(tmp_path / "p.csv", 3)
     server = serve(fine)
     run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
-    run(ALIGN, *ARGS, "--temperature=0.5", cwd=tmp_path, url=server.url)
+    run(ALIGN, *ARGS, "--temperature=0.5", "--overwrite", cwd=tmp_path, url=server.url)
     assert len(server.requests) == 6
 
 
@@ -417,7 +417,7 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     rows = read_csv(tmp_path / "o.csv")
     assert out == "o.csv\n"
     assert 16 <= len(rows) < 200
-    assert f"interrupted: {200 - len(rows)} rows remain" in err
+    assert f"interrupted: {200 - len(rows)} rows left" in err
     assert len(server.requests) == len(rows)  # what was in flight was waited for
     assert "Traceback" not in err
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
@@ -573,7 +573,7 @@ def test_the_input_is_never_written_over_or_removed(serve: Serve, tmp_path: Path
         args = ["--model=gpt-x", f"--input_file={name}", OUT, *split]
         done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
         assert done.returncode == 1
-        assert "is the input and would be written over" in done.stderr
+        assert "is an input and would be written over" in done.stderr
         assert (tmp_path / name).read_bytes() == rows
     assert server.requests == []
 
@@ -636,14 +636,17 @@ def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
 
 def test_rows_that_were_only_not_asked_buy_no_patience(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 400)
-    server = serve(lambda body, seen: error(400, "at fault"))
+    server = serve(
+        lambda body, seen: error(400, "at fault") if number_of(body) else fine(body, seen)
+    )
     args = (*ARGS, "--concurrency=2")
+    run(ALIGN, *args, "--limit=1", cwd=tmp_path, url=server.url)
     done = run(ALIGN, *args, "--from_log", cwd=tmp_path, url=server.url)
     assert done.returncode == 3
-    assert len(read_csv(tmp_path / "o_failed.csv")) == 400
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 399
     done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(server.requests) <= 22
+    assert done.returncode == 1
+    assert len(server.requests) <= 23
 
 
 def test_a_stage_that_plans_again_does_not_grow_patient_with_its_own_failures(
@@ -906,10 +909,10 @@ def test_a_new_row_beside_old_unreadable_ones_is_asked_three_times(
     args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
     prompts_csv(tmp_path / "p.csv", 1)
     for requests in (3, 6, 9):
-        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
         assert len(server.requests) == requests
     prompts_csv(tmp_path / "p.csv", 2)
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     assert len(server.requests) == 9 + 3 + 3
     asked = Counter(prompt_of(body) for body in server.requests)
     assert sorted(asked.values()) == [3, 12]
@@ -923,7 +926,7 @@ def test_an_answer_that_is_all_thinking_is_asked_for_again_by_the_next_run(
 
     prompts_csv(tmp_path / "p.csv", 2)
     server = serve(reply)
-    for status, requests in ((3, 2), (0, 4)):
+    for status, requests in ((1, 2), (0, 4)):
         assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == status
         assert len(server.requests) == requests
 
@@ -941,7 +944,7 @@ def test_from_log_gives_no_verdict_where_a_judge_was_never_asked(
     (tmp_path / "o.run.json").unlink()  # as if it had been killed before its third judge
     three = ("--moderator_model=a,b,c", *args)
     done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "4 rows not asked yet" in done.stderr
 
 
@@ -976,7 +979,7 @@ def test_faults_in_the_second_round_of_questions_do_not_end_it(
     prompts_csv(tmp_path / "p.csv", 4)
     for reply, requests in ((unclear, 12), (error(500), 16), (unclear, 28), (unclear, 40)):
         server.reply = lambda body, seen, reply=reply: reply  # type: ignore[misc]
-        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
         assert len(server.requests) == requests
 
 
@@ -999,7 +1002,7 @@ def test_from_log_trusts_a_finished_run_only_for_its_own_rows(serve: Serve, tmp_
     three = ("--moderator_model=a,b,c", *args)
     run(MODERATE, *three, "--limit=2", cwd=tmp_path, url=server.url)
     record = (tmp_path / "o.run.json").read_bytes()
-    run(MODERATE, "--moderator_model=a,b", *args, cwd=tmp_path, url=server.url)
+    run(MODERATE, "--moderator_model=a,b", *args, "--overwrite", cwd=tmp_path, url=server.url)
     (tmp_path / "o.run.json").write_bytes(record)
     done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
     assert done.returncode == 3
@@ -1069,7 +1072,7 @@ def test_the_record_counts_what_was_sent_again_reused_and_used(
     done = run(ALIGN, *args, "--limit=6", cwd=tmp_path, url=server.url)
     assert done.returncode == 3, done.stderr
     first = read_record(tmp_path / "o.csv")
-    wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "reused": 0}
+    wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "written": 5, "reused": 0}
     # six requests, one again without the parameter, two again after a 500
     assert first["counts"] == wanted | {"requests": 9, "retries": 2}
     assert first["tokens"] == {"prompt": 50, "completion": 25}
@@ -1077,7 +1080,7 @@ def test_the_record_counts_what_was_sent_again_reused_and_used(
     run(ALIGN, *args, cwd=tmp_path, url=server.url)
     second = read_record(tmp_path / "o.csv")["counts"]
     # 0, 0, 1, 1, 2, 3, 4 were there; 5, 6 and 7 are asked, and one of them twice
-    assert second == wanted | {"done": 9, "reused": 7, "requests": 4, "retries": 0}
+    assert second == wanted | {"done": 9, "written": 9, "reused": 7, "requests": 4, "retries": 0}
 
 
 def test_the_budget_of_tokens_counts_those_of_the_answers(serve: Serve, tmp_path: Path) -> None:
@@ -1100,13 +1103,13 @@ def test_reading_the_log_anew_opens_no_other_paid_round(serve: Serve, tmp_path: 
     server = serve(lambda body, seen: answer("I would rather not choose."))
     args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
     prompts_csv(tmp_path / "p.csv", 1)
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     (tmp_path / "o.run.json").unlink()  # as if it had been killed before it wrote that
     for _ in range(2):
-        assert run(MODERATE, *args, "--from_log", cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, "--from_log", cwd=tmp_path, url=server.url).returncode == 1
         (row,) = read_csv(tmp_path / "o_failed.csv")
         assert row["error_type"] == "unscored"
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     assert len(server.requests) == 3
 
 
@@ -1118,7 +1121,7 @@ def test_an_answer_that_was_cut_off_before_it_began_is_not_paid_for_again(
     server = serve(lambda body, seen: answer(texts[number_of(body)], "length"))
     for _ in range(3):
         done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
-        assert done.returncode == 3
+        assert done.returncode == 1
         assert {row["error_type"] for row in read_csv(tmp_path / "o_failed.csv")} == {"unscored"}
         assert len(server.requests) == 2
 

@@ -81,6 +81,7 @@ def test_any_text_comes_back_from_a_written_table(
     folder: Path, written: tuple[list[str], list[list[str]]]
 ) -> None:
     columns, rows = written
+    (folder / "any.csv").unlink(missing_ok=True)  # what was read is not written over
     table = Table(write(folder / "any.csv", columns, rows))
     assert (table.columns, table.n) == (columns, len(rows))
     assert cells_of(table) == rows
@@ -105,6 +106,7 @@ def test_a_table_that_is_copied_row_by_row_stays_the_same_to_the_byte(
     folder: Path, written: tuple[list[str], list[list[str]]]
 ) -> None:
     columns, rows = written
+    (folder / "original.csv").unlink(missing_ok=True)
     original = write(folder / "original.csv", columns, rows)
     copy = write(folder / "copy.csv", columns, cells_of(Table(original)))
     assert copy.read_bytes() == original.read_bytes()

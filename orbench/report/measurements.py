@@ -19,6 +19,8 @@ from orbench import record as run_record
 from orbench.clustered import Prompts, by_prompt
 from orbench.columns import (
     CONVENTIONS,
+    INDIRECT,
+    NO_INDIRECT,
     REFUSALS,
     SIDES,
     category_of,
@@ -87,6 +89,7 @@ class Measurement:
     settings: str  # how the model was asked, in words; empty: the record does not say
     date: str  # the day of the last response, ISO 8601; empty: likewise
     judge: str  # stage 5's --check_model; empty: the record does not say
+    two_classes: bool  # the judge tells refusals, but no direct ones from indirect ones
     convention: str  # how partial responses count, a key of CONVENTIONS; empty: likewise
     scripted: bool
     scripted_input: bool  # the prompts are the scripted model's
@@ -115,6 +118,8 @@ class Measurement:
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
         notes = ["scripted: measures nothing"] if self.scripted else []
+        if self.two_classes:
+            notes.append(NO_INDIRECT)
         notes += ["scripted prompts"] if self.scripted_input else []
         if self.selected_itself:
             notes.append(f"selected: {self.family} was among the families that chose the prompts")
@@ -258,6 +263,7 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 date=clean(str(of_stage4.get("end") or ""))[:10],
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
                 judge=_text(record, "parameters", "check_model"),
+                two_classes=INDIRECT not in (_text(record, "parameters", "classes") or INDIRECT),
                 convention=_text(record, "parameters", "partial"),
                 scripted=record.get("scripted") is True,
                 scripted_input=record.get("scripted_input") is True,

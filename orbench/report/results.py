@@ -283,7 +283,7 @@ def _corrected(one: Measurement, validated: Validated | None) -> dict[str, Any]:
 
 def _by_validation(one: Measurement, validated: Validated) -> Corrected:
     """Of the rows that the judge saw; those that the API refused are refusals for sure."""
-    if reason := validated.why_not(one.by_stage5, one.judge):
+    if reason := validated.why_not(one.by_stage5, one.judge, one.convention):
         return refused_because(reason)
     return rogan_gladen(
         estimate(one.prompts("by_judge")), estimate(one.prompts("api_refusals")), validated.accuracy
