@@ -5,8 +5,9 @@
 Reads a CSV with the column prompt and, if it is there, category. Writes
 ./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the files
 {model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,
-rejection_reason (the rule, or the API's own signal as api:...) and finish_reason. Ends with a
-table of refusal rates.
+rejection_reason (the rule, or the API's own signal as api:...), finish_reason, api_category (of the
+API's own refusal, where it names one) and served_by (the model id as returned, and the provider
+behind a gateway). Ends with a table of refusal rates.
 """
 
 import argparse
@@ -22,14 +23,17 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Request, system, user
 from orbench.columns import PARTIAL_RULE, Row
 from orbench.conduct import conduct
-from orbench.judge import is_cut_off, is_refused_by_api
+from orbench.judge import is_refused_by_api, says_nothing
 from orbench.rates import RefusalTally, check_row
 from orbench.sampling import table_of
 from orbench.stage import Stage, empty_cell, output_columns, output_path, split_paths
 from orbench.table import file_name_part, storable
 from orbench.terminal import run_script, say
 
-COLUMNS = ("response", "is_rejected", "rejection_reason", "finish_reason")
+COLUMNS = (
+    *("response", "is_rejected", "rejection_reason", "finish_reason"),
+    *("api_category", "served_by"),
+)
 
 
 class Response(NamedTuple):
@@ -38,6 +42,8 @@ class Response(NamedTuple):
     text: str  # without its thinking
     verdict: refusal.Verdict
     finish_reason: str
+    api_category: str
+    served_by: str
 
 
 def response_in(answer: Answer, phrases: Sequence[str], partial: str) -> Response | Missing | None:
@@ -46,7 +52,7 @@ def response_in(answer: Answer, phrases: Sequence[str], partial: str) -> Respons
     """
     text, whole = refusal.answer_of(answer.text)
     if not is_refused_by_api(answer):
-        if not text.strip() and not is_cut_off(answer):
+        if says_nothing(answer):
             finish = answer.finish_reason or "none"
             why = f"an empty answer, no refusal signal (finish_reason {finish})"
             return Missing("unscored", why)
@@ -59,7 +65,13 @@ def response_in(answer: Answer, phrases: Sequence[str], partial: str) -> Respons
         phrases=phrases,
         partial=partial,
     )
-    return Response(storable(text or answer.refusal), verdict, storable(answer.finish_reason))
+    return Response(
+        storable(text or answer.refusal),
+        verdict,
+        storable(answer.finish_reason),
+        storable(answer.api_category),
+        storable(answer.served_by),
+    )
 
 
 def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missing:
@@ -75,6 +87,8 @@ def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missi
             "is_rejected": str(rejected),
             "rejection_reason": reason if rejected or reason.startswith(PARTIAL_RULE) else "",
             "finish_reason": response.finish_reason,
+            "api_category": response.api_category,
+            "served_by": response.served_by,
         }
     ]
 
@@ -84,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
     table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check_row)
     model = options.model_of(args.model, args)
     phrases = options.phrases_of(args)
-    parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
+    parameters = options.parameters_of(args, model)
     before = [system(args.system_prompt)] if args.system_prompt else []
 
     def requests_of(row: Row) -> list[Request] | Missing:
@@ -117,7 +131,12 @@ def main(argv: Sequence[str]) -> int:
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
         summary=RefusalTally(lambda row: row["is_rejected"] == "True", args.partial),
-        under_test={"asked": args.model, "id": model.id, "family": model.family},
+        under_test={
+            "asked": args.model,
+            "id": model.id,
+            "family": model.family,
+            "state": options.state_of(args),
+        },
         samples=args.samples,
     )
     return conduct(stage, args, sys.argv)
@@ -132,12 +151,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_merge_result(parser, "one for rejected and one for accepted prompts")
     options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")
     parser.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
-    parser.add_argument(
-        "--temperature", type=options.not_negative, default=0.0, help="default %(default)s"
-    )
-    parser.add_argument(
-        "--max_tokens", type=options.whole_number(1), default=1000, help="default %(default)s"
-    )
+    options.add_asking(parser, temperature_=0.0, max_tokens=1000)
     options.add_refusal_phrases(parser)
     options.add_partial(parser)
     options.add_endpoint(parser)

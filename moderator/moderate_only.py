@@ -20,14 +20,14 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench import exchange, options, prompt_sets, record
 from orbench.agreement import Agreement
 from orbench.answers import Answer, Missing
-from orbench.chat import Message, Parameters, Request
+from orbench.chat import Message, Request
 from orbench.columns import (
     NO_CATEGORY,
     Choice,
@@ -223,12 +223,16 @@ class Asker:
     def __init__(self, models: Sequence[Model], args: argparse.Namespace) -> None:
         """Raises UserError for a guard model of an unknown form, or a prompt file that is gone."""
         self.kinds = {model: kind_of(model.id) for model in models}
+        self.parameters = {
+            model: options.parameters_of(args, model, kind.parameters)
+            for model, kind in self.kinds.items()
+        }
         files = {kind.own_file for kind in self.kinds.values() if kind.own_file}
         self.templates = {name: prompt_template(__file__, name) for name in sorted(files)}
         self.column, self.controversial = args.column, args.controversial
         self.structured = args.structured
 
-    def request(self, model: Model, row: Row, parameters: Parameters) -> Request:
+    def request(self, model: Model, row: Row) -> Request:
         """The request to a judge about a row."""
         kind, text = self.kinds[model], row[self.column]
         own = ""
@@ -238,10 +242,17 @@ class Asker:
         question = Question(text, own=own)
         if self.of_response(row) and not kind.own_file:
             question = Question(row["prompt"], text)
-        parameters = {**kind.parameters, **parameters}
+        parameters = dict(self.parameters[model])
         if self.structured and kind is GENERAL:
             parameters["response_format"] = response_format(self.choices(kind))
         return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
+
+    def asked_with(self, models: Sequence[Model]) -> dict[str, Any]:
+        """What is asked of these judges, for the run record: of all alike, or of each."""
+        first, *others = (self.parameters[model] for model in models)
+        if all(other == first for other in others):
+            return first
+        return {"judges": {model.asked: self.parameters[model] for model in models}}
 
     def of_response(self, row: Row) -> bool:
         """Whether a guard sees the text as the response to the row's prompt."""
@@ -281,7 +292,6 @@ def main(argv: Sequence[str]) -> int:
     asker = Asker(models, args)
     doubts = any(kind.doubts for kind in asker.kinds.values())
     moderation = Moderation(judges, args.substitute, args.column, min_votes, doubts)
-    parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **options.given_max_tokens(args)}
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, args.column):
@@ -289,7 +299,7 @@ def main(argv: Sequence[str]) -> int:
         wanted = models[: len(judges)]
         if args.substitute and prompt_id(row[args.column]) in moderation.incomplete:
             wanted = models
-        return [asker.request(model, row, parameters) for model in wanted]
+        return [asker.request(model, row) for model in wanted]
 
     ending = f"{'+'.join(map(file_name_part, judges))}_{file_name_part(args.column)}.csv"
     names = {
@@ -308,7 +318,7 @@ def main(argv: Sequence[str]) -> int:
         repeat=asker.repeat,
         reader=lambda: moderation.rows_of,
         parameters={
-            **parameters,
+            **asker.asked_with(models[: len(judges)]),
             "column": args.column,
             "min_votes": min_votes,
             "controversial": args.controversial,
@@ -359,8 +369,8 @@ def parser() -> argparse.ArgumentParser:
         default="toxic",
         help="how to count a text that a guard model calls controversial (default toxic)",
     )
-    options.add_max_tokens(parser, None)
     options.add_structured(parser)
+    options.add_asking(parser, JUDGE_TEMPERATURE)
     options.add_endpoint(parser)
     options.add_run(parser)
     prompt_sets.add_flags(parser)

@@ -13,6 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -43,6 +44,32 @@ class Answer(NamedTuple):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+    cached_tokens: int = 0  # of the prompt's
+    reasoning_tokens: int = 0  # of the completion's
+    provider: str = ""  # behind a gateway that names it
+    api_category: str = ""  # of the API's own refusal, see `orbench.api_category`
+
+    @property
+    def served_by(self) -> str:
+        """The model id as returned and, where it is named, the provider behind a gateway."""
+        return " via ".join(name for name in (self.model, self.provider) if name)
+
+
+@dataclass
+class Tokens:
+    """The tokens of answers, as they are billed."""
+
+    prompt: int = 0
+    cached: int = 0  # of the prompts'
+    completion: int = 0
+    reasoning: int = 0  # of the completions'
+
+    def add(self, answer: Answer) -> None:
+        """Count an answer's in."""
+        self.prompt += answer.prompt_tokens
+        self.cached += answer.cached_tokens
+        self.completion += answer.completion_tokens
+        self.reasoning += answer.reasoning_tokens
 
 
 class Missing(NamedTuple):
@@ -280,17 +307,11 @@ def _entry_of(line: bytes) -> Entry | None:
         if "failed" in found:
             kind, why = found["failed"]
             return Entry(key, Missing(str(kind), str(why)), round_, settings)
-        answer = Answer(
-            found["text"],
-            found.get("finish_reason", ""),
-            found.get("refusal", ""),
-            found.get("model", ""),
-            found.get("prompt_tokens", 0),
-            found.get("completion_tokens", 0),
-            tuple(found.get("dropped", ())),
-        )
+        values = {name: found[name] for name in Answer._fields if name in found}
+        answer = Answer(**(values | {"dropped": tuple(values.get("dropped", ()))}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    texts = all(isinstance(part, str) for part in (*answer[:4], *answer.dropped))
-    numbers = all(isinstance(n, int) for n in (*answer[4:6], round_))
-    return Entry(key, answer, round_, settings) if len(key) == 16 and texts and numbers else None
+    blank = Answer("")
+    alike = all(type(one) is type(other) for one, other in zip(answer, blank, strict=True))
+    whole = alike and isinstance(round_, int) and all(isinstance(n, str) for n in answer.dropped)
+    return Entry(key, answer, round_, settings) if len(key) == 16 and whole else None

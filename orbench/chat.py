@@ -17,10 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from orbench.answers import Answer
+from orbench.api_category import POLICIES, category_in
 from orbench.models import ALIASES, PROVIDERS, Model, alias_variable, public_url
-from orbench.protocols import CHAT, PROTOCOLS
+from orbench.protocols import PROTOCOLS, Protocol
+from orbench.refusal import api_refusal_signal
 from orbench.table import storable
 from orbench.terminal import UserError, one_line
 
@@ -57,16 +60,24 @@ class Request:
     messages: list[Message]
     parameters: Parameters  # temperature, max_tokens, ... as the user wants them
     sample: int = 0  # repeated samples of one request differ here
-    protocol: str = CHAT  # a key of PROTOCOLS
+    protocol: str = ""  # a key of PROTOCOLS; the model's if empty
     ask: int = 0  # how many unreadable answers to it came before
     more: Sequence[Message] = ()  # that say what was wrong with the last of them
     _first: bytes = b""
 
+    def __post_init__(self) -> None:
+        self.protocol = self.protocol or self.model.protocol
+
     def body(self) -> dict[str, Any]:
-        """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes)."""
-        return PROTOCOLS[self.protocol].body(
-            self.model.id, [*self.messages, *self.more], self.parameters
-        )
+        """The JSON body, as the user wants it (`Adaptation` fits it to what the model takes).
+
+        Each sample has a seed of its own, or all would be alike.
+        """
+        protocol = PROTOCOLS[self.protocol]
+        values = {k: v for k, v in self.parameters.items() if k not in protocol.lacks}
+        if "seed" in values:
+            values["seed"] += self.sample
+        return protocol.body(self.model.id, [*self.messages, *self.more], values)
 
     def first(self) -> bytes:
         """The key of its first ask: 16 bytes that stand for exactly this request to exactly this
@@ -126,6 +137,7 @@ POLICY_CODES = {
     "ResponsibleAIPolicyViolation",
     "moderation_blocked",
     "data_inspection_failed",  # Qwen at DashScope
+    *POLICIES,
 }
 # What they write where they have no code of their own for it (DeepSeek, Anthropic, OpenAI, Azure,
 # xAI).
@@ -135,10 +147,17 @@ POLICY_MESSAGE = re.compile(
     re.IGNORECASE,
 )
 NO_REFUSAL = ("", "none", "null")  # a refusal field that says nothing, in small letters
-BLOCKED_BY_POLICY = Answer("", "content_filter")
-# How gateways say in a plain 429 that the money is spent: no waiting helps.
+# How gateways, in a plain 429, and Anthropic, in a 400 too, say that the money is spent: no waiting
+# helps.
 SPENT_MESSAGE = re.compile(
-    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded", re.I
+    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded|"
+    r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
+    re.I,
+)
+OVERLOADED = (503, 529)  # 529: Anthropic's; asks for fewer requests where it says how long
+# OpenRouter, with require_parameters, where none of its providers takes all of a request.
+NO_PROVIDER = re.compile(
+    r"no endpoints found that (?:can handle|support) the requested param", re.I
 )
 # How a 404 says that the path is wrong, where it does not name the model.
 NO_SUCH_PATH = re.compile(r"not found|invalid url|cannot post|\b(?:page|path|route|url)\b", re.I)
@@ -156,6 +175,7 @@ OUT_OF_RANGE = re.compile(
 )
 LARGEST_BODY = 16 << 20  # bytes, unpacked: an answer of 4 million tokens
 LOSE_THE_BODY = (301, 302, 303)  # redirects that clients follow with a GET
+LIKE = {"reasoning_effort": "reasoning", "max_completion_tokens": "max_tokens"}  # at OpenRouter
 SHORTEST_KEY = 16  # characters; anything shorter (EMPTY, none) is a placeholder, common in answers
 # What openai's HTTP clients read of the environment when they are made.
 CONNECTION_VARIABLES = [
@@ -180,6 +200,9 @@ class Adaptation:
     def fit(self, request: Request) -> dict[str, Any]:
         """The body with what this model is known to reject renamed or dropped."""
         body = request.body()
+        for name in PROTOCOLS[request.protocol].lacks:
+            if name in request.parameters:
+                self.adapt(request.model, name)
         for name, new_name in self._of(request.model).items():
             if name in body:
                 value = body.pop(name)
@@ -236,7 +259,12 @@ class Chat:
         import openai
 
         try:
-            data = await client.post(protocol.path, body=body, cast_to=object)
+            data = await client.post(
+                protocol.path,
+                body=body,
+                cast_to=object,
+                options={"headers": headers_of(protocol, client.api_key)},
+            )
         except openai.APIStatusError as error:
             return await self._after_error(request, body, error)
         except openai.APIConnectionError as error:  # its timeouts are among these
@@ -277,7 +305,9 @@ class Chat:
     ) -> Answer:
         status, model = error.status_code, request.model
         if is_policy_block(error):
-            return BLOCKED_BY_POLICY
+            return blocked_by_policy(said_in(error))
+        if status == 404 and NO_PROVIDER.search(message_of(error)):
+            raise Fatal(no_provider(model, sent, await self._supported(model)))
         if status == 400 and (name := rejected_parameter(error, sent)):
             answered = (model.endpoint, model.id) in self._answered
             # Sent before another request's 400 revealed this; its own 400 arrived later.
@@ -287,6 +317,32 @@ class Chat:
                 self.sent_again += 1
                 return await self.send(request)
         raise fault_of(error, model)
+
+    async def _supported(self, model: Model) -> list[set[str]]:
+        """Which parameters each provider of a model takes, by OpenRouter's list of endpoints
+        (openrouter.ai/docs/api/api-reference/endpoints/list-endpoints); [] where there is none.
+        """
+        import openai
+
+        client = await self.open(model)
+        path = f"/models/{quote(model.id)}/endpoints"
+        try:
+            found = await client.get(path, cast_to=object)
+            endpoints = found["data"]["endpoints"]  # type: ignore[index]
+            return [set(map(str, endpoint["supported_parameters"])) for endpoint in endpoints]
+        except (openai.OpenAIError, Passing, TurnedAway, ValueError, KeyError, TypeError):
+            return []  # there is none, or it is not what its page says
+        except transport_faults():
+            return []
+
+
+def headers_of(protocol: Protocol, key: str) -> dict[str, Any]:
+    """The headers that a protocol needs beside the package's own."""
+    if not protocol.key_header:
+        return dict(protocol.headers)
+    import openai
+
+    return {"Authorization": openai.omit, protocol.key_header: key, **protocol.headers}
 
 
 async def look_at(response: "httpx2.Response") -> None:
@@ -412,17 +468,13 @@ def read_answer(data: object, model: Model) -> Answer:
         raise Passing("the body is not a JSON object (a gateway's page?)")
     error = data.get("error")
     if isinstance(error, dict) and declares_policy(error):
-        return BLOCKED_BY_POLICY
+        return blocked_by_policy(error)
     if error:
         raise Passing(f"status 200 with an error: {shown(json.dumps(error), model)}")
-    usage = data.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    returned = data.get("model")
-    blank = Answer(
-        "",
+    returned, provider = (data.get(name) for name in ("model", "provider"))
+    blank = tokens_in(data.get("usage"))._replace(
         model=returned if isinstance(returned, str) else "",
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
+        provider=provider if isinstance(provider, str) else "",
     )
     choices = data.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -438,7 +490,7 @@ def read_answer(data: object, model: Model) -> Answer:
         message = {}
     if not isinstance(message, dict):
         if model.settings.empty_is_refusal and isinstance(choices, list | None):
-            return blank._replace(finish_reason="no_candidate")
+            return blank._replace(finish_reason="no_candidate", api_category=category_in(data))
         raise Passing("an answer without choices")
     content = message.get("content")
     text = _text(content)
@@ -447,13 +499,49 @@ def read_answer(data: object, model: Model) -> Answer:
         refusal = ""
     if model.settings.empty_is_refusal and content is None and not told:
         finish_reason = "no_candidate"
-    return blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
+    answer = blank._replace(text=text, finish_reason=finish_reason, refusal=refusal)
+    if refusal or api_refusal_signal(finish_reason):
+        found = category_in(choice, finish_reason) or category_in(data)
+        answer = answer._replace(api_category=found)
+    return answer
+
+
+def tokens_in(usage: object) -> Answer:
+    """An answer with nothing but its tokens, as they are billed.
+
+    Where the total is more than prompt and completion, the rest is thinking, billed as output:
+    Gemini's and xAI's compatible endpoints count it nowhere else.
+    """
+    usage = usage if isinstance(usage, dict) else {}
+    prompt, completion, total = (
+        _count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total")
+    )
+    inside, outside = (usage.get(f"{name}_tokens_details") for name in ("prompt", "completion"))
+    cached = _count(inside.get("cached_tokens")) if isinstance(inside, dict) else 0
+    thinking = _count(outside.get("reasoning_tokens")) if isinstance(outside, dict) else 0
+    hidden = max(0, total - prompt - completion) if prompt else 0
+    return Answer(
+        "",
+        prompt_tokens=prompt,
+        completion_tokens=completion + hidden,
+        cached_tokens=cached or _count(usage.get("prompt_cache_hit_tokens")),  # DeepSeek
+        reasoning_tokens=max(thinking, hidden),
+    )
+
+
+def blocked_by_policy(error: dict[str, Any]) -> Answer:
+    """The answer that an error object stands for: blocked by the provider's content policy."""
+    return Answer("", "content_filter", api_category=category_in(error))
 
 
 def without_key(answer: Answer, model: Model) -> Answer:
     """The answer without the key, should an endpoint echo the header: no file of ours holds one."""
-    text, finish_reason, refusal, returned = (masked(part, model) for part in answer[:4])
-    return answer._replace(text=text, finish_reason=finish_reason, refusal=refusal, model=returned)
+    texts: dict[str, Any] = {
+        name: masked(value, model)
+        for name, value in answer._asdict().items()
+        if isinstance(value, str)
+    }
+    return answer._replace(**texts)
 
 
 def masked(text: str, model: Model, shortest: int = SHORTEST_KEY) -> str:
@@ -517,7 +605,7 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
     """What an error status means for the request and for the run."""
     status = error.status_code
     said = f"{status}: {shown(message_of(error), model)}"
-    spent = status == 429 and SPENT_MESSAGE.search(message_of(error))
+    spent = status in (400, 429) and SPENT_MESSAGE.search(message_of(error))
     if "insufficient_quota" in (error.code, error.type) or status == 402 or spent:
         return Fatal(f"{model.provider} says that the account has no quota left ({said})")
     if status in (401, 403):
@@ -527,7 +615,7 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
         return TurnedAway(f"{refused}, or this prompt ({said})")
     if status == 404:
         return Fatal(not_found(error, model, said))
-    if status == 429 or (status == 503 and "retry-after" in error.response.headers):
+    if status == 429 or (status in OVERLOADED and "retry-after" in error.response.headers):
         return Limited(said, retry_after(error.response.headers))
     if status in (408, 409) or status >= 500:
         return Passing(said)
@@ -571,6 +659,27 @@ def not_found(error: "APIStatusError", model: Model, said: str) -> str:
     if model.asked in ALIASES:
         line += f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
     return line
+
+
+def no_provider(model: Model, sent: dict[str, Any], supported: Sequence[set[str]]) -> str:
+    """What to leave out where none of OpenRouter's providers takes all of a request, in one line.
+
+    supported: what each of them takes; [] where that is not known.
+    """
+    aside = ("model", "messages", "provider")
+    names = [name for name in sent if name not in aside]
+    lacking = [
+        [name for name in names if not (name in one or LIKE.get(name) in one)] for one in supported
+    ]
+    lacking = [those for those in lacking if those]
+    least = min(lacking, key=len, default=names)
+    leave = ", ".join(map(one_line, least))
+    what = f"leave out {leave}" if lacking else f"leave out one of {leave}"
+    return (
+        f"no provider that {model.endpoint} has for {model.id} takes all that is asked of it: "
+        f"{what} (--temperature none leaves out the temperature), or let it be dropped: "
+        """--extra_body '{"provider": {"require_parameters": false}}'"""
+    )
 
 
 def retry_after(headers: Any) -> float | None:

@@ -21,16 +21,17 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from orbench import options
 from orbench.answers import Answer, AnswerLog, Missing
 from orbench.chat import (
-    BLOCKED_BY_POLICY,
     BadRequest,
     Fatal,
     Limited,
     Passing,
     Request,
+    blocked_by_policy,
     fault_of,
     is_policy_block,
     read_answer,
     rejected_parameter,
+    said_in,
     shown,
     without_key,
 )
@@ -234,7 +235,7 @@ def answer_in(result: Result, model: Model, protocol: str, sent: Sequence[str] =
         raise Passing(f"no answer: {message}")
     error = _status_error(result)
     if is_policy_block(error):
-        return BLOCKED_BY_POLICY
+        return blocked_by_policy(said_in(error))
     if result.status == 400 and (name := rejected_parameter(error, dict.fromkeys(sent))):
         raise Rejected(name, f"400: {message}")
     raise fault_of(error, model)

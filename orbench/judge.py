@@ -36,3 +36,9 @@ def is_refused_by_api(answer: Answer) -> bool:
 def is_cut_off(answer: Answer) -> bool:
     """Whether the API says that the answer ran into its token limit."""
     return answer.finish_reason.lower() in ("length", "max_tokens")
+
+
+def says_nothing(answer: Answer) -> bool:
+    """Whether an answer is empty and nothing explains it: some gateways make that of a refusal."""
+    text, _ = answer_of(answer.text)
+    return not (text.strip() or is_refused_by_api(answer) or is_cut_off(answer))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from orbench.answers import Answer
 from orbench.chat import Message, assistant, system, user
 from orbench.columns import NO_CATEGORY, OTHER_CATEGORY, Choice
-from orbench.protocols import CHAT, COMPLETIONS
+from orbench.protocols import COMPLETIONS
 from orbench.terminal import UserError, one_line
 from orbench.verdict_reading import follow_up, read_choice
 
@@ -67,7 +67,7 @@ class JudgeKind(NamedTuple):
     ask: Callable[[Question], list[Message]]
     moderation: Callable[[JudgeReply], Opinion] | None
     response: Callable[[JudgeReply], Opinion] | None
-    protocol: str = CHAT
+    protocol: str = ""  # a key of PROTOCOLS; the model's if empty
     own_file: str = ""  # of the stage's folder: what `Question.own` is made from
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     classes: tuple[str, ...] = ()  # that it can tell in stage 5; (): all that it was asked for

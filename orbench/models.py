@@ -11,14 +11,15 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from orbench.protocols import CHAT, MESSAGES, RESPONSES
 from orbench.terminal import UserError, did_you_mean
 
 
 class Provider(NamedTuple):
-    """A service that speaks the OpenAI protocol."""
+    """A service, and how it is asked."""
 
     base_url: str
     key_variable: str  # empty: no key needed
@@ -26,6 +27,8 @@ class Provider(NamedTuple):
     key_needed: bool = True
     empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
     batches: bool = False  # takes OpenAI's files and batches endpoints
+    protocol: str = CHAT  # a key of PROTOCOLS
+    extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
 
 
 # Which take the files and batches endpoints as OpenAI's client speaks them, by their documentation:
@@ -37,7 +40,7 @@ class Provider(NamedTuple):
 # whose server has neither endpoint (`vllm run-batch` reads files: --export_requests).
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
-    "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),
+    "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", protocol=MESSAGES),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com/v1beta/openai/",
         "GEMINI_API_KEY",
@@ -45,7 +48,13 @@ PROVIDERS = {
     ),
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    # Without require_parameters it drops what a provider does not take, and says nothing
+    # (openrouter.ai/docs/features/provider-routing).
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+        extra_body={"provider": {"require_parameters": True}},
+    ),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", batches=True),
     "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     # Local servers queue what they cannot work on at once; a long queue only runs into the timeout.
@@ -77,6 +86,24 @@ PROVIDER_OF_NAME = {
     "deepseek-": "deepseek",
     "meta-llama/": "together",
 }
+
+# OpenAI's models without a chat endpoint: those that the openai package names in ResponsesModel and
+# not in ChatModel (openai/types/shared/), and their kind.
+ONLY_RESPONSES = re.compile(
+    r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
+)
+# Models that may think before they answer without being told to: their thinking counts as output,
+# and a limit made for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/
+# about-claude/models/whats-new-opus-5).
+THINKS = re.compile(
+    r"\bo[134](?:$|-)|gpt-[5-9](?!.*chat)|gpt-oss|claude-(?:[a-z]+-)?[5-9](?!\d)|claude-mythos|"
+    r"gemini-(?:2\.5|[3-9])|deepseek-(?:r\d|reasoner|v[4-9])|qwq|qwen3(?!guard)(?!.*instruct)|"
+    r"magistral|grok-(?:[4-9]|3-mini)|glm-(?:4\.[5-9]|[5-9])|minimax-m|phi-4.*reason|"
+    r"kimi-k[3-9]|thinking|reasoning",
+    re.IGNORECASE,
+)
+# Behind a model's id: the day or number of a version, or a word for the newest one.
+VERSION = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
 
 # Alias -> where it is served. The judges are the paper's pinned ones (section 3); their makers
 # retire models, so an alias can be pointed elsewhere.
@@ -141,6 +168,7 @@ class Model(NamedTuple):
     id: str  # as the endpoint is told
     base_url: str
     key_variable: str  # empty: no key needed
+    protocol: str = CHAT  # a key of PROTOCOLS
 
     @property
     def endpoint(self) -> str:
@@ -175,6 +203,11 @@ class Model(NamedTuple):
         return family_of(self.id)
 
     @property
+    def thinks(self) -> bool:
+        """Whether it may think before it answers without being told to."""
+        return bool(THINKS.search(self.id))
+
+    @property
     def in_process(self) -> bool:
         """Whether the run itself serves it."""
         return self.base_url in IN_PROCESS
@@ -190,12 +223,14 @@ def resolve(
     *,
     base_url: str = "",
     key_variable: str = "",
+    protocol: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Model:
     """Find the endpoint of a model.
 
     base_url, key_variable: any other endpoint; the id goes to it as it is, but for the name of a
-    provider in front.
+    provider in front. protocol: how it is asked; by default as its provider is, and any other
+    endpoint in a chat.
     Raises UserError for a name whose provider is not plain.
     """
     environment = os.environ if environment is None else environment
@@ -207,13 +242,16 @@ def resolve(
         known = provider if slash and provider in PROVIDERS else "custom"
         id_ = rest if known != "custom" else target
         default_key = PROVIDERS.get(known, PROVIDERS["openai"]).key_variable
-        return Model(name, known, id_, _checked(base_url), key_variable or default_key)
+        key_variable = key_variable or default_key
+        return Model(name, known, id_, _checked(base_url), key_variable, protocol or CHAT)
     provider, slash, id_ = target.partition("/")
     if not slash or provider not in PROVIDERS:
         provider, id_ = _provider_of(target, environment), target
     default = PROVIDERS[provider]
     url = environment.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
-    return Model(name, provider, id_, _checked(url), key_variable or default.key_variable)
+    only_responses = provider == "openai" and ONLY_RESPONSES.search(id_)
+    protocol = protocol or (RESPONSES if only_responses else default.protocol)
+    return Model(name, provider, id_, _checked(url), key_variable or default.key_variable, protocol)
 
 
 def generator(environment: Mapping[str, str] | None = None) -> str:
@@ -234,6 +272,21 @@ def family_of(model: str) -> str:
         if re.search(family.pattern, model, re.IGNORECASE):
             return family.name
     return ""
+
+
+def is_same_model(asked: str, returned: str) -> bool:
+    """Whether an answer's model id names the model that was asked, perhaps by its version: `gpt-4o`
+    and `gpt-4o-2024-08-06`, not `gpt-4o-mini` nor another day's. True where none was returned.
+    """
+    one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
+    one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
+    rest = other.removeprefix(one)
+    return (
+        asked in IN_PROCESS
+        or not one
+        or rest == ""
+        or (rest != other and bool(VERSION.fullmatch(rest)))
+    )
 
 
 def alias_variable(alias: str) -> str:

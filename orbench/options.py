@@ -4,20 +4,25 @@ Imports nothing heavy: `--help` and a wrong command line answer at once.
 """
 
 import argparse
+import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from orbench.columns import CONVENTIONS
 from orbench.models import Model, resolve
+from orbench.protocols import MESSAGES, PROTOCOLS
 from orbench.refusal import read_phrases
 from orbench.run import Limits
 from orbench.table import NO_NAME
-from orbench.terminal import UserError, did_you_mean
+from orbench.terminal import UserError, did_you_mean, one_line, say
 
 DAY_S = 86_400.0
+THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
+JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300
 
 
 class Parser(argparse.ArgumentParser):
@@ -121,24 +126,128 @@ def not_negative(text: str) -> float:
     return value
 
 
-def add_max_tokens(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """How long an answer may be: a model that rambles would go on until its context is full.
+def temperature(text: str) -> float | None:
+    """An argparse type: a temperature, or `none` to send none."""
+    return None if text.lower() == "none" else not_negative(text)
 
-    default: None leaves it to the endpoint. That suits judges: one that thinks first needs many
-    thousands, GPT-4 Turbo takes no more than 4,096, and Llama 3's whole context is 8,192.
+
+# What the suite sets itself, in each protocol's words; and what would bring another model's answers
+# (openrouter.ai/docs/features/model-routing; Anthropic's fallbacks).
+OWN_FIELDS = {
+    *("model", "messages", "prompt", "input", "system", "instructions", "stream", "n"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "seed"),
+    *("reasoning_effort", "response_format", "fallbacks", "models"),
+}
+
+
+def extra_body(text: str) -> dict[str, Any]:
+    """An argparse type: a JSON object whose members go into each request's body."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()  # ValueError for half a surrogate pair
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
+    if own := sorted(OWN_FIELDS & value.keys()):
+        raise argparse.ArgumentTypeError(f"{own[0]} cannot be set here: the suite sets it itself")
+    return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def add_asking(
+    parser: argparse.ArgumentParser, temperature_: float | None, max_tokens: int | None = None
+) -> None:
+    """In which state a model is asked.
+
+    max_tokens: how long an answer may be by default; one that rambles would go on until its context
+    is full. None is for judges, who have a fixed temperature, and leaves it to the endpoint: one
+    that thinks first needs many thousands, GPT-4 Turbo takes no more than 4,096, and Llama 3's
+    whole context is 8,192.
     """
-    own = "%(default)s" if default else "the endpoint's own, which cuts no thinking off"
-    parser.add_argument(
+    group = parser.add_argument_group("the model")
+    if max_tokens is None:
+        parser.set_defaults(temperature=temperature_)
+    else:
+        group.add_argument(
+            "--temperature",
+            type=temperature,
+            default=temperature_,
+            help="none sends none (default %(default)s)",
+        )
+    group.add_argument(
         "--max_tokens",
         type=whole_number(1),
-        default=default,
-        help=f"tokens of an answer at most, thinking included (default {own})",
+        help="tokens of an answer at most, thinking included (default "
+        f"{max_tokens or 'the endpoint decides'}, {THINKERS_MAX_TOKENS} for models that think)",
+    )
+    parser.set_defaults(usual_max_tokens=max_tokens)
+    group.add_argument("--top_p", type=positive, help="nucleus sampling (default: not sent)")
+    group.add_argument(
+        "--seed", type=whole_number(0), help="of sampling; each further sample has the next one"
+    )
+    group.add_argument(
+        "--reasoning_effort",
+        type=given,
+        metavar="WORD",
+        help="how much it is to think: low, medium, high or what the provider calls it",
+    )
+    group.add_argument(
+        "--extra_body",
+        type=extra_body,
+        metavar="JSON",
+        help="""more of a request's body: '{"chat_template_kwargs": {"enable_thinking": false}}'""",
     )
 
 
-def given_max_tokens(args: argparse.Namespace) -> dict[str, object]:
-    """The parameter of `--max_tokens`, where it was given."""
-    return {"max_tokens": args.max_tokens} if args.max_tokens else {}
+def parameters_of(
+    args: argparse.Namespace, model: Model, own: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """What a model is asked with beside the messages: part of each request's key, and of the
+    record. Says where its limit is not the usual one. own: what its kind needs; a limit of the
+    user's comes before that.
+    """
+    extra = dict(model.settings.extra_body)
+    for name, value in (args.extra_body or {}).items():
+        mine: Any = extra.get(name)
+        both = isinstance(mine, dict) and isinstance(value, dict)
+        extra[name] = mine | value if both else value
+    limit, usual = args.max_tokens, own.get("max_tokens", args.usual_max_tokens)
+    effort = args.reasoning_effort
+    thinks = effort != "none" if effort else model.thinks or "thinking" in extra
+    thinks = thinks and "max_tokens" not in own
+    if limit is None and usual is None and model.protocol == MESSAGES:
+        usual = JUDGE_MAX_TOKENS  # it wants one
+    if limit is None and usual is not None and thinks and usual < THINKERS_MAX_TOKENS:
+        limit = THINKERS_MAX_TOKENS
+        say(f"{model.asked} may think before it answers: --max_tokens is {limit:,}, not {usual:,}")
+    named = {
+        "temperature": args.temperature,
+        "max_tokens": limit or usual,
+        "top_p": args.top_p,
+        "seed": args.seed,
+        "reasoning_effort": effort,
+    }
+    sent = {name: value for name, value in named.items() if value is not None}
+    return {**own, **sent, **extra}
+
+
+def state_of(args: argparse.Namespace) -> str:
+    """The state in which a model is measured, in words; "" for the usual one."""
+    said = [f"effort {args.reasoning_effort}"] if args.reasoning_effort else []
+    return ", ".join([*said, *_leaves("", args.extra_body or {})])
+
+
+def _leaves(name: str, value: Any) -> Iterator[str]:
+    """`thinking.type disabled`: the members of an object and of those in it, with their path."""
+    if isinstance(value, dict):
+        for inner in value:
+            yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
+    else:
+        yield f"{name} {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
@@ -219,6 +328,12 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
         metavar="VARIABLE",
         help="the environment variable that holds the key (default: the provider's)",
     )
+    group.add_argument(
+        "--protocol",
+        choices=tuple(PROTOCOLS),
+        default="",
+        help="how the endpoint is asked (default: as its provider is; chat with --base_url)",
+    )
 
 
 def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bool = True) -> None:
@@ -271,6 +386,11 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     )
     group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")
+    group.add_argument(
+        "--price_cached",
+        type=not_negative,
+        help="price per million prompt tokens read from a cache (default: --price_in)",
+    )
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -287,4 +407,9 @@ def limits_of(args: argparse.Namespace) -> Limits:
 
 def model_of(name: str, args: argparse.Namespace) -> Model:
     """The model a flag names, at the endpoint that the other flags name."""
-    return resolve(name, base_url=args.base_url, key_variable=args.api_key_env or "")
+    return resolve(
+        name,
+        base_url=args.base_url,
+        key_variable=args.api_key_env or "",
+        protocol=args.protocol,
+    )

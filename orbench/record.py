@@ -55,21 +55,25 @@ class UnderTest(NamedTuple):
     asked: str  # as the user wrote it, perhaps an alias
     id: str  # as the endpoint was asked for it
     family: str
+    state: str = ""  # what it was told of its thinking and the like, in words
 
     @property
     def shown(self) -> str:
-        """The name, with the id unless the name ends in it: `llama3 (gpt-4o-mini)`."""
-        if not self.id or self.asked.endswith(self.id):
-            return self.asked
-        return f"{self.asked} ({self.id})" if self.asked else self.id
+        """The name, with the id unless the name ends in it, and the state: `llama3 (gpt-4o-mini)`,
+        `o3 [effort high]`.
+        """
+        name = self.asked or self.id
+        if self.id and not name.endswith(self.id):
+            name += f" ({self.id})"
+        return f"{name} [{self.state}]" if self.state else name
 
 
 def under_test(record: Record) -> UnderTest:
     """The model under test: written by stage 4, carried over by the stages after it."""
     found = record.get("under_test")
     known = found if isinstance(found, dict) else {}
-    asked, id_, family = (_text(known.get(name)) for name in UnderTest._fields)
-    return UnderTest(asked, id_, family or family_of(id_ or asked))
+    asked, id_, family, state = (_text(known.get(name)) for name in UnderTest._fields)
+    return UnderTest(asked, id_, family or family_of(id_ or asked), state)
 
 
 def selectors(record: Record) -> list[str]:

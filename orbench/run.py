@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from orbench.answers import Answer, AnswerLog, LogError, Missing
+from orbench.answers import Answer, AnswerLog, LogError, Missing, Tokens
 from orbench.chat import (
     Adaptation,
     BadRequest,
@@ -66,15 +66,13 @@ class Run:
     requests: int = 0  # attempts sent
     retries: int = 0
     answered: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    tokens: Tokens = field(default_factory=Tokens)
     adaptation: Adaptation = field(default_factory=Adaptation)
 
     def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
         """Count an answer and put it into the log. Raises LogError."""
         self.answered += 1
-        self.prompt_tokens += answer.prompt_tokens
-        self.completion_tokens += answer.completion_tokens
+        self.tokens.add(answer)
         log.append(key, answer)
 
     def fail(self, log: AnswerLog, first: bytes, missing: Missing) -> None:

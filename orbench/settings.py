@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from orbench.protocols import CHAT
 from orbench.record import Record
 from orbench.stage import Stage
 from orbench.table import sha256_of
@@ -23,10 +24,11 @@ SHOWN = 40  # characters of a value
 def settings_of(stage: Stage) -> Record:
     """What the requests of a run are made with, apart from its input: a name, and a text for it."""
     substitute = stage.parameters.get("substitute")  # asked only for a vote that is missing
-    models = (model for model in stage.models if model.asked != substitute)
+    models = [model for model in stage.models if model.asked != substitute]
     found = {
         "stage": stage.name,
         "model": ", ".join(f"{model.id} at {model.address}" for model in models),
+        "protocol": ", ".join(model.protocol for model in models if model.protocol != CHAT),
         "prompt file": sha256_of(stage.prompt_file)[:12] if stage.prompt_file else "",
     }
     names = (name for name in stage.parameters if name not in (*READING, "substitute"))

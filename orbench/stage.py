@@ -66,7 +66,7 @@ class Stage:
     label_of: Callable[[Row], str] = lambda row: ""
     summary: Summary | None = None
     prompt_file: Path | None = None
-    under_test: Mapping[str, str] = field(default_factory=dict)  # asked, id, family
+    under_test: Mapping[str, str] = field(default_factory=dict)  # the fields of record.UnderTest
     missing_before: Mapping[str, Any] = field(default_factory=dict)  # see `orbench.record`
     notes: Sequence[str] = ()  # what a reader of the numbers must know
     samples: int = 1

@@ -2,25 +2,27 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from orbench import record
-from orbench.answers import AnswerLog
+from orbench.answers import AnswerLog, Tokens
 from orbench.job import Job, Outcome, outcomes
-from orbench.judge import is_cut_off
+from orbench.judge import is_cut_off, says_nothing
+from orbench.models import Model, is_same_model
 from orbench.record import FAILED, NOT_ASKED, Record
 from orbench.settings import differences, settings_of
 from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
-from orbench.terminal import UserError, counted, say, tell
+from orbench.terminal import UserError, counted, one_line, say, tell
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
 SCRIPTED_INPUT_NOTE = (
     "the prompts are the scripted model's, few and written by hand; the responses are a model's"
 )
+EMPTY_SHARE = 0.02  # of the rows, above which empty answers are warned of
 
 
 @dataclass
@@ -35,11 +37,13 @@ class Counts:
     aside: int = 0  # in the failed file
     reused: int = 0  # answers that were in the log before this run
     cut_off: int = 0  # answers used that ended at the token limit
-    prompt_tokens: int = 0  # of the answers used
-    completion_tokens: int = 0
+    empty: int = 0  # of the unscored: an answer that says nothing, not even why
+    tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
-    # Model as asked -> the ids that answered, and the parameters that it rejects.
-    returned: dict[str, set[str]] = field(default_factory=dict)
+    # Model as asked -> the ids that answered, these with a gateway's providers (see
+    # `Answer.served_by`), and the parameters that it rejects.
+    returned: dict[str, Counter[str]] = field(default_factory=dict)
+    served_by: dict[str, Counter[str]] = field(default_factory=dict)
     dropped: dict[str, set[str]] = field(default_factory=dict)
     prompts: PromptSet = field(default_factory=PromptSet)
     outputs: Mapping[str, Path] = field(default_factory=dict)  # label -> what was written
@@ -59,16 +63,17 @@ class Counts:
             self.errors[one.result.why] += 1
         else:
             self.unscored += 1
+            self.empty += any(says_nothing(answer) for _, _, answer in one.answers)
         for model, key, answer in one.answers:
             self.reused += log.was_there(key)
-            self.returned.setdefault(model, set()).add(answer.model)
+            self.returned.setdefault(model, Counter())[answer.model] += 1
+            self.served_by.setdefault(model, Counter())[answer.served_by] += 1
             if answer.dropped:
                 self.dropped.setdefault(model, set()).update(answer.dropped)
             if key not in self._used:
                 self._used.add(key)
                 self.cut_off += is_cut_off(answer)
-                self.prompt_tokens += answer.prompt_tokens
-                self.completion_tokens += answer.completion_tokens
+                self.tokens.add(answer)
 
 
 def write_outputs(job: Job) -> Counts:
@@ -166,7 +171,9 @@ def write_record(job: Job, counts: Counts) -> None:
                 "provider": model.provider,
                 "endpoint": model.endpoint,
                 "family": model.family,
+                "protocol": model.protocol,
                 "returned": sorted(counts.returned.get(model.asked, ())),
+                "served_by": dict(counts.served_by.get(model.asked, {})),
             }
             for model in stage.models
         ],
@@ -190,13 +197,14 @@ def write_record(job: Job, counts: Counts) -> None:
             "done": counts.done,
             "failed": counts.failed,
             "unscored": counts.unscored,
+            "empty": counts.empty,
             "remaining": counts.remaining,
             "written": counts.written,
             "reused": counts.reused,
             "requests": asked.requests,
             "retries": asked.retries,
         },
-        "tokens": {"prompt": counts.prompt_tokens, "completion": counts.completion_tokens},
+        "tokens": asdict(counts.tokens),
         "findings": dict(stage.summary.findings()) if stage.summary else {},
         "complete": not counts.remaining,
         "finished_round": finished_round(job, counts),
@@ -301,6 +309,7 @@ def say_outcome(job: Job, counts: Counts) -> None:
         say(f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}")
     if counts.aside:
         say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
+    warn_of_empty(counts)
     for why, times in counts.errors.most_common(1):
         if why not in asked.stopped:
             say(f"the most frequent error ({times:,}): {why}")
@@ -308,20 +317,47 @@ def say_outcome(job: Job, counts: Counts) -> None:
         say(f"{counted(counts.remaining, 'row')} not asked yet")
 
 
+def warn_of_empty(counts: Counts) -> None:
+    """Say it where many answers are empty: some gateways make that of a refusal."""
+    rows = counts.done + counts.failed + counts.unscored
+    if counts.empty > EMPTY_SHARE * rows:
+        say(
+            f"{counts.empty:,} of {rows:,} answers are empty and do not say why: perhaps refusals "
+            "that a gateway hides; they are unscored, see the bounds"
+        )
+
+
 def closing_lines(job: Job, counts: Counts) -> list[str]:
-    """done / failed / unscored / reused; requests, retries, tokens, cost."""
-    asked, args = job.run, job.args
+    """done / failed / unscored / reused; requests, retries, tokens, cost, answers by others."""
+    asked, args, tokens = job.run, job.args, job.run.tokens
     line = (
         f"done {counts.done:,} · failed {counts.failed:,} · unscored {counts.unscored:,} · reused "
         f"from the log {counts.reused:,}"
     )
-    sent = (
-        f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in "
-        f"{asked.prompt_tokens:,}, out {asked.completion_tokens:,}"
-    )
+    sent = f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in {tokens.prompt:,}"
+    sent += f" (cached {tokens.cached:,})" if tokens.cached else ""
+    sent += f", out {tokens.completion:,}"
+    sent += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
     if counts.written != counts.done:
         line = f"{counted(counts.written, 'row')} written · " + line
     if args.price_in is not None and args.price_out is not None:
-        cost = asked.prompt_tokens * args.price_in + asked.completion_tokens * args.price_out
-        sent += f" · cost {cost / 1e6:.4f}"
-    return [line, sent]
+        cached = args.price_in if args.price_cached is None else args.price_cached
+        cost = (tokens.prompt - tokens.cached) * args.price_in + tokens.cached * cached
+        sent += f" · cost {(cost + tokens.completion * args.price_out) / 1e6:.4f}"
+    return [line, " · ".join([sent, *other_models(job.stage.models, counts)])]
+
+
+def other_models(models: Sequence[Model], counts: Counts) -> Iterator[str]:
+    """Who else answered than the model that was asked, and where that changed during the run."""
+    for model in models:
+        found = counts.returned.get(model.asked, Counter())
+        others = {id_: n for id_, n in found.items() if not is_same_model(model.id, id_)}
+        named = {id_: n for id_, n in found.items() if id_}
+        if others:
+            yield f"{sum(others.values()):,} not from {model.id} but from {_those(others)}"
+        elif len(named) > 1:
+            yield f"{model.id} answered as {_those(named)}"
+
+
+def _those(found: Mapping[str, int]) -> str:
+    return ", ".join(f"{one_line(id_)} ({n:,})" for id_, n in sorted(found.items()))

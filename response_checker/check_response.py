@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import exchange, options, record, refusal
 from orbench.answers import Answer, Missing
-from orbench.chat import Message, Parameters, Request
+from orbench.chat import Message, Request
 from orbench.columns import (
     API_SIGNAL,
     CLASSES,
@@ -105,8 +105,8 @@ class Checker:
             raise UserError(f"{judge.asked} ({self.kind.name}) cannot tell refusals; name another")
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
-        self.parameters: Parameters = {"temperature": JUDGE_TEMPERATURE, **self.kind.parameters}
-        self.parameters |= options.given_max_tokens(args)
+        own = self.kind.parameters
+        self.parameters = options.parameters_of(args, judge, own) if judge else dict(own)
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -340,10 +340,10 @@ def parser() -> argparse.ArgumentParser:
         help="graded: the judge also tells partial answers and safe completions apart, in the "
         "column graded_category (default three)",
     )
-    options.add_max_tokens(parser, None)
     options.add_structured(parser)
     options.add_refusal_phrases(parser)
     options.add_partial(parser)
+    options.add_asking(parser, JUDGE_TEMPERATURE)
     options.add_endpoint(parser)
     options.add_run(parser, samples=True)
     exchange.add_flags(parser)

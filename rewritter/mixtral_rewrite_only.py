@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
     number = args.num_rewrites
     placeholders = brackets.Placeholders(fill(template, {"number": str(number)}))
     rewrites = Rewrites()
-    parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
+    parameters = options.parameters_of(args, model)
 
     def requests_of(row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
@@ -146,10 +146,7 @@ def parser() -> argparse.ArgumentParser:
         help="provider/model-id, a plain model id or an alias (default: Mixtral where its "
         "provider's key is set, else a current OpenAI model)",
     )
-    parser.add_argument(
-        "--temperature", type=options.not_negative, default=0.7, help="default %(default)s"
-    )
-    options.add_max_tokens(parser, REWRITE_MAX_TOKENS)
+    options.add_asking(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
     options.add_endpoint(parser)
     options.add_run(parser)
     prompt_sets.add_flags(parser)

@@ -113,7 +113,7 @@ class Server:
         """Note a request and decide its answer."""
         self.headers = head
         try:
-            body = json.loads(raw)
+            body = json.loads(raw or b"{}")  # a GET has none
         except ValueError:
             return error(400, "the request is not JSON")
         self.requests.append(body)

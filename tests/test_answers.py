@@ -27,6 +27,10 @@ ANSWERS = st.builds(
     prompt_tokens=st.integers(0, 10**9),
     completion_tokens=st.integers(0, 10**9),
     dropped=st.lists(st.sampled_from(["temperature", "seed"])).map(tuple),
+    cached_tokens=st.integers(0, 10**9),
+    reasoning_tokens=st.integers(0, 10**9),
+    provider=ANY_TEXT,
+    api_category=ANY_TEXT,
 )
 
 

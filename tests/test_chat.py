@@ -278,7 +278,8 @@ def test_an_error_for_content_policy_is_a_refusal(
     serve: Serve, status: int, members: dict[str, Any]
 ) -> None:
     outcome = outcome_of(serve, error(status, "The prompt was blocked.", **members))
-    assert outcome == Answer("", "content_filter")
+    assert isinstance(outcome, Answer)
+    assert outcome._replace(api_category="") == Answer("", "content_filter")
     assert api_refusal_signal("content_filter")
 
 

@@ -79,7 +79,7 @@ def test_a_guard_of_another_form_is_never_asked_with_our_prompt(model: str) -> N
 def body_of(model: str, question: Question) -> tuple[str, dict[str, object]]:
     """The path and the body that a judge is sent."""
     kind = kind_of(model)
-    protocol = PROTOCOLS[kind.protocol]
+    protocol = PROTOCOLS[kind.protocol or "chat"]
     return protocol.path, protocol.body(model, kind.ask(question), kind.parameters)
 
 

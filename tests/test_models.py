@@ -57,7 +57,8 @@ def found(name: str, **environment: str) -> tuple[str, str]:
 def test_every_provider_is_reached_by_its_name_in_front(provider: str) -> None:
     model = resolve(f"{provider}/some/model-1", environment={})
     url, variable = ENDPOINTS[provider]
-    assert model == Model(f"{provider}/some/model-1", provider, "some/model-1", url, variable)
+    name, protocol = f"{provider}/some/model-1", "messages" if provider == "anthropic" else "chat"
+    assert model == Model(name, provider, "some/model-1", url, variable, protocol)
 
 
 @pytest.mark.parametrize("provider", ENDPOINTS)

@@ -726,7 +726,12 @@ def test_a_split_files_record_says_that_it_is_a_part(serve: Serve, tmp_path: Pat
     done = run(CHECK, "--check_model=keyword", "--input_file=o_accepted.csv", cwd=tmp_path)
     record = read_record(tmp_path / done.stdout.strip())
     assert record["part_of_input"] == "accepted"
-    assert record["under_test"] == {"asked": "gpt-x", "id": "gpt-x", "family": ""}
+    assert record["under_test"] == {
+        "asked": "gpt-x",
+        "id": "gpt-x",
+        "family": "",
+        "state": "",
+    }
 
 
 def test_a_record_that_is_broken_stops_nothing(serve: Serve, tmp_path: Path) -> None:
@@ -810,7 +815,12 @@ def test_the_run_record_says_how_a_number_came_about(serve: Serve, tmp_path: Pat
     assert record["parameters"]["max_tokens"] == 1000
     assert record["input"]["rows"] == 5
     assert record["counts"]["done"] == 5
-    assert record["tokens"] == {"prompt": 50, "completion": 25}
+    assert record["tokens"] == {
+        "prompt": 50,
+        "cached": 0,
+        "completion": 25,
+        "reasoning": 0,
+    }
     assert record["complete"] is True
     assert {"python", "openai"} <= set(record["versions"])
     assert record["start"] <= record["end"]
@@ -1073,9 +1083,15 @@ def test_the_record_counts_what_was_sent_again_reused_and_used(
     assert done.returncode == 3, done.stderr
     first = read_record(tmp_path / "o.csv")
     wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "written": 5, "reused": 0}
+    wanted["empty"] = 0
     # six requests, one again without the parameter, two again after a 500
     assert first["counts"] == wanted | {"requests": 9, "retries": 2}
-    assert first["tokens"] == {"prompt": 50, "completion": 25}
+    assert first["tokens"] == {
+        "prompt": 50,
+        "cached": 0,
+        "completion": 25,
+        "reasoning": 0,
+    }
     assert len(server.requests) == 9
     run(ALIGN, *args, cwd=tmp_path, url=server.url)
     second = read_record(tmp_path / "o.csv")["counts"]

@@ -174,7 +174,7 @@ def main(argv: Sequence[str]) -> int:
     seeds = Seeds(category.name, args.num_toxic_prompts)
     if args.dry_run:
         seeds.requests.n = ceil(args.num_toxic_prompts / PROMPTS_A_REQUEST)
-    parameters = {"temperature": args.temperature, "max_tokens": args.max_tokens}
+    parameters = options.parameters_of(args, model)
 
     def requests_of(row: Row) -> list[Request]:
         return [Request(model, [user(text)], parameters, sample=int(row["request"]))]
@@ -235,10 +235,7 @@ def parser() -> argparse.ArgumentParser:
         help="provider/model-id, a plain model id or an alias (default: Mixtral where its "
         "provider's key is set, else a current OpenAI model)",
     )
-    parser.add_argument(
-        "--temperature", type=options.not_negative, default=1.0, help="default %(default)s"
-    )
-    options.add_max_tokens(parser, SEEDS_MAX_TOKENS)
+    options.add_asking(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
     options.add_endpoint(parser)
     options.add_run(parser, limit=False)
     exchange.add_flags(parser)

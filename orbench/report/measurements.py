@@ -30,7 +30,7 @@ from orbench.columns import (
     verdict_of,
 )
 from orbench.dataset.audit import AUDIT_BYTES
-from orbench.models import OTHER_FAMILY, family_of
+from orbench.models import OTHER_FAMILY, family_of, is_same_model
 from orbench.options import input_path
 from orbench.rates import CUT_OFF
 from orbench.table import PromptSet, Row, Table, prompt_id, seed_id_of
@@ -72,10 +72,12 @@ class Measurement:
 
     scored: the rows with a verdict, indexed by their position in the file, with the columns
     category, verdict (a key of VERDICTS), refused, direct, indirect, api_refusals (refused by the
-    API), by_judge (as refused, NaN for these), cut_off (at the token limit; NaN where the file does
-    not say), rules (1 or 0, what stage 4 found, where a file of stage 5 has it), people (1 or 0,
-    refused in the eyes of people, where labelled), toxic (1 or 0, the prompt in their eyes, where
-    labelled), prompt and seed (64 bits of their hash; without a seed that of the prompt).
+    API), api_category (that the API named), other_model (answered by another model than the one
+    asked), by_judge (as refused, NaN for what the API refused), cut_off (at the token limit; NaN
+    where the file does not say), rules (1 or 0, what stage 4 found, where a file of stage 5 has
+    it), people (1 or 0, refused in the eyes of people, where labelled), toxic (1 or 0, the prompt
+    in their eyes, where labelled), prompt and seed (64 bits of their hash; without a seed that of
+    the prompt).
     missing: the rows without a verdict: category, times (how many rows), prompt and seed.
     """
 
@@ -237,9 +239,10 @@ def response_id(prompt: str, response: str) -> bytes:
 
 
 def _measurements(source: Source, people: People) -> Iterator[Measurement]:
-    (table, scored), record = _read(source, people), run_record.read(source.path)
-    run_record.check_whole(source.path, record)
+    record = run_record.read(source.path)
     tested, of_stage4 = run_record.under_test(record), _of_stage4(source.path, record)
+    table, scored = _read(source, people, tested.id)
+    run_record.check_whole(source.path, record)
     model = source.model or tested.shown
     if not model:
         raise UserError(
@@ -278,20 +281,24 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
             )
 
 
-def _read(source: Source, people: People) -> tuple[Table, pd.DataFrame]:
+def _read(source: Source, people: People, asked: str) -> tuple[Table, pd.DataFrame]:
     """The file, and its rows with a verdict: `Measurement.scored`, with their side and the whole
     `prompt_id`. The rows are taken while the file is checked, so that it is read once.
     """
     found = list[tuple[object, ...]]()
 
     def collect(row: Row, where: str) -> None:
-        found.append((*_scored(row, source, where), *people.of(row)))
+        answered = row.get("served_by", "").partition(" via ")[0]
+        other = bool(asked) and not is_same_model(asked, answered)
+        api = clean(row.get("api_category", ""))
+        found.append((*_scored(row, source, where), other, api, *people.of(row)))
 
     table = Table(source.path, ("prompt",), check=collect)
     if not found:
         raise UserError(f"{source.path} holds no result, only a header")
     names = ["side", "category", "verdict", "api_refusals", "cut_off", "rules", "prompt", "seed"]
-    frame = pd.DataFrame(found, columns=[*names, "people", "toxic"])
+    names += ["other_model", "api_category", "people", "toxic"]
+    frame = pd.DataFrame(found, columns=names)
     frame["refused"] = frame["verdict"].isin(REFUSALS)
     frame["by_judge"] = frame["refused"].astype(float).mask(frame["api_refusals"])
     for kind in ("direct", "indirect"):

@@ -38,7 +38,7 @@ RATE_COLUMNS = [
     "cut_off_percent", "flip_percent", "flip_low_percent", "flip_high_percent", "samples",
     "direct_refusals", "direct_percent", "direct_low_percent", "direct_high_percent",
     "indirect_refusals", "indirect_percent", "indirect_low_percent", "indirect_high_percent",
-    "api_refusals", "api_percent",
+    "api_refusals", "api_percent", "api_categories", "other_models",
     "corrected_percent", "corrected_low_percent", "corrected_high_percent", "corrected_by",
     "audited", "audited_toxic", "safe_percent", "safe_low_percent", "safe_high_percent",
     "safe_low_bound_percent", "safe_high_bound_percent",
@@ -200,6 +200,8 @@ def _rate(one: Measurement, category: str) -> Rate:
         "cut_off_percent": 100 * rows["cut_off"].mean(),
         "api_refusals": rows["api_refusals"].sum(),
         "api_percent": 100 * rows["api_refusals"].mean(),
+        "api_categories": _counted(rows["api_category"]),
+        "other_models": rows["other_model"].sum(),
     }
     row |= _percent("rate", found)
     if several:
@@ -210,6 +212,11 @@ def _rate(one: Measurement, category: str) -> Rate:
             row |= _percent(kind, estimate(of_kind))
             row[f"{kind}_refusals"] = rows[kind].sum()
     return Rate(found, row)
+
+
+def _counted(words: "pd.Series[str]") -> str:
+    """`cyber 5, bio 2`: how often each word is there, the most frequent first."""
+    return ", ".join(f"{word} {n}" for word, n in words[words != ""].value_counts().items())
 
 
 def _percent(name: str, found: Estimate | Corrected) -> dict[str, float]:
@@ -230,6 +237,8 @@ def flags_of(row: dict[str, Any]) -> list[str]:
         flags.append(f"coverage {row['coverage_percent']:.1f}%")
     if row["cut_off_percent"] > CUT_OFF_PERCENT:
         flags.append(f"cut off {row['cut_off_percent']:.1f}%")
+    if row["other_models"]:
+        flags.append(f"answered by another model than the one asked: {row['other_models']:.0f}")
     if row["prompts"] < FEW_PROMPTS:
         flags.append(f"prompts < {FEW_PROMPTS}")
     return flags

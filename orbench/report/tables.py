@@ -186,6 +186,7 @@ OVERALL_GRID: Columns = {
     "API refusals": lambda row: Cell(
         f"{row.api_refusals:.0f} ({figure(row.api_percent)})", row.api_refusals
     ),
+    "API categories": _text("api_categories"),
     "Counted by": _text("counted_by"),
     "Prompt set": _text("prompts_shown"),
     "Notes": _text("notes"),
