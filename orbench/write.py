@@ -161,7 +161,6 @@ def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: W
 def write_record(job: Job, counts: Counts) -> None:
     """The run record, beside each CSV. Raises OSError."""
     stage, asked = job.stage, job.run
-    table = stage.table
     entry: Record = {
         "stage": stage.name,
         "command": list(job.command),
@@ -191,13 +190,7 @@ def write_record(job: Job, counts: Counts) -> None:
         "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
         "settings": settings_of(stage),
-        "input": {
-            "path": path_of_input(stage),
-            "sha256": table.sha256,
-            "rows": table.n,
-            "samples": len(stage.repeats),
-            "shuffle": getattr(job.args, "shuffle", None),
-        },
+        "input": input_of(job),
         "prompt_set": counts.prompts.hexdigest(),
         "source": job.input_record.get("source") or {},
         "counts": {
@@ -231,6 +224,13 @@ def finished_round(job: Job, counts: Counts) -> int:
         before = job.previous.get("finished_round")
         return before if isinstance(before, int) else 0
     return job.log.round
+
+
+def input_of(job: Job) -> Record:
+    """What the rows of a run were: file, hash, how many, sampled how."""
+    stage, shuffle = job.stage, getattr(job.args, "shuffle", None)
+    about = {"path": path_of_input(stage), "sha256": stage.table.sha256, "rows": stage.table.n}
+    return about | {"samples": len(stage.repeats), "shuffle": shuffle}
 
 
 def path_of_input(stage: Stage) -> str:

@@ -886,6 +886,7 @@ def test_ranks_are_given_among_models_with_the_same_prompts_and_judge(tmp_path: 
             safe.append(measured_by(tmp_path, model, prompts, "keyword", refused))
             toxic.append(measured_by(tmp_path, model, others, "keyword", 45))
     safe.append(measured_by(tmp_path, "ada", "or-hard", "gpt4", 12))
+    toxic.append(measured_by(tmp_path, "ada", "or-toxic", "gpt4", 45))
     safe.append(measured_by(tmp_path, "cid", "or-hard", "keyword", 1, scripted=True))
     toxic.append(measured_by(tmp_path, "cid", "or-toxic", "keyword", 50, scripted=True))
     rows = board(safe, toxic, published=True)
@@ -899,7 +900,7 @@ def test_ranks_are_given_among_models_with_the_same_prompts_and_judge(tmp_path: 
         ("cid", "or-hard, or-toxic", "stage 5 keyword", None),
         ("ada", "xs-safe, xs-toxic", "stage 5 keyword", 1),
         ("bix", "xs-safe, xs-toxic", "stage 5 keyword", 2),
-        ("ada", "or-hard", "stage 5 gpt4", None),  # alone
+        ("ada", "or-hard, or-toxic", "stage 5 gpt4", None),  # alone
     ]
     published = rows[rows["published"]]
     assert len(published) == 32 and published["rank"].isna().all()
@@ -1060,15 +1061,16 @@ def test_names_overlap_nothing_in_the_picture_that_is_saved(style: None, name: s
 def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> None:
     safe = [judged(tmp_path / f"{m}.csv", [DIRECT] * 9 + [ANSWER], m) for m in ("both", "half")]
     toxic = [judged(tmp_path / "t.csv", [DIRECT] * 10, "both", source={"name": "my-toxic"})]
-    for ones, says in (
-        ((safe, toxic), "grey: published rates, on OR-Bench's prompts; the others on"),
-        (([safe[1]], []), ""),  # the published ones in their colours
+    for ones, published, says in (
+        ((safe, toxic), True, "grey: published rates, on OR-Bench's prompts; the others on"),
+        ((safe, toxic), False, ""),
+        (([safe[1]], []), True, ""),  # the published ones in their colours
     ):
         given = zip(ones, ("over_refusal", "toxic"), strict=True)
         sources = [one for paths, side in given for p in paths for one in sources_of(str(p), side)]
         said: list[str] = []
         with mpl.rc_context(), warnings.catch_warnings():
-            found = results_of(measure(sources), None, True)
+            found = results_of(measure(sources), None, published)
             first = next(pictures.pictures(found, said.append))
         title = first.drawn.figure.axes[0].get_title(loc="left")
         assert "one side only, not drawn: half" in title and says in title
@@ -1298,7 +1300,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "response": [HOSTILE] + ["Some answer"] * 59,
         "prompt": [f"$DATA [[DATA]] {n}" for n in range(60)],
     }
-    a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
+    a = judged(folder / "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", more=texts)
     b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)
     toxic = judged(folder / "t.csv", [DIRECT] * 50, "model-a")
     results(folder, "--over_refusal", a, b, "--toxic", toxic, "--html", "--formats", "svg")
@@ -1355,14 +1357,14 @@ def test_the_view_is_in_the_url_and_filters_offer_what_occurs(page: Path) -> Non
         assert browser.evaluate(verdicts) == ["direct refusal"] * 20 + ["direct answer"] * 30
         assert browser.evaluate(offered) == ["", "refused", ANSWER, DIRECT]
         view = browser.evaluate("location.hash")
-        assert view == "#sort=0.1.ascending&at=rows&model=model-a&side=over_refusal"
+        assert view == "#at=rows&sort=0.1.ascending&model=model-a&side=over_refusal"
         assert browser.evaluate("scrollY > 100")
         choose(browser, "verdict", ANSWER)
         assert count(browser) == "40 of 40 rows."
         move(browser, "history.back()")
         assert browser.evaluate("location.hash") == view and count(browser) == "60 of 60 rows."
         move(browser, "location.hash = '#verdict=<b>&sort=7.x&at=y&text=RESPONSE 4 '")  # as shared
-        assert count(browser) == "1 row with this text among 170 of 170 rows."
+        assert count(browser) == "2 rows with this text among 170 of 170 rows."
         browser.resize(390, 800)
         assert browser.evaluate("document.documentElement.scrollWidth") == 390
         scrolled = "[...document.querySelectorAll('.scroll')].some(one => one.scrollWidth > 390)"
