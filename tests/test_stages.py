@@ -106,7 +106,7 @@ def test_the_five_commands_typed_one_after_the_other_end_in_a_refusal_table(
 
     five = command(lines[4], root / "response_checker", url)
     assert five.returncode == 0, five.stderr
-    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +12\.0-", five.stderr)
+    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +7\.9-56\.4", five.stderr)
     assert re.search(r"toxic rejection.*\n.*\n.*\noverall +6 +0 +0\.0%", five.stderr), five.stderr
     rows = read_csv(root / "response_checker" / five.stdout.strip())
     assert sum(row["answer_category"] == "direct_refusal" for row in rows) == 6
