@@ -247,15 +247,10 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
     tested, of_stage4 = run_record.under_test(record), _of_stage4(source.path, record)
     table, scored = _read(source, people, tested.id)
     run_record.check_whole(source.path, record)
-    model = source.model or tested.shown
-    if not model:
-        raise UserError(
-            f"{source.path} does not say which model it measured (no run record beside it); "
-            f"write MODEL={source.path}"
-        )
+    model = _model_of(source, tested)
     missing = run_record.missing_rows(source.path)
-    by_system_prompt = set(zip(scored["under"], scored["prompt"], strict=True))
-    lost, unlisted = _lost(source, missing, by_system_prompt)
+    known = set(zip(scored["under"], scored["prompt"], strict=True))
+    lost, unlisted = _lost(source, missing, known)
     units = list(dict.fromkeys([*scored["under"], *lost["under"]]))
     placed = bool(source.side) and len(units) == 1
     unknown = "side" if len(units) == 1 else "system prompt"
@@ -287,6 +282,16 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 merged=not placed,
                 selectors=run_record.selectors(record),
             )
+
+
+def _model_of(source: Source, tested: run_record.UnderTest) -> str:
+    """The name of the model that a file is of. Raises UserError where none is known."""
+    if model := source.model or tested.shown:
+        return model
+    raise UserError(
+        f"{source.path} does not say which model it measured (no run record beside it); "
+        f"write MODEL={source.path}"
+    )
 
 
 def _read(source: Source, people: People, asked: str) -> tuple[Table, pd.DataFrame]:
