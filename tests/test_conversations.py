@@ -405,6 +405,26 @@ def reply(body: Body, seen: int) -> Reply:
     return answer(NO if number % 2 else YES)
 
 
+def compare(folder: Path, file: str) -> None:
+    """Results and comparison of a file, as they are to be."""
+    done = run(PLOT, "--over_refusal", file, "--table", "--html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = read_csv(folder / "results" / "results.csv")
+    none, strict = (row for row in found if row["category"] == "overall")
+    assert (none["model"], strict["model"]) == ("gpt-x, none", "gpt-x, strict")
+    assert (none["n"], none["refused"], none["unscored"]) == (str(N), "0", "0")
+    assert (strict["n"], strict["refused"], strict["unscored"]) == (str(N - 1), "11", "1")
+    for one in (none, strict):  # neither repeats nor a cluster
+        assert (one["prompts"], one["flip_percent"], one["design_effect"]) == (one["n"], "", "")
+    known = read_record(folder / "r.csv")["prompt_set"]
+    assert none["prompt_set"] == strict["prompt_set"] == known
+    (pair,) = read_csv(folder / "results" / "comparison.csv")
+    assert (pair["model_a"], pair["model_b"]) == ("gpt-x, none", "gpt-x, strict")
+    assert (pair["prompts"], pair["a_only"], pair["b_only"]) == (str(N - 1), "0", "11")
+    assert (pair["missing_a"], pair["missing_b"]) == ("0", "1")
+    assert pair["finding"] == "gpt-x, none is lower than gpt-x, strict"
+
+
 def test_two_system_prompts_and_a_column_messages_from_stage_4_to_the_comparison(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -434,22 +454,7 @@ def test_two_system_prompts_and_a_column_messages_from_stage_4_to_the_comparison
     assert "system prompt strict\n" in done.stderr
 
     for file in ("r.csv", "j.csv"):
-        done = run(PLOT, "--over_refusal", file, "--table", "--html", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        found = read_csv(tmp_path / "results" / "results.csv")
-        none, strict = (row for row in found if row["category"] == "overall")
-        assert (none["model"], strict["model"]) == ("gpt-x, none", "gpt-x, strict")
-        assert (none["n"], none["refused"], none["unscored"]) == (str(N), "0", "0")
-        assert (strict["n"], strict["refused"], strict["unscored"]) == (str(N - 1), "11", "1")
-        for one in (none, strict):  # neither repeats nor a cluster
-            assert (one["prompts"], one["flip_percent"], one["design_effect"]) == (one["n"], "", "")
-        known = read_record(tmp_path / "r.csv")["prompt_set"]
-        assert none["prompt_set"] == strict["prompt_set"] == known
-        (pair,) = read_csv(tmp_path / "results" / "comparison.csv")
-        assert (pair["model_a"], pair["model_b"]) == ("gpt-x, none", "gpt-x, strict")
-        assert (pair["prompts"], pair["a_only"], pair["b_only"]) == (str(N - 1), "0", "11")
-        assert (pair["missing_a"], pair["missing_b"]) == ("0", "1")
-        assert pair["finding"] == "gpt-x, none is lower than gpt-x, strict"
+        compare(tmp_path, file)
     asked = (tmp_path / "results" / "results.md").read_text()
     assert "no system prompt |" in asked
     assert f"system prompt: {STRICT} |" in asked
