@@ -38,6 +38,7 @@ LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
 # A request that is refused.
 OWN_WAIT_S = 1.0  # after a 429, at least; half of it after another fault
 BACK_OFF = 1.4  # its next wait, where no Retry-After says how long
+LONGEST_OWN_WAIT_S = 30.0
 LIMITED_TRIES = 40  # 429s that it may meet while others pass
 MOST_TRIES = 10  # if it meets other faults too
 
@@ -64,13 +65,12 @@ class Tries:
         """
         self._longest = max(self._longest, sent - self._at)
         wait = OWN_WAIT_S * BACK_OFF ** (self.limited + self.faults)
+        self._at = now
         if isinstance(fault, Limited):
             self.limited += 1
-        else:
-            wait = max(wait / 2, 1.2 * self._longest)
-            self.faults += 1
-        self._at = now
-        return min(wait, LONGEST_GAP_S)
+            return min(wait, LONGEST_GAP_S)
+        self.faults += 1
+        return min(max(min(wait / 2, LONGEST_GAP_S), 1.2 * self._longest), LONGEST_OWN_WAIT_S)
 
     def check(self, fault: Limited | Passing) -> None:
         """Raise the fault if it was one too many for this request."""
@@ -105,6 +105,11 @@ class Pace:
     def proven(self) -> bool:
         """Whether it is free and a whole window was no reason to cut it."""
         return self.rate is None and self._accepted is not None
+
+    @property
+    def at_random(self) -> bool:
+        """Whether many are refused at any pace."""
+        return self._noise > FEW
 
     def sent(self, now: float) -> None:
         """Count a request."""
@@ -209,7 +214,8 @@ class Gate:
         self._pace = Pace(_now())
         self._in_flight = self._waiting = self._answers = 0
         self._owed = self._asked = 0.0  # when the caps per minute, and Retry-After, let one pass
-        self._row, self._row_since = 0, 0.0  # refusals in a row
+        # Refusals in a row: how many, since when, and when the first of them was sent.
+        self._row, self._row_since, self._row_sent = 0, 0.0, 0.0
         self._probe_at = 0.0  # infinity: one is under way
         self._shrunk_at = -1.0
         self._alive = self._told = False
@@ -256,7 +262,8 @@ class Gate:
         if self._row < ROW:
             self._row = 0
             self._pace.steer(now)
-        elif sent.at >= self._row_since:  # else it tells how things were before
+        elif sent.at >= (self._row_sent if self._pace.at_random else self._row_since):
+            # Else it tells how things were before.
             if self._outage(now):
                 self._pace.resume(self._row_since, now)
             self._row, self._told = 0, False
@@ -276,6 +283,8 @@ class Gate:
             self._shrink(sent, now, fault)
         if not isinstance(fault, TimedOut) or self._answers == sent.answers:
             self._count(sent, now)
+        if self._row >= ROW:  # soon after the end of an outage all shall ask again
+            own_wait = min(own_wait, LONGEST_GAP_S)
         age = now - self._row_since if self._row else 0.0
         self._judge(age, asked, fault)
         # While nobody is answered, each asks more rarely.
@@ -283,7 +292,8 @@ class Gate:
         return wait + random.random() / 10
 
     def _count(self, sent: Sent, now: float) -> None:
-        self._row_since = self._row_since if self._row else now
+        if not self._row:
+            self._row_since, self._row_sent = now, sent.at
         self._row += 1
         if sent.probe or self._row == ROW:
             gap = max(OWN_WAIT_S, (now - self._row_since) / 3)
