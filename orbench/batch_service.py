@@ -2,15 +2,17 @@
 
 The service is OpenAI's (`client.files`, `client.batches`; about half the price, an answer within
 24 hours): a file of request lines (`orbench.exchange`) is uploaded, a batch is made of it, its
-results are files again. Every call is repeated while its fault can pass.
+results are files again. Every call is repeated while its fault can pass. What another service does
+otherwise is a subclass (`orbench.message_batches`).
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from orbench.chat import (
     BadRequest,
@@ -20,19 +22,21 @@ from orbench.chat import (
     check_headers,
     connecting,
     fault_of,
+    headers_of,
     key_of,
     shown,
 )
 from orbench.exchange import read_result
 from orbench.gate import LONGEST_WAIT_S
 from orbench.models import Model
+from orbench.protocols import PROTOCOLS
 from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
     from openai.types import Batch, FileObject
 
-OVER = ("completed", "failed", "expired", "cancelled")
+OVER = ("completed", "failed", "expired", "cancelled", "ended")
 T = TypeVar("T")
 
 
@@ -42,6 +46,9 @@ class Unknown(Fatal):
 
 class Service:
     """The batch service of one model's endpoint."""
+
+    path = "/batches"
+    after = "after"  # what asks for the next page of its batches
 
     def __init__(self, model: Model, timeout: float, poll_interval: float, state: Path) -> None:
         """timeout, poll_interval: in seconds. state: the file that says what is under way, for
@@ -55,6 +62,7 @@ class Service:
             self.client = openai.OpenAI(
                 api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
             )
+        self.headers = headers_of(PROTOCOLS[model.protocol], self.client.api_key)
 
     def close(self) -> None:
         """Close the connections."""
@@ -71,35 +79,44 @@ class Service:
         return self._call(send, f"{self.model.endpoint} has no batch service")
 
     def make(
-        self, file_id: str, url: Any, metadata: dict[str, str], *, doubtful: bool
+        self,
+        file_id: str,
+        url: str,
+        metadata: dict[str, str],
+        keys: Collection[bytes],
+        lines: IO[bytes] | None,
     ) -> tuple[str, str]:
-        """Make the batch of an uploaded file. url: of its lines. doubtful: it may have been made
-        already.
+        """Make the batch of an uploaded file. url, keys: of its lines. lines: as uploaded; None
+        where another run did, which may have made the batch already.
 
-        Gives its id and status. Raises Fatal, Unknown or BadRequest.
+        Gives its id and status; "" where there is none and it takes the lines to make one. Raises
+        Fatal, Unknown or BadRequest.
         """
-        tried = doubtful
+        tried = lines is None
 
         def send() -> tuple[str, str]:
             nonlocal tried
-            if tried and (made := self._find(file_id)):
+            if tried and (made := self._find(file_id, keys)):
                 return made
             tried = True
-            batch = self.client.batches.create(
-                input_file_id=file_id, endpoint=url, completion_window="24h", metadata=metadata
-            )
-            return _id_of(batch), str(batch.status)
+            return self._create(file_id, url, metadata, lines)
 
         return self._call(send, f"{self.model.endpoint} makes no batch for {self.model.id}")
 
-    def _find(self, file_id: str) -> tuple[str, str] | None:
-        """Id and status of the batch of a file, if the service has one."""
+    def _create(
+        self, file_id: str, url: Any, metadata: dict[str, str], lines: IO[bytes] | None
+    ) -> tuple[str, str]:
+        batch = self.client.batches.create(
+            input_file_id=file_id, endpoint=url, completion_window="24h", metadata=metadata
+        )
+        return _id_of(batch), str(batch.status)
+
+    def _find(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
+        """Id and status of the batch of a file with these requests, if the service has one."""
         import openai
 
         try:
-            for batch in self._batches():
-                if batch.get("input_file_id") == file_id:
-                    return str(batch["id"]), str(batch.get("status"))
+            return self._made_of(file_id, keys)
         except openai.APIStatusError as error:
             passing = isinstance(fault_of(error, self.model), Passing | Limited)
             if passing and error.status_code != 501:
@@ -109,6 +126,11 @@ class Service:
                 f"({shown(error.message, self.model)}), so it is unclear whether some requests are "
                 f"under way already; if they are not, delete {self.state}"
             ) from None
+
+    def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
+        for batch in self._batches():
+            if batch.get("input_file_id") == file_id:
+                return str(batch["id"]), str(batch.get("status"))
         return None
 
     def _batches(self) -> Iterator[dict[str, Any]]:
@@ -119,7 +141,8 @@ class Service:
         params: dict[str, object] = {"limit": 100}
         seen: set[object] = set()
         while True:
-            page = self.client.get("/batches", cast_to=object, options={"params": params})
+            options: Any = {"params": params, "headers": self.headers}
+            page = self.client.get(self.path, cast_to=object, options=options)
             batches = page.get("data") if isinstance(page, dict) else None
             if not isinstance(page, dict) or not isinstance(batches, list):
                 raise Passing("no list of batches (a gateway's page?)")
@@ -128,13 +151,13 @@ class Service:
             seen.update(batch.get("id") for batch in new)
             if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
                 return
-            params["after"] = new[-1].get("id")
+            params[self.after] = new[-1].get("id")
 
     def retrieve(self, batch_id: str) -> "Batch":
         """How far a batch is. Raises Fatal, Unknown or BadRequest."""
 
         def send() -> "Batch":
-            batch = self.client.batches.retrieve(batch_id)
+            batch = self._look(batch_id)
             _id_of(batch)
             if not isinstance(batch.status, str):
                 raise Passing("a batch without a status")
@@ -147,6 +170,9 @@ class Service:
             f"{self.model.endpoint} does not know the batch {one_line(batch_id)} (another key or "
             f"project?); to send its requests again, delete {self.state}",
         )
+
+    def _look(self, batch_id: str) -> "Batch":
+        return self.client.batches.retrieve(batch_id)
 
     def collect(self, batch: "Batch", take: Callable[[bytes], bytes], promised: int) -> None:
         """Hand each line of a batch's result files to `take`, which gives its request's key.
@@ -178,10 +204,15 @@ class Service:
         import openai
 
         file = tempfile.TemporaryFile(dir=self.state.parent)  # noqa: SIM115 - the caller's
-        files = self.client.files.with_streaming_response
         try:
-            with files.content(file_id) as response:
-                for block in response.iter_bytes():
+            with self.client.get(
+                self._results_path(file_id),
+                cast_to=object,
+                options={"headers": {"Accept": "application/binary", **self.headers}},
+                stream=True,
+                stream_cls=openai.Stream[object],
+            ) as stream:
+                for block in stream.response.iter_bytes():
                     file.write(block)
         except openai.NotFoundError as error:  # some services need a while
             said = shown(error.message, self.model)
@@ -189,6 +220,9 @@ class Service:
         if not _is_whole(file):
             raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
         return file
+
+    def _results_path(self, file_id: str) -> str:
+        return f"/files/{quote(file_id, safe='')}/content"
 
     def _call(self, send: Callable[[], T], unknown: str) -> T:
         """Ask the service something until it answers; faults that can pass are waited out.

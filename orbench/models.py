@@ -25,7 +25,7 @@ class Provider(NamedTuple):
     concurrency: int = 64  # requests in flight unless --concurrency says otherwise
     key_needed: bool = True
     empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
-    batches: bool = False  # takes OpenAI's files and batches endpoints
+    batches: bool = False  # has a batch service that `orbench.batch` speaks
     protocol: str = CHAT  # a key of PROTOCOLS
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
 
@@ -39,7 +39,9 @@ class Provider(NamedTuple):
 # whose server has neither endpoint (`vllm run-batch` reads files: --export_requests).
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
-    "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", protocol=MESSAGES),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES
+    ),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com/v1beta/openai/",
         "GEMINI_API_KEY",

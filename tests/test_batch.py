@@ -492,7 +492,8 @@ def test_a_provider_without_the_protocol_refuses_before_anything_is_sent(tmp_pat
     done = run(ALIGN, *flags, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
-        r"error: --batch: mistral, which serves .*openai, groq have.*", done.stderr.splitlines()[-1]
+        r"error: --batch: mistral, which serves .*openai, anthropic, groq have.*",
+        done.stderr.splitlines()[-1],
     )
 
 
