@@ -305,7 +305,8 @@ class MessageServer(BatchServer):
         if "after_id" in query:
             ids = ids[ids.index(query["after_id"][0]) + 1 :]
         data = [self.batches[batch_id] for batch_id in ids[:2]]
-        return Reply(json.dumps({"data": data, "has_more": len(ids) > 2}))
+        ends = {"first_id": ids[0], "last_id": data[-1]["id"]} if data else {}
+        return Reply(json.dumps({"data": data, "has_more": len(ids) > 2, **ends}))
 
     def retrieve(self, batch_id: str) -> Reply:
         batch = self.batches[batch_id]
