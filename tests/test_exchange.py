@@ -575,7 +575,6 @@ def test_ray_writes_the_bytes_of_a_live_run_when_killed_in_the_middle(
     assert done.returncode == 0, done.stderr
     assert 300 <= len(server.requests) < 600  # what has an answer is not asked again
     files = sorted((far / "answers").iterdir())
-    assert len(files) > 2
     done = align(far, "--import_answers", *map(str, files), url=server.url, n=600)
     assert done.returncode == 0, done.stderr
     assert (far / "out.csv").read_bytes() == (live / "out.csv").read_bytes()
