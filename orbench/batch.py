@@ -33,6 +33,7 @@ from orbench.batch_service import OVER, Service, Unknown, counts_of, error_of
 from orbench.chat import ADAPTABLE, BadRequest, Fatal, Limited, Passing
 from orbench.exchange import Pending, Rejected, Wanted, answer_in, read_result, request_line
 from orbench.message_batches import MessageBatches
+from orbench.mistral_batches import MistralBatches
 from orbench.models import PROVIDERS, Model
 from orbench.protocols import MESSAGES, PROTOCOLS
 from orbench.run import Run
@@ -237,6 +238,13 @@ def refuse_unable(models: Sequence[Model]) -> None:
             )
 
 
+def service_of(model: Model) -> type[Service]:
+    """How the batch service of a model's endpoint is spoken to."""
+    if model.protocol == MESSAGES:
+        return MessageBatches
+    return MistralBatches if model.provider == "mistral" else Service
+
+
 def ask_in_batches(
     pending: Pending,
     models: Sequence[Model],
@@ -285,7 +293,7 @@ class Batches:
         self.pending, self.log, self.run, self.args = pending, log, run, args
         self.state = State(state_path(log.path))
         self.services = {
-            (model.endpoint, model.id): (MessageBatches if model.protocol == MESSAGES else Service)(
+            (model.endpoint, model.id): service_of(model)(
                 model, args.timeout, args.poll_interval, self.state.path
             )
             for model in models

@@ -3,9 +3,11 @@
 The service is OpenAI's (`client.files`, `client.batches`; about half the price, an answer within
 24 hours): a file of request lines (`orbench.exchange`) is uploaded, a batch is made of it, its
 results are files again. Every call is repeated while its fault can pass. What another service does
-otherwise is a subclass (`orbench.message_batches`).
+otherwise is a subclass (`orbench.message_batches`,
+`orbench.mistral_batches`).
 """
 
+import itertools
 import os
 import tempfile
 import time
@@ -48,7 +50,7 @@ class Service:
     """The batch service of one model's endpoint."""
 
     path = "/batches"
-    after = "after"  # what asks for the next page of its batches
+    after = "after"
 
     def __init__(self, model: Model, timeout: float, poll_interval: float, state: Path) -> None:
         """timeout, poll_interval: in seconds. state: the file that says what is under way, for
@@ -140,7 +142,7 @@ class Service:
         """
         params: dict[str, object] = {"limit": 100}
         seen: set[object] = set()
-        while True:
+        for pages in itertools.count(1):
             options: Any = {"params": params, "headers": self.headers}
             page = self.client.get(self.path, cast_to=object, options=options)
             batches = page.get("data") if isinstance(page, dict) else None
@@ -149,9 +151,14 @@ class Service:
             new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
             yield from new
             seen.update(batch.get("id") for batch in new)
-            if not new or not page.get("has_more"):  # a service that cannot turn pages: no new ones
+            # A service that cannot turn pages has no new ones.
+            if not new or not page.get("has_more", "total" in page):
                 return
-            params[self.after] = new[-1].get("id")
+            params |= self._next_page(pages, new[-1])
+
+    def _next_page(self, pages: int, last: dict[str, Any]) -> dict[str, object]:
+        """What asks for the page behind those that were read. last: the last batch on them."""
+        return {self.after: last.get("id")}
 
     def retrieve(self, batch_id: str) -> "Batch":
         """How far a batch is. Raises Fatal, Unknown or BadRequest."""

@@ -30,9 +30,9 @@ class Provider(NamedTuple):
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
 
 
-# Which take the files and batches endpoints as OpenAI's client speaks them, by their documentation:
-# openai platform.openai.com/docs/guides/batch; groq console.groq.com/docs/batch (same lines, same
-# endpoints). Not: mistral, which has /v1/batch/jobs (docs.mistral.ai/capabilities/batch); together,
+# Which have a batch service, by their documentation. As OpenAI's client speaks it: openai
+# platform.openai.com/docs/guides/batch; groq console.groq.com/docs/batch (same lines, same
+# endpoints). In ways of their own (`orbench.batch.service_of`): anthropic, mistral. Not: together,
 # whose upload has the purpose "batch-api" and whose batch is wrapped in "job", with statuses in
 # capitals (docs.together.ai/reference/batch-create); gemini, which makes batches through the openai
 # client, but up- and downloads only through its own (ai.google.dev/gemini-api/docs/openai); vllm,
@@ -47,7 +47,7 @@ PROVIDERS = {
         "GEMINI_API_KEY",
         empty_is_refusal=True,
     ),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", batches=True),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     # Without require_parameters it drops what a provider does not take, and says nothing
     # (openrouter.ai/docs/features/provider-routing).

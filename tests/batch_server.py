@@ -10,7 +10,7 @@ import random
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from openai.types import Batch, FileObject
@@ -348,3 +348,50 @@ class MessageServer(BatchServer):
             if reply.status == 200
             else {"type": "errored", "error": data}
         )
+
+
+class MistralServer(BatchServer):
+    """Mistral's jobs in place of OpenAI's batches, by the pages named in
+    orbench/mistral_batches.py; files are the same.
+    """
+
+    WORDS: ClassVar = {
+        "completed": "SUCCESS",
+        "failed": "FAILED",
+        "expired": "TIMEOUT_EXCEEDED",
+        "cancelled": "CANCELLED",
+        "validating": "QUEUED",
+        "in_progress": "RUNNING",
+    }
+
+    def take(self, head: str, raw: bytes) -> Reply:
+        return super().take(head.replace("/v1/batch/jobs", "/v1/batches", 1), raw)
+
+    def create(self, body: Json) -> Reply:
+        (file_id,) = body["input_files"]
+        assert body["model"]
+        more = {"completion_window": "24h", "metadata": body["metadata"]}
+        return super().create({"input_file_id": file_id, "endpoint": body["endpoint"], **more})
+
+    def page(self, query: dict[str, list[str]]) -> Reply:
+        start = 2 * int(query.get("page", ["0"])[0])
+        some = list(self.batches)[start : start + 2]
+        data = [json.loads(self.show(batch_id).body) for batch_id in some]
+        return Reply(json.dumps({"object": "list", "data": data, "total": len(self.batches)}))
+
+    def show(self, batch_id: str) -> Reply:
+        batch = self.batches[batch_id]
+        counts = batch.get("request_counts", {})
+        errors = batch.get("errors", {}).get("data", [])
+        job = {
+            "id": batch_id,
+            "status": self.WORDS[batch.get("status", "completed")],
+            "input_files": [batch["input_file_id"]],
+            "errors": [{"message": error["message"], "count": 1} for error in errors],
+            "output_file": batch.get("output_file_id"),
+            "error_file": batch.get("error_file_id"),
+            "total_requests": counts.get("total", 0),
+            "succeeded_requests": counts.get("completed", 0),
+            "failed_requests": counts.get("failed", 0),
+        }
+        return Reply(json.dumps(job))

@@ -1,4 +1,4 @@
-"""`--batch` through Anthropic's message batches, from a server on loopback."""
+"""`--batch` through the services that are not OpenAI's, from a server on loopback."""
 
 import json
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from orbench import batch
 from orbench.answers import AnswerLog
 from orbench.chat import Request, system, user
 from orbench.exchange import read_result
-from orbench.models import resolve
+from orbench.models import Model, resolve
 from orbench.run import Run
 from orbench.terminal import UserError
-from tests.batch_server import MessageServer
+from tests.batch_server import MessageServer, MistralServer
 from tests.conftest import ALIGN, KEY, prompts_csv, run, start
-from tests.server import Body, Reply, prompt_of
+from tests.server import Body, Reply, answer, error, prompt_of
 from tests.test_batch import flags_for
 
 FLAGS = ("--model=claude-opus-5", "--output_path=out.csv")
@@ -106,9 +106,11 @@ def logged(folder: Path) -> list[str]:
     return sorted(line.partition(', "time"')[0] for line in lines)
 
 
-def in_batches(folder: Path, n: int = 4, **flags: object) -> tuple[str, Run, int]:
+def in_batches(
+    folder: Path, n: int = 4, model: Model | None = None, **flags: object
+) -> tuple[str, Run, int]:
     """Ask n requests in this process. Gives how it ended, the run, and the answers it has."""
-    model = resolve("claude-opus-5")
+    model = model or resolve("claude-opus-5")
     turns = [[system("Be kind."), user(f"Fold {i}?")] for i in range(n)]
     wanted = [Request(model, messages, {"max_tokens": 9, "seed": 1}) for messages in turns]
     log, one = AnswerLog(folder / "o.answers.jsonl", write=True), Run()
@@ -210,3 +212,36 @@ def test_the_compatible_layer_has_no_batches() -> None:
 def test_an_odd_result_line_is_no_answer(odd: object) -> None:
     found = read_result(json.dumps({"custom_id": "ab" * 16, "result": odd}).encode())
     assert found is None or found.status != 200
+
+
+# -- Mistral's ------------------------------------------------------------------------------------
+
+
+def chat(body: Body, seen: int) -> Reply:
+    return error(503, "busy") if prompt_of(body) == "Fold 1?" and not seen else answer("Folded.")
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_mistrals_jobs_are_batches_too(
+    made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    server = MistralServer(chat)
+    server.polls = 2
+    with server:
+        model = resolve("mistral-small-latest", environment={"MISTRAL_BASE_URL": server.url})
+        for n in range(5):  # others' jobs, more than one page of them
+            server.batches[f"other_{n}"] = {"input_file_id": "x"}
+        server.outcome = lambda number: "cancelled" if number == 6 else "completed"
+        in_batches(tmp_path, model=model, no_wait=True)
+        path = tmp_path / "o.batches.json"
+        state = json.loads(path.read_text())
+        assert state["parts"][0]["batch_id"] == "batch_6"
+        state["parts"][0]["batch_id"] = ""  # as if the run was killed before it was noted
+        path.write_text(json.dumps(state))
+        if not made:
+            del server.batches["batch_6"]
+        end, one, answered = in_batches(tmp_path, model=model)
+    assert (end, one.stopped, answered) == ("done", "", 4)
+    handed_in = [len(ids) for ids in server.submitted]
+    assert handed_in == ([4, 3] if made else [4, 4, 3])

@@ -1,0 +1,77 @@
+"""Mistral's batch service: files as OpenAI's, batches as jobs with names of their own.
+
+https://docs.mistral.ai/studio-api/batch-processing and https://docs.mistral.ai/api/endpoint/batch
+(BatchJobOut, BatchError, BatchJobsOut): at most 1,000,000 requests, 24 hours unless one says
+otherwise, result lines with `response.body` as OpenAI's.
+"""
+
+from collections.abc import Collection
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from orbench.batch_service import Service
+from orbench.chat import Passing
+
+if TYPE_CHECKING:
+    from openai.types import Batch
+
+STATUSES = {
+    "SUCCESS": "completed",
+    "FAILED": "failed",
+    "TIMEOUT_EXCEEDED": "expired",
+    "CANCELLED": "cancelled",
+}
+
+
+class MistralBatches(Service):
+    """`/batch/jobs`."""
+
+    path = "/batch/jobs"
+
+    def _create(
+        self, file_id: str, url: Any, metadata: dict[str, str], lines: IO[bytes] | None
+    ) -> tuple[str, str]:
+        body = {"input_files": [file_id], "endpoint": url, "model": self.model.id}
+        made = self.client.post(self.path, body={**body, "metadata": metadata}, cast_to=object)
+        batch = _as_batch(made)
+        return batch.id, batch.status
+
+    def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
+        for job in self._batches():
+            files = job.get("input_files")
+            if isinstance(files, list) and file_id in files:
+                return str(job["id"]), _status(job)
+        return None
+
+    def _next_page(self, pages: int, last: dict[str, Any]) -> dict[str, object]:
+        return {"page": pages}  # from 0
+
+    def _look(self, batch_id: str) -> "Batch":
+        return _as_batch(self.client.get(f"{self.path}/{quote(batch_id, safe='')}", cast_to=object))
+
+
+def _status(job: dict[str, Any]) -> str:
+    status = str(job.get("status"))
+    return STATUSES.get(status, status.lower())
+
+
+def _as_batch(job: object) -> "Batch":
+    """A job as OpenAI's batch. Raises Passing for what is none."""
+    from openai.types import Batch
+
+    if not isinstance(job, dict) or not isinstance(job.get("id"), str):
+        raise Passing("the answer is no batch (a gateway's page?)")
+    errors = job.get("errors")
+    errors = [error for error in errors if isinstance(error, dict)] if errors else []
+    return Batch.construct(
+        id=job["id"],
+        status=_status(job),
+        output_file_id=job.get("output_file"),
+        error_file_id=job.get("error_file"),
+        errors={"data": [{"code": "failed", **error} for error in errors]},
+        request_counts={
+            "total": job.get("total_requests"),
+            "completed": job.get("succeeded_requests"),
+            "failed": job.get("failed_requests"),
+        },
+    )
