@@ -64,7 +64,8 @@ class Service:
             self.client = openai.OpenAI(
                 api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
             )
-        self.headers = headers_of(PROTOCOLS[model.protocol], self.client.api_key)
+        headers = headers_of(PROTOCOLS[model.protocol], self.client.api_key)
+        self.options: Any = {"headers": headers}
 
     def close(self) -> None:
         """Close the connections."""
@@ -143,7 +144,7 @@ class Service:
         params: dict[str, object] = {"limit": 100}
         seen: set[object] = set()
         for pages in itertools.count(1):
-            options: Any = {"params": params, "headers": self.headers}
+            options: Any = {**self.options, "params": params}
             page = self.client.get(self.path, cast_to=object, options=options)
             batches = page.get("data") if isinstance(page, dict) else None
             if not isinstance(page, dict) or not isinstance(batches, list):
@@ -164,8 +165,8 @@ class Service:
         """How far a batch is. Raises Fatal, Unknown or BadRequest."""
 
         def send() -> "Batch":
-            batch = self._look(batch_id)
-            _id_of(batch)
+            path, options = f"{self.path}/{quote(batch_id, safe='')}", self.options
+            batch = self._read(self.client.get(path, cast_to=object, options=options))
             if not isinstance(batch.status, str):
                 raise Passing("a batch without a status")
             if batch.status in OVER and counts_of(batch)[0] and not batch.output_file_id:
@@ -178,8 +179,17 @@ class Service:
             f"project?); to send its requests again, delete {self.state}",
         )
 
-    def _look(self, batch_id: str) -> "Batch":
-        return self.client.batches.retrieve(batch_id)
+    def _read(self, data: object) -> "Batch":
+        """A batch in an answer. Raises Passing where there is none."""
+        from openai.types import Batch
+
+        if not isinstance(data, dict) or not isinstance(data.get("id"), str):
+            raise Passing("the answer is no batch (a gateway's page?)")
+        return Batch.construct(**self._as_openai(data))
+
+    def _as_openai(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What a batch's members are at OpenAI."""
+        return data
 
     def collect(self, batch: "Batch", take: Callable[[bytes], bytes], promised: int) -> None:
         """Hand each line of a batch's result files to `take`, which gives its request's key.
@@ -215,7 +225,7 @@ class Service:
             with self.client.get(
                 self._results_path(file_id),
                 cast_to=object,
-                options={"headers": {"Accept": "application/binary", **self.headers}},
+                options={"headers": {**self.options["headers"], "Accept": "application/binary"}},
                 stream=True,
                 stream_cls=openai.Stream[object],
             ) as stream:
@@ -238,31 +248,40 @@ class Service:
         """
         import openai
 
-        fault: Passing | Limited | BadRequest | Fatal
-        faults: tuple[type[Exception], ...] = (*_stream_faults(), ValueError)
+        faults: tuple[type[Exception], ...] = (openai.APIError, Passing, ValueError)
+        faults += _stream_faults()
         for _ in range(FAILURES_IN_A_ROW):
-            wait = self.poll_interval
             try:
                 return send()
-            except openai.APIStatusError as error:
-                fault = fault_of(error, self.model)
-                if error.status_code == 404:
-                    raise Unknown(f"{unknown} ({shown(error.message, self.model)})") from None
-                if isinstance(fault, BadRequest | Fatal):
-                    raise fault from None
-                if isinstance(fault, Limited) and fault.wait:
-                    wait = min(fault.wait, LONGEST_WAIT_S)
-            except Passing as error:
-                fault = error
-            except openai.APIConnectionError as error:
-                fault = Passing(shown(str(error.__cause__ or error), self.model))
             except faults as error:
-                fault = Passing(shown(str(error), self.model) or "the answer was cut off")
-            time.sleep(wait)
+                fault = _passing(error, self.model, unknown)
+            asked = fault.wait if isinstance(fault, Limited) else None
+            time.sleep(min(asked, LONGEST_WAIT_S) if asked else self.poll_interval)
         raise Fatal(
             f"{self.model.endpoint} failed to answer about batches {FAILURES_IN_A_ROW} times in a "
             f"row, the last time: {fault}; run the same command again"
         )
+
+
+def _passing(error: Exception, model: Model, unknown: str) -> Passing | Limited:
+    """The fault that an error is, where it can pass. unknown: what a 404 means.
+
+    Raises Fatal, Unknown or BadRequest for one that cannot.
+    """
+    import openai
+
+    if isinstance(error, Passing):
+        return error
+    if isinstance(error, openai.APIStatusError):
+        fault = fault_of(error, model)
+        if error.status_code == 404:
+            raise Unknown(f"{unknown} ({shown(error.message, model)})") from None
+        if isinstance(fault, BadRequest | Fatal):
+            raise fault from None
+        return fault
+    if isinstance(error, openai.APIConnectionError):
+        return Passing(shown(str(error.__cause__ or error), model))
+    return Passing(shown(str(error), model) or "the answer was cut off")
 
 
 def counts_of(batch: "Batch") -> tuple[int, int]:

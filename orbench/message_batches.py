@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from orbench.batch_service import Service
-from orbench.chat import Fatal, Passing
+from orbench.chat import Fatal
 from orbench.exchange import read_result
 
 if TYPE_CHECKING:
@@ -52,15 +52,15 @@ class MessageBatches(Service):
                 self.path,
                 content=body,
                 cast_to=object,
-                options={"headers": {"Content-Type": "application/json", **self.headers}},
+                options=self.options,
             )
-        batch = _as_batch(made)
+        batch = self._read(made)
         return batch.id, batch.status
 
     def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
         under_way: list[Batch] = []
         for data in self._batches():
-            batch = _as_batch(data)
+            batch = self._read(data)
             if batch.id == file_id:
                 break
             total = batch.request_counts.total if batch.request_counts else 0
@@ -85,32 +85,20 @@ class MessageBatches(Service):
             result = read_result(lines.readline())
         return result is not None and result.key in keys
 
-    def _look(self, batch_id: str) -> "Batch":
-        path = f"{self.path}/{quote(batch_id, safe='')}"
-        return _as_batch(self.client.get(path, cast_to=object, options={"headers": self.headers}))
-
     def _results_path(self, file_id: str) -> str:
         return f"{self.path}/{quote(file_id, safe='')}/results"
 
-
-def _as_batch(data: object) -> "Batch":
-    """A batch as OpenAI's is, with the status in Anthropic's words. Raises Passing for what is
-    none.
-    """
-    from openai.types import Batch
-
-    if not isinstance(data, dict) or not isinstance(data.get("id"), str):
-        raise Passing("the answer is no batch (a gateway's page?)")
-    counts = data.get("request_counts")
-    counts = counts if isinstance(counts, dict) else {}
-    counts = {name: n for name, n in counts.items() if isinstance(n, int)}
-    return Batch.construct(
-        id=data["id"],
-        status=data.get("processing_status"),
-        output_file_id=data["id"] if data.get("results_url") else None,
-        request_counts={
-            "total": sum(counts.values()),
-            "completed": counts.get("succeeded", 0),
-            "failed": counts.get("errored", 0),
-        },
-    )
+    def _as_openai(self, data: dict[str, Any]) -> dict[str, Any]:
+        counts = data.get("request_counts")
+        counts = counts if isinstance(counts, dict) else {}
+        counts = {name: n for name, n in counts.items() if isinstance(n, int)}
+        return {
+            "id": data["id"],
+            "status": data.get("processing_status"),
+            "output_file_id": data["id"] if data.get("results_url") else None,
+            "request_counts": {
+                "total": sum(counts.values()),
+                "completed": counts.get("succeeded", 0),
+                "failed": counts.get("errored", 0),
+            },
+        }

@@ -6,14 +6,9 @@ otherwise, result lines with `response.body` as OpenAI's.
 """
 
 from collections.abc import Collection
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import IO, Any
 
 from orbench.batch_service import Service
-from orbench.chat import Passing
-
-if TYPE_CHECKING:
-    from openai.types import Batch
 
 STATUSES = {
     "SUCCESS": "completed",
@@ -33,7 +28,7 @@ class MistralBatches(Service):
     ) -> tuple[str, str]:
         body = {"input_files": [file_id], "endpoint": url, "model": self.model.id}
         made = self.client.post(self.path, body={**body, "metadata": metadata}, cast_to=object)
-        batch = _as_batch(made)
+        batch = self._read(made)
         return batch.id, batch.status
 
     def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
@@ -46,32 +41,23 @@ class MistralBatches(Service):
     def _next_page(self, pages: int, last: dict[str, Any]) -> dict[str, object]:
         return {"page": pages}  # from 0
 
-    def _look(self, batch_id: str) -> "Batch":
-        return _as_batch(self.client.get(f"{self.path}/{quote(batch_id, safe='')}", cast_to=object))
+    def _as_openai(self, data: dict[str, Any]) -> dict[str, Any]:
+        errors = data.get("errors")
+        errors = [error for error in errors if isinstance(error, dict)] if errors else []
+        return {
+            "id": data["id"],
+            "status": _status(data),
+            "output_file_id": data.get("output_file"),
+            "error_file_id": data.get("error_file"),
+            "errors": {"data": [{"code": "failed", **error} for error in errors]},
+            "request_counts": {
+                "total": data.get("total_requests"),
+                "completed": data.get("succeeded_requests"),
+                "failed": data.get("failed_requests"),
+            },
+        }
 
 
 def _status(job: dict[str, Any]) -> str:
     status = str(job.get("status"))
     return STATUSES.get(status, status.lower())
-
-
-def _as_batch(job: object) -> "Batch":
-    """A job as OpenAI's batch. Raises Passing for what is none."""
-    from openai.types import Batch
-
-    if not isinstance(job, dict) or not isinstance(job.get("id"), str):
-        raise Passing("the answer is no batch (a gateway's page?)")
-    errors = job.get("errors")
-    errors = [error for error in errors if isinstance(error, dict)] if errors else []
-    return Batch.construct(
-        id=job["id"],
-        status=_status(job),
-        output_file_id=job.get("output_file"),
-        error_file_id=job.get("error_file"),
-        errors={"data": [{"code": "failed", **error} for error in errors]},
-        request_counts={
-            "total": job.get("total_requests"),
-            "completed": job.get("succeeded_requests"),
-            "failed": job.get("failed_requests"),
-        },
-    )
