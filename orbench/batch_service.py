@@ -36,6 +36,7 @@ from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
+    from openai import OpenAI
     from openai.types import Batch, FileObject
 
 OVER = ("completed", "failed", "expired", "cancelled", "ended")
@@ -167,8 +168,6 @@ class Service:
         def send() -> "Batch":
             path, options = f"{self.path}/{quote(batch_id, safe='')}", self.options
             batch = self._read(self.client.get(path, cast_to=object, options=options))
-            if not isinstance(batch.status, str):
-                raise Passing("a batch without a status")
             if batch.status in OVER and counts_of(batch)[0] and not batch.output_file_id:
                 raise Passing(f"the batch is {batch.status}, its results are not there yet")
             return batch
@@ -185,7 +184,10 @@ class Service:
 
         if not isinstance(data, dict) or not isinstance(data.get("id"), str):
             raise Passing("the answer is no batch (a gateway's page?)")
-        return Batch.construct(**self._as_openai(data))
+        batch = Batch.construct(**self._as_openai(data))
+        if not isinstance(batch.status, str):
+            raise Passing("a batch without a status")
+        return batch
 
     def _as_openai(self, data: dict[str, Any]) -> dict[str, Any]:
         """What a batch's members are at OpenAI."""
@@ -220,22 +222,15 @@ class Service:
         """A result file in a file without a name. Raises Passing where it is not whole."""
         import openai
 
-        file = tempfile.TemporaryFile(dir=self.state.parent)  # noqa: SIM115 - the caller's
+        path, name = self._results_path(file_id), one_line(file_id)
+        headers = {**self.options["headers"], "Accept": "application/binary"}
         try:
-            with self.client.get(
-                self._results_path(file_id),
-                cast_to=object,
-                options={"headers": {**self.options["headers"], "Accept": "application/binary"}},
-                stream=True,
-                stream_cls=openai.Stream[object],
-            ) as stream:
-                for block in stream.response.iter_bytes():
-                    file.write(block)
+            file = _fetched(self.client, path, headers, self.state.parent)
         except openai.NotFoundError as error:  # some services need a while
             said = shown(error.message, self.model)
-            raise Passing(f"the result file {one_line(file_id)}: {said}") from None
+            raise Passing(f"the result file {name}: {said}") from None
         if not _is_whole(file):
-            raise Passing(f"the result file {one_line(file_id)} is truncated, or is not one")
+            raise Passing(f"the result file {name} is truncated, or is not one")
         return file
 
     def _results_path(self, file_id: str) -> str:
@@ -302,6 +297,23 @@ def error_of(batch: "Batch") -> tuple[str, str]:
     said = "; ".join(f"{one.code}: {getattr(one, 'message', '')}" for one in errors)
     code = errors[0].code if errors else None
     return str(code or "failed"), said or str(batch.errors or "the service does not say why")
+
+
+def _fetched(client: "OpenAI", path: str, headers: dict[str, Any], folder: Path) -> IO[bytes]:
+    """What is at a path, in a file without a name in this folder."""
+    import openai
+
+    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller's
+    with client.get(
+        path,
+        cast_to=object,
+        options={"headers": headers},
+        stream=True,
+        stream_cls=openai.Stream[object],
+    ) as stream:
+        for block in stream.response.iter_bytes():
+            file.write(block)
+    return file
 
 
 def _id_of(answer: "Batch | FileObject") -> str:

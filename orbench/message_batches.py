@@ -48,12 +48,7 @@ class MessageBatches(Service):
                 body.write(json.dumps(request).encode())
             body.write(b"]}")
             body.seek(0)
-            made = self.client.post(
-                self.path,
-                content=body,
-                cast_to=object,
-                options=self.options,
-            )
+            made = self.client.post(self.path, content=body, cast_to=object, options=self.options)
         batch = self._read(made)
         return batch.id, batch.status
 
