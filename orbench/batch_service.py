@@ -52,6 +52,7 @@ class Service:
 
     path = "/batches"
     after = "after"
+    results = "/files/{}/content"  # of a file's id
 
     def __init__(self, model: Model, timeout: float, poll_interval: float, state: Path) -> None:
         """timeout, poll_interval: in seconds. state: the file that says what is under way, for
@@ -65,8 +66,7 @@ class Service:
             self.client = openai.OpenAI(
                 api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
             )
-        headers = headers_of(PROTOCOLS[model.protocol], self.client.api_key)
-        self.options: Any = {"headers": headers}
+        self.options: Any = {"headers": headers_of(PROTOCOLS[model.protocol], self.client.api_key)}
 
     def close(self) -> None:
         """Close the connections."""
@@ -146,11 +146,8 @@ class Service:
         seen: set[object] = set()
         for pages in itertools.count(1):
             options: Any = {**self.options, "params": params}
-            page = self.client.get(self.path, cast_to=object, options=options)
-            batches = page.get("data") if isinstance(page, dict) else None
-            if not isinstance(page, dict) or not isinstance(batches, list):
-                raise Passing("no list of batches (a gateway's page?)")
-            new = [b for b in batches if isinstance(b, dict) and b.get("id") not in seen]
+            page: Any = self.client.get(self.path, cast_to=object, options=options)
+            new = [batch for batch in _listed(page) if batch.get("id") not in seen]
             yield from new
             seen.update(batch.get("id") for batch in new)
             # A service that cannot turn pages has no new ones.
@@ -222,7 +219,7 @@ class Service:
         """A result file in a file without a name. Raises Passing where it is not whole."""
         import openai
 
-        path, name = self._results_path(file_id), one_line(file_id)
+        path, name = self.results.format(quote(file_id, safe="")), one_line(file_id)
         headers = {**self.options["headers"], "Accept": "application/binary"}
         try:
             file = _fetched(self.client, path, headers, self.state.parent)
@@ -233,18 +230,12 @@ class Service:
             raise Passing(f"the result file {name} is truncated, or is not one")
         return file
 
-    def _results_path(self, file_id: str) -> str:
-        return f"/files/{quote(file_id, safe='')}/content"
-
     def _call(self, send: Callable[[], T], unknown: str) -> T:
         """Ask the service something until it answers; faults that can pass are waited out.
 
         unknown: what a 404 means. Raises Fatal, Unknown or BadRequest.
         """
-        import openai
-
-        faults: tuple[type[Exception], ...] = (openai.APIError, Passing, ValueError)
-        faults += _stream_faults()
+        faults = _faults()
         for _ in range(FAILURES_IN_A_ROW):
             try:
                 return send()
@@ -299,6 +290,14 @@ def error_of(batch: "Batch") -> tuple[str, str]:
     return str(code or "failed"), said or str(batch.errors or "the service does not say why")
 
 
+def _listed(page: object) -> list[dict[str, Any]]:
+    """The batches on a page of them. Raises Passing for what is none."""
+    batches = page.get("data") if isinstance(page, dict) else None
+    if not isinstance(batches, list):
+        raise Passing("no list of batches (a gateway's page?)")
+    return [batch for batch in batches if isinstance(batch, dict)]
+
+
 def _fetched(client: "OpenAI", path: str, headers: dict[str, Any], folder: Path) -> IO[bytes]:
     """What is at a path, in a file without a name in this folder."""
     import openai
@@ -324,13 +323,18 @@ def _id_of(answer: "Batch | FileObject") -> str:
     return found
 
 
-def _stream_faults() -> tuple[type[Exception], ...]:
-    """What openai lets through unwrapped while a body is streamed: its transport's own errors."""
+def _faults() -> tuple[type[Exception], ...]:
+    """What a call may raise, with what openai lets through unwrapped while a body is streamed: its
+    transport's own errors.
+    """
+    import openai
+
+    faults = (openai.APIError, Passing, ValueError)
     try:
         import httpx2
     except ImportError:
-        return ()
-    return (httpx2.HTTPError,)
+        return faults
+    return (*faults, httpx2.HTTPError)
 
 
 def _is_whole(file: IO[bytes]) -> bool:

@@ -9,7 +9,6 @@ import json
 import tempfile
 from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from orbench.batch_service import Service
 from orbench.chat import Fatal
@@ -26,6 +25,7 @@ class MessageBatches(Service):
 
     path = "/messages/batches"
     after = "after_id"
+    results = "/messages/batches/{}/results"
 
     def upload(self, name: str, lines: IO[bytes]) -> str:
         """Upload nothing: gives the newest batch that is there before this one is made."""
@@ -79,9 +79,6 @@ class MessageBatches(Service):
         with self._download(batch_id) as lines:
             result = read_result(lines.readline())
         return result is not None and result.key in keys
-
-    def _results_path(self, file_id: str) -> str:
-        return f"{self.path}/{quote(file_id, safe='')}/results"
 
     def _as_openai(self, data: dict[str, Any]) -> dict[str, Any]:
         counts = data.get("request_counts")
