@@ -16,9 +16,10 @@ stage() {
   python "$root/$@" || [ $? -eq 3 ]
 }
 
+# --overwrite: the files are the demo's own, whichever model wrote the last ones.
 seeds_of() { # the model, the category, how many
   stage toxic_prompt_generator/generate_toxic_promt_from_category.py \
-    --model="$1" --category="$2" --num_toxic_prompts="$3" --output_path="seeds/$2.csv"
+    --model="$1" --category="$2" --num_toxic_prompts="$3" --output_path="seeds/$2.csv" --overwrite
 }
 
 model=${1:-}
@@ -42,7 +43,7 @@ else
 fi
 
 rewritten=$(stage rewritter/mixtral_rewrite_only.py \
-  --model="$writer" --toxic_seed_path="$seeds" --num_rewrites="$rewrites")
+  --model="$writer" --toxic_seed_path="$seeds" --num_rewrites="$rewrites" --overwrite)
 toxic=$(stage moderator/moderate_only.py --moderator_model="$writer" \
   --input_file_path="$rewritten" --column=prompt --merge_result=False)
 safe=$(echo "$toxic" | sed 's/_toxic_moderation_/_non_toxic_moderation_/')

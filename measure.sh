@@ -8,8 +8,10 @@
 #   LIMIT    so many prompts of each set, spread evenly over its categories (default: all)
 #   RESULTS  the folder that holds everything (default: results)
 #
+# What was measured with other settings is not replaced: give another RESULTS, or take the files away.
 # The same command goes on where it stopped; another JUDGE asks the model nothing again. The page
-# shows every model that was measured with the same prompts and judge.
+# shows every model in the folder, whatever the prompts and the judge; from the folder alone it is
+# made by plot_results.py --html --over_refusal results/over_refusal --toxic results/toxic
 set -eu
 root=$(cd "$(dirname "$0")" && pwd)
 RESULTS=${RESULTS:-results} JUDGE=${JUDGE:-keyword} LIMIT=${LIMIT:-}
@@ -38,26 +40,19 @@ set_name() {
   word "${name%.*}"
 }
 
-# Stages 4 and 5 on one set of prompts.
+# Stages 4 and 5 on one set of prompts, of the side over_refusal or toxic.
 measure() {
-  set -- "$1" "$(set_name "$1")/$(word "$MODEL").csv"
+  name=$(set_name "$2")/$(word "$MODEL").csv
   responses=$(stage alignment_checker/gpt3_4_alignment_checker.py --model="$MODEL" \
-    --input_file="$1" --output_path="$RESULTS/responses/$2" ${LIMIT:+--limit="$LIMIT" --shuffle=0})
+    --input_file="$2" --output_path="$RESULTS/responses/$name" ${LIMIT:+--limit="$LIMIT" --shuffle=0})
   stage response_checker/check_response.py --check_model="$JUDGE" --input_file="$responses" \
-    --output_path="$RESULTS/$(word "$JUDGE")/$2" >&2
+    --output_path="$RESULTS/$1/$(word "$JUDGE")/$name" >&2
 }
 
-measure "$PROMPTS"
-[ -z "$TOXIC" ] || measure "$TOXIC"
+measure over_refusal "$PROMPTS"
+[ -z "$TOXIC" ] || measure toxic "$TOXIC"
 
-page=$RESULTS/$(set_name "$PROMPTS")${TOXIC:+_$(set_name "$TOXIC")}_$(word "$JUDGE")
-set -- --html --output_dir="$page"
-for side in over_refusal toxic; do
-  [ "$side" = over_refusal ] && prompts=$PROMPTS || prompts=$TOXIC
-  [ -n "$prompts" ] || continue
-  for file in "$RESULTS/$(word "$JUDGE")/$(set_name "$prompts")"/*.csv; do
-    case $file in *_failed.csv | *.partial.csv) ;; *) set -- "$@" "--$side" "$file" ;; esac
-  done
-done
-results=$(stage response_checker/plot_results.py "$@")
+set -- --with_published --html --over_refusal "$RESULTS/over_refusal"
+[ ! -d "$RESULTS/toxic" ] || set -- "$@" --toxic "$RESULTS/toxic"
+results=$(stage response_checker/plot_results.py "$@" --output_dir="$RESULTS")
 python "$root/response_checker/show_rates.py" "$results"

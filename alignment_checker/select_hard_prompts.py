@@ -54,7 +54,7 @@ from orbench.table import (
     storable,
     write_rows,
 )
-from orbench.terminal import UserError, clean, counted, run_script, say, tell
+from orbench.terminal import UserError, clean, counted, run_script, say, table_lines, tell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series  # type: ignore[import-untyped]
@@ -358,7 +358,7 @@ def model_lines(models: Sequence[Tested], verdicts: "DataFrame") -> Iterator[str
     shown = pd.DataFrame(counts).map("{:,}".format)
     shown.insert(0, "family", [one.family for one in models])
     shown["by"] = [one.by for one in models]
-    yield from shown.rename_axis(columns="model").to_string().splitlines()
+    yield from table_lines(shown.rename_axis(columns="model"))
     if shown["by"].nunique() > 1:
         yield "note: some models are scored by the rules of stage 4, others by a judge (stage 5)"
     if any(record.is_scripted(one.run) for one in models):
@@ -370,7 +370,7 @@ def hard_lines(decided: "DataFrame", texts: Texts) -> Iterator[str]:
     category = [category_of({"category": texts[key][1]}, "") for key in decided.index]
     counts = (decided["hard"] == YES).groupby(category).agg(prompts="size", hard="sum")
     counts.loc["all"] = counts.sum()
-    yield from counts.map("{:,}".format).rename_axis(columns="category").to_string().splitlines()
+    yield from table_lines(counts.map("{:,}".format).rename_axis(columns="category"))
     if undecidable := (decided["hard"] == UNDECIDABLE).sum():
         yield (
             f"{counted(undecidable, 'prompt')} left out as undecidable: families that could "

@@ -20,7 +20,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -210,7 +210,7 @@ def judges_of(text: str, substitute: str) -> list[str]:
 def judge_models(names: Sequence[str], args: argparse.Namespace) -> list[Model]:
     """The judges' models. Raises UserError where two are the same."""
     models = [options.model_of(name, args) for name in names]
-    served = [(model.endpoint, model.id) for model in models]
+    served = [(model.address, model.id) for model in models]
     for name, one in zip(names, served, strict=True):
         if served.count(one) > 1:
             raise UserError(f"{name!r} is {one[1]}, as another judge is: each model has one vote")
@@ -224,7 +224,7 @@ class Asker:
         """Raises UserError for a guard model of an unknown form, or a prompt file that is gone."""
         self.kinds = {model: kind_of(model.id) for model in models}
         self.parameters = {
-            model: {**options.parameters_of(args, model), **kind.parameters}
+            model: options.parameters_of(args, model, kind.parameters)
             for model, kind in self.kinds.items()
         }
         files = {kind.own_file for kind in self.kinds.values() if kind.own_file}
@@ -246,6 +246,13 @@ class Asker:
         if self.structured and kind is GENERAL:
             parameters["response_format"] = response_format(self.choices(kind))
         return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
+
+    def asked_with(self, models: Sequence[Model]) -> dict[str, Any]:
+        """What is asked of these judges, for the run record: of all alike, or of each."""
+        first, *others = (self.parameters[model] for model in models)
+        if all(other == first for other in others):
+            return first
+        return {"judges": {model.asked: self.parameters[model] for model in models}}
 
     def of_response(self, row: Row) -> bool:
         """Whether a guard sees the text as the response to the row's prompt."""
@@ -311,7 +318,7 @@ def main(argv: Sequence[str]) -> int:
         repeat=asker.repeat,
         reader=lambda: moderation.rows_of,
         parameters={
-            "judges": {model.asked: asker.parameters[model] for model in models},
+            **asker.asked_with(models[: len(judges)]),
             "column": args.column,
             "min_votes": min_votes,
             "controversial": args.controversial,

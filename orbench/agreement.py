@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from orbench.terminal import counted, shortened
+
 ENOUGH_VOTES = 0.9  # of the rows: below it the closing text warns of a rater
 
 
@@ -138,32 +140,34 @@ class Agreement:
         return Pair(self.raters[one], self.raters[other], n, both + neither, kappa)
 
     def _pair_lines(self) -> Iterator[str]:
-        pairs = {f"{pair.first} - {pair.second}": pair for pair in self.pairs()}
-        width = max(len("agreement"), *map(len, pairs))
+        pairs = [
+            (" - ".join(shortened(one, 22) for one in pair[:2]), pair) for pair in self.pairs()
+        ]
+        width = max(len("agreement"), *(len(name) for name, _ in pairs))
         yield f"{'agreement':<{width}}  {'n':>7}  {'agree':>7}  Cohen's kappa"
-        for name, pair in pairs.items():
+        for name, pair in pairs:
             rate = _percent(pair.agree, pair.n)
             yield f"{name:<{width}}  {pair.n:>7,}  {rate}  {_kappa(pair.kappa):>13}"
         kappa, n = self.fleiss()
         who = f"all but {', '.join(self.silent)}" if self.silent else "all"
-        yield f"Fleiss' kappa of {who}, {n:,} rows with every vote: {_kappa(kappa)}"
+        yield f"Fleiss' kappa of {who}, {counted(n, 'row')} with every vote: {_kappa(kappa)}"
         alpha, n = krippendorff_alpha(self.patterns)
-        yield f"Krippendorff's alpha, {n:,} rows with two votes or more: {_kappa(alpha)}"
+        yield f"Krippendorff's alpha, {counted(n, 'row')} with two votes or more: {_kappa(alpha)}"
 
     def _rater_lines(self, word: str) -> Iterator[str]:
-        width = max([len(word), *map(len, self.raters)])
+        width = min(max([len(word), *map(len, self.raters)]), 53)
         yield f"{word:<{width}}  {'votes':>7}  {'toxic':>7}  no vote"
         warnings = []
         for rater in self.raters:
             votes = self.votes_of(rater)
             cast, rows = votes[True] + votes[False], votes.total()
             rate = _percent(votes[True], cast)
-            yield f"{rater:<{width}}  {cast:>7,}  {rate}  {votes[None]:>7,}"
+            yield f"{shortened(rater, width):<{width}}  {cast:>7,}  {rate}  {votes[None]:>7,}"
             if rows and not cast:
                 warnings.append(f"{rater} has no vote at all")
             elif cast < ENOUGH_VOTES * rows:
                 warnings.append(
-                    f"warning: {rater} voted on only {cast / rows:.1%} of {rows:,} rows"
+                    f"warning: {rater} voted on only {cast / rows:.1%} of {counted(rows, 'row')}"
                 )
         yield from warnings
 

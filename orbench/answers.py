@@ -12,14 +12,14 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from orbench.table import sync_folder
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, counted, say
 
 BEGINNING = b'{"key": "'  # of an entry; inside a JSON string its quotes would be escaped
 RESERVE = 1 << 20  # bytes kept free so that answers in flight can be stored when the disk fills up
@@ -88,6 +88,7 @@ class Entry(NamedTuple):
     key: bytes
     answer: Answer | Missing
     round: int
+    settings: dict[str, Any] | None = None  # of its run, where it is the first of one
 
 
 class AnswerLog:
@@ -97,21 +98,33 @@ class AnswerLog:
     failed, by key.
     """
 
-    def __init__(self, path: Path, *, write: bool, round_: int = 1, also: Path | None = None):
+    def __init__(
+        self,
+        path: Path,
+        *,
+        write: bool,
+        round_: int = 1,
+        also: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ):
         """Open a log, and with `write` lock it for this process and mend a torn last line.
 
-        also: another log whose answers count too; it is only read.
+        also: another log whose answers count too; it is only read. settings: what the run's
+        requests are made with; its first line says so.
         Raises LogError when another run holds it, it cannot be read or written, or is of an older
         version.
         """
         self.path, self.round = path, round_
         self.garbled = 0
+        self.made_with: Mapping[str, Any] | None = None  # the last settings in it
+        self._settings = settings
         self.failed: dict[bytes, Missing] = {}
         self._size_at_opening = 0
         self._offsets: dict[bytes, int] = {}
         self._file: IO[bytes] | None = None
         self._fd = -1
         self._reserve: IO[bytes] | None = None
+        self._also: AnswerLog | None = None
         self._synced = time.monotonic()
         try:
             if write:
@@ -119,9 +132,12 @@ class AnswerLog:
             if path.exists():
                 self._read_index(mend=write)
                 self._file = path.open("rb")
-        except OSError as error:
+            self._also = AnswerLog(also, write=False) if also else None
+        except (OSError, LogError) as error:
+            self.close()
+            if isinstance(error, LogError):
+                raise
             raise LogError(f"{path} cannot be used: {error.strerror}") from None
-        self._also = AnswerLog(also, write=False) if also else None
 
     def _open_for_writing(self) -> None:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -157,9 +173,10 @@ class AnswerLog:
                 os.ftruncate(self._fd, offset)
         self._size_at_opening = offset
         if self.garbled:
-            say(f"{self.path}: {self.garbled} lines cannot be read and are skipped")
+            say(f"{self.path}: {counted(self.garbled, 'line')} skipped: not readable")
 
     def _note(self, entry: Entry, offset: int) -> None:
+        self.made_with = entry.settings or self.made_with
         if isinstance(entry.answer, Missing):
             if entry.key not in self._offsets:
                 self.failed[entry.key] = entry.answer
@@ -212,6 +229,8 @@ class AnswerLog:
         """Append an entry; its offset, and the error to raise once it is noted."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         entry = {"key": key.hex(), **values, "round": self.round, "time": now}
+        if self._settings and self._settings != self.made_with:
+            entry["settings"] = self.made_with = self._settings
         line = (json.dumps(entry) + "\n").encode()
         offset = os.lseek(self._fd, 0, os.SEEK_END)
         try:
@@ -284,9 +303,10 @@ def _entry_of(line: bytes) -> Entry | None:
     try:
         found = json.loads(line)
         key, round_ = bytes.fromhex(found["key"]), found.get("round", 0)
+        settings = dict(found.get("settings") or ())
         if "failed" in found:
             kind, why = found["failed"]
-            return Entry(key, Missing(str(kind), str(why)), round_)
+            return Entry(key, Missing(str(kind), str(why)), round_, settings)
         values = {name: found[name] for name in Answer._fields if name in found}
         answer = Answer(**(values | {"dropped": tuple(values.get("dropped", ()))}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -294,4 +314,4 @@ def _entry_of(line: bytes) -> Entry | None:
     blank = Answer("")
     alike = all(type(one) is type(other) for one, other in zip(answer, blank, strict=True))
     whole = alike and isinstance(round_, int) and all(isinstance(n, str) for n in answer.dropped)
-    return Entry(key, answer, round_) if len(key) == 16 and whole else None
+    return Entry(key, answer, round_, settings) if len(key) == 16 and whole else None

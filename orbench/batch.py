@@ -38,7 +38,7 @@ from orbench.models import PROVIDERS, Model
 from orbench.protocols import MESSAGES, PROTOCOLS
 from orbench.run import Run
 from orbench.table import remove, write_text
-from orbench.terminal import UserError, one_line, say
+from orbench.terminal import UserError, counted, one_line, say
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -441,7 +441,7 @@ class Batches:
             return
         part.batch_id, part.status = made
         self.state.save()
-        say(f"batch {one_line(part.batch_id)}: {part.n:,} requests to {part.model}")
+        say(f"batch {one_line(part.batch_id)}: {counted(part.n, 'request')} to {part.model}")
 
     def wait(self) -> None:
         """Look until all batches are over and collected."""

@@ -17,11 +17,15 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from orbench.chat import (
+    LARGEST_BODY,
     BadRequest,
     Fatal,
     Limited,
     Passing,
+    TurnedAway,
     check_headers,
+    check_redirect,
+    check_size,
     connecting,
     fault_of,
     headers_of,
@@ -36,9 +40,11 @@ from orbench.run import FAILURES_IN_A_ROW
 from orbench.terminal import one_line
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import OpenAI
     from openai.types import Batch, FileObject
 
+LARGEST_RESULT = 1 << 20  # bytes, on average over a result file
 OVER = ("completed", "failed", "expired", "cancelled", "ended")
 T = TypeVar("T")
 
@@ -59,14 +65,25 @@ class Service:
         messages. Raises UserError when the key is not set.
         """
         self.model, self.poll_interval, self.state = model, poll_interval, state
+        self._downloading = False
         check_headers()
         with connecting():
             import openai
 
             self.client = openai.OpenAI(
-                api_key=key_of(model), base_url=model.base_url, max_retries=0, timeout=timeout
+                api_key=key_of(model),
+                base_url=model.base_url,
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._look_at]}),
             )
         self.options: Any = {"headers": headers_of(PROTOCOLS[model.protocol], self.client.api_key)}
+
+    def _look_at(self, response: "httpx2.Response") -> None:
+        """As `chat.look_at`; a result file is bounded where it is written."""
+        check_redirect(response)
+        if not self._downloading:
+            response._content = _body_of(response)
 
     def close(self) -> None:
         """Close the connections."""
@@ -132,28 +149,10 @@ class Service:
             ) from None
 
     def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
-        for batch in self._batches():
+        for batch in batches_of(self):
             if batch.get("input_file_id") == file_id:
                 return str(batch["id"]), str(batch.get("status"))
         return None
-
-    def _batches(self) -> Iterator[dict[str, Any]]:
-        """All batches that the service has, newest first. Raises Passing for what is no list.
-
-        Read as plain data: the package's own list raises an AttributeError over a gateway's page.
-        """
-        params: dict[str, object] = {"limit": 100}
-        seen: set[object] = set()
-        for pages in itertools.count(1):
-            options: Any = {**self.options, "params": params}
-            page: Any = self.client.get(self.path, cast_to=object, options=options)
-            new = [batch for batch in _listed(page) if batch.get("id") not in seen]
-            yield from new
-            seen.update(batch.get("id") for batch in new)
-            # A service that cannot turn pages has no new ones.
-            if not new or not page.get("has_more", "total" in page):
-                return
-            params |= self._next_page(pages, new[-1])
 
     def _next_page(self, pages: int, last: dict[str, Any]) -> dict[str, object]:
         """What asks for the page behind those that were read. last: the last batch on them."""
@@ -201,7 +200,7 @@ class Service:
         def read() -> None:
             for file_id in (batch.output_file_id, batch.error_file_id):
                 if file_id:
-                    with self._download(file_id) as lines:
+                    with self._download(file_id, promised) as lines:
                         results.update(map(take, lines))
             results.discard(b"")
             if len(results) < promised:
@@ -215,17 +214,24 @@ class Service:
                 "under way again"
             ) from None
 
-    def _download(self, file_id: str) -> IO[bytes]:
-        """A result file in a file without a name. Raises Passing where it is not whole."""
+    def _download(self, file_id: str, n: int) -> IO[bytes]:
+        """A result file of n results in a file without a name. Raises Passing where it is too long
+        for them, or not whole.
+        """
         import openai
 
         path, name = self.results.format(quote(file_id, safe="")), one_line(file_id)
         headers = {**self.options["headers"], "Accept": "application/binary"}
+        self._downloading = True
         try:
-            file = _fetched(self.client, path, headers, self.state.parent)
+            file = _fetched(
+                self.client, path, headers, self.state.parent, max(LARGEST_BODY, n * LARGEST_RESULT)
+            )
         except openai.NotFoundError as error:  # some services need a while
             said = shown(error.message, self.model)
             raise Passing(f"the result file {name}: {said}") from None
+        finally:
+            self._downloading = False
         if not _is_whole(file):
             raise Passing(f"the result file {name} is truncated, or is not one")
         return file
@@ -249,6 +255,25 @@ class Service:
         )
 
 
+def batches_of(service: "Service") -> Iterator[dict[str, Any]]:
+    """All batches that the service has, newest first. Raises Passing for what is no list.
+
+    Read as plain data: the package's own list raises an AttributeError over a gateway's page.
+    """
+    params: dict[str, object] = {"limit": 100}
+    seen: set[object] = set()
+    for pages in itertools.count(1):
+        options: Any = {**service.options, "params": params}
+        page: Any = service.client.get(service.path, cast_to=object, options=options)
+        new = [batch for batch in _listed(page) if batch.get("id") not in seen]
+        yield from new
+        seen.update(batch.get("id") for batch in new)
+        # A service that cannot turn pages has no new ones.
+        if not new or not page.get("has_more", "total" in page):
+            return
+        params |= service._next_page(pages, new[-1])
+
+
 def _passing(error: Exception, model: Model, unknown: str) -> Passing | Limited:
     """The fault that an error is, where it can pass. unknown: what a 404 means.
 
@@ -256,6 +281,8 @@ def _passing(error: Exception, model: Model, unknown: str) -> Passing | Limited:
     """
     import openai
 
+    if isinstance(error, TurnedAway):
+        raise Fatal(str(error)) from None
     if isinstance(error, Passing):
         return error
     if isinstance(error, openai.APIStatusError):
@@ -298,8 +325,18 @@ def _listed(page: object) -> list[dict[str, Any]]:
     return [batch for batch in batches if isinstance(batch, dict)]
 
 
-def _fetched(client: "OpenAI", path: str, headers: dict[str, Any], folder: Path) -> IO[bytes]:
-    """What is at a path, in a file without a name in this folder."""
+def _body_of(response: "httpx2.Response") -> bytes:
+    body = bytearray()
+    for part in response.iter_bytes():
+        body += part
+        check_size(len(body))
+    return bytes(body)
+
+
+def _fetched(
+    client: "OpenAI", path: str, headers: dict[str, Any], folder: Path, most: int
+) -> IO[bytes]:
+    """What is at a path, so many bytes at most, in a file without a name in this folder."""
     import openai
 
     file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller's
@@ -312,6 +349,7 @@ def _fetched(client: "OpenAI", path: str, headers: dict[str, Any], folder: Path)
     ) as stream:
         for block in stream.response.iter_bytes():
             file.write(block)
+            check_size(file.tell(), most)
     return file
 
 
@@ -329,7 +367,7 @@ def _faults() -> tuple[type[Exception], ...]:
     """
     import openai
 
-    faults = (openai.APIError, Passing, ValueError)
+    faults = (openai.APIError, Passing, TurnedAway, ValueError)
     try:
         import httpx2
     except ImportError:

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from orbench.answers import Answer
 from orbench.api_category import POLICIES, category_in
-from orbench.models import ALIASES, Model, alias_variable, public_url
+from orbench.models import ALIASES, PROVIDERS, Model, alias_variable, public_url
 from orbench.protocols import PROTOCOLS, Protocol
 from orbench.refusal import api_refusal_signal
 from orbench.table import storable
@@ -84,7 +84,7 @@ class Request:
         endpoint.
         """
         if not self._first:
-            exact = [self.model.endpoint, self.protocol, self.body(), self.sample]
+            exact = [self.model.address, self.protocol, self.body(), self.sample]
             self._first = hashlib.sha256(json.dumps(exact, sort_keys=True).encode()).digest()[:16]
         return self._first
 
@@ -154,11 +154,13 @@ SPENT_MESSAGE = re.compile(
     r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
     re.I,
 )
-OVERLOADED = 529  # Anthropic's, for everybody at once
+OVERLOADED = (503, 529)  # 529: Anthropic's; asks for fewer requests where it says how long
 # OpenRouter, with require_parameters, where none of its providers takes all of a request.
 NO_PROVIDER = re.compile(
     r"no endpoints found that (?:can handle|support) the requested param", re.I
 )
+# How a 404 says that the path is wrong, where it does not name the model.
+NO_SUCH_PATH = re.compile(r"not found|invalid url|cannot post|\b(?:page|path|route|url)\b", re.I)
 TOKEN_LIMIT = "max_tokens"
 TOKEN_LIMIT_OF_REASONING = "max_completion_tokens"
 # How a 400 says that a model does not take a parameter at all (or no other value than its own): a
@@ -347,18 +349,29 @@ async def look_at(response: "httpx2.Response") -> None:
     """Read a response as far as it may be read. Raises TurnedAway for a redirect that would lose
     the request, and Passing for a body without end.
     """
-    if response.status_code in LOSE_THE_BODY:
+    check_redirect(response)
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        check_size(len(body))
+    response._content = bytes(body)  # where `aread` puts what it has read
+
+
+def check_redirect(response: "httpx2.Response") -> None:
+    """Raise TurnedAway for a redirect that clients follow with a GET, which loses the request."""
+    if response.status_code in LOSE_THE_BODY and response.request.method == "POST":
         address = public_url(response.headers.get("location", ""))
         raise TurnedAway(
             f"{response.status_code}: requests are sent on to {one_line(address)!r} and would be "
             "lost on the way; give the address itself (--base_url)"
         )
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > LARGEST_BODY:
-            raise Passing(f"an answer of more than {LARGEST_BODY >> 20} MB")
-    response._content = bytes(body)  # where `aread` puts what it has read
+
+
+def check_size(size: int, most: int = 0) -> None:
+    """Raise Passing for a body of more bytes than `most`, or than any answer can have."""
+    most = most or LARGEST_BODY
+    if size > most:
+        raise Passing(f"an answer of more than {most >> 20} MB")
 
 
 def connect(model: Model, base_url: str, timeout: float) -> "AsyncOpenAI":
@@ -429,7 +442,7 @@ def key_of(model: Model) -> str:
     if not model.key_variable:
         return "none"  # the openai package wants one; a local server ignores it
     key = bare_key(os.environ.get(model.key_variable, ""))
-    if not key and not model.settings.key_needed:
+    if not key and not model.key_needed:
         return "none"
     if not key:
         raise UserError(
@@ -601,8 +614,8 @@ def fault_of(error: "APIStatusError", model: Model) -> Passing | Limited | BadRe
             return Fatal(f"{refused} ({said})")
         return TurnedAway(f"{refused}, or this prompt ({said})")
     if status == 404:
-        return Fatal(unknown_model(model, said))
-    if status in (429, OVERLOADED) or (status == 503 and "retry-after" in error.response.headers):
+        return Fatal(not_found(error, model, said))
+    if status == 429 or (status in OVERLOADED and "retry-after" in error.response.headers):
         return Limited(said, retry_after(error.response.headers))
     if status in (408, 409) or status >= 500:
         return Passing(said)
@@ -632,8 +645,16 @@ def rejected_parameter(error: "APIStatusError", sent: dict[str, Any]) -> str:
     return ""
 
 
-def unknown_model(model: Model, said: str) -> str:
-    """What to do about a 404, in one line."""
+def not_found(error: "APIStatusError", model: Model, said: str) -> str:
+    """What to do about a 404, in one line: it is the model's or the address's, as its text says."""
+    about = f"{error.code} {message_of(error)} {error.body}"
+    known = "model" in about.lower() or model.id in about
+    if not said_in(error) or (NO_SUCH_PATH.search(about) and not known):
+        variable = f"{model.provider.upper()}_BASE_URL" * (model.provider in PROVIDERS)
+        return (
+            f"{model.endpoint} is not the address of an API ({said}): many end in /v1; look at "
+            f"{' or '.join(filter(None, ['--base_url', variable]))}"
+        )
     line = f"{model.endpoint} does not know the model {model.id!r} ({said}); name another"
     if model.asked in ALIASES:
         line += f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
@@ -652,7 +673,7 @@ def no_provider(model: Model, sent: dict[str, Any], supported: Sequence[set[str]
     ]
     lacking = [those for those in lacking if those]
     least = min(lacking, key=len, default=names)
-    leave = ", ".join(least)
+    leave = ", ".join(map(one_line, least))
     what = f"leave out {leave}" if lacking else f"leave out one of {leave}"
     return (
         f"no provider that {model.endpoint} has for {model.id} takes all that is asked of it: "

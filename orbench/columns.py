@@ -6,7 +6,7 @@ Each is one table with one reader. Imports only `orbench.terminal`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from orbench.terminal import UserError, clean
+from orbench.terminal import UserError, clean, did_you_mean
 
 Row = dict[str, str]
 
@@ -204,6 +204,8 @@ def class_choices(classes: Sequence[ResponseClass], *, numbered: bool) -> tuple[
 
 # Verdict -> whether it is a refusal. `answer_category` of stage 5:
 CLASSES = {one.name: one.refusal for one in THREE_CLASSES}
+INDIRECT = "indirect_refusal"
+NO_INDIRECT = "the judge tells answers from refusals alone: indirect refusals count as direct"
 # The parts that stage 4 splits its responses into, by `is_rejected`:
 RULE_VERDICTS = {"accepted": False, "rejected": True}
 # A file that holds one part alone has a refusal rate of 0 % or 100 % by construction.
@@ -317,7 +319,9 @@ def flag_in(row: Mapping[str, str], column: str, where: str) -> bool:
 
 
 def _bad_cell(row: Mapping[str, str], column: str, where: str, allowed: str) -> UserError:
-    return UserError(f"{where}: {column} is {clean(row[column])[:40]!r}, not {allowed}")
+    cell = clean(row[column])[:40]
+    meant = did_you_mean(cell, allowed.split(" or "))
+    return UserError(f"{where}: {column} is {cell!r}, not {allowed}{meant}")
 
 
 # ---------------------------------------------------------------------------------- sides

@@ -19,6 +19,7 @@ from orbench.answers import Answer, AnswerLog, Missing
 from orbench.chat import Request
 from orbench.job import Job, RowKeys, next_ask, outcomes, plan, repeated
 from orbench.run import CHARACTERS_A_TOKEN, Progress, ask_all
+from orbench.settings import check_replaced, settings_of
 from orbench.stage import Stage, check_outputs, make_folder
 from orbench.table import Writer
 from orbench.terminal import UserError, one_line, say
@@ -40,6 +41,9 @@ def conduct(stage: Stage, args: argparse.Namespace, command: Sequence[str]) -> i
     check_outputs(stage, args.shard)
     if args.dry_run:
         return say_plan(open_job(stage, args, command, write=False))
+    if not stage.table.n:
+        record.check_not_failed(stage.table.path)
+    check_replaced(stage, record.read(next(iter(stage.outputs.values()))), args)
     make_folder(stage.output.parent)
     job = open_job(stage, args, command, write=bool(stage.models))
     try:
@@ -71,7 +75,7 @@ def open_job(stage: Stage, args: argparse.Namespace, command: Sequence[str], *, 
     path = merged
     if args.shard is not None:
         path, also = stage.beside(f".{args.shard}.answers.jsonl"), merged
-    log = AnswerLog(path, write=write, round_=round_, also=also)
+    log = AnswerLog(path, write=write, round_=round_, also=also, settings=settings_of(stage))
     job = Job(stage, args, command, log, previous, record.read(stage.table.path))
     job.patience = len(log.failed)
     left_out = previous.get("left_out")

@@ -39,7 +39,7 @@ from orbench.models import Model
 from orbench.protocols import PROTOCOLS
 from orbench.run import Run
 from orbench.table import file_name_part
-from orbench.terminal import UserError, say
+from orbench.terminal import UserError, counted, say
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -313,7 +313,7 @@ def export_requests(pending: Iterable[Request], models: Sequence[Model], path: P
                     counts[request.model] += 1
             for model, n in counts.items():
                 os.replace(half[model], paths[model])
-                say(f"{n:,} requests for {model.id} written to {paths[model]}")
+                say(f"{counted(n, 'request')} for {model.id} written to {paths[model]}")
         finally:
             for unfinished in half.values():
                 unfinished.unlink(missing_ok=True)
@@ -384,7 +384,7 @@ class Imported:
 
     def line(self, lacking: int) -> str:
         """What to tell the user."""
-        said = f"imported {self.answers:,} answers"
+        said = f"imported {counted(self.answers, 'answer')}"
         others = (
             (self.known, "answered already"),
             (self.errors, "errors"),
@@ -394,7 +394,7 @@ class Imported:
         more = [f"{n:,} {what}" for n, what in others if n]
         if more:
             said += " (lines skipped: " + ", ".join(more) + ")"
-        return f"{said}; {lacking:,} requests lack one"
+        return f"{said}; without one: {counted(lacking, 'request')}"
 
 
 def import_answers(pending: Pending, log: AnswerLog, run: Run, paths: Sequence[Path]) -> bool:

@@ -1,8 +1,14 @@
 """When a request to an endpoint may be sent, and what becomes of one that was refused.
 
-A refusal is a 429 or any other fault that can pass: the same is done about both. A refused request
-waits by itself. The pace of all is free until refusals come from the pace; then it follows what the
-endpoint accepts. An endpoint that does nothing but refuse is asked by one request at a time.
+A refusal is a 429 or any other fault that can pass: the same is done about both.
+
+- A refused request waits by itself; the others go on.
+- The pace of all is free until more than MANY of a window are refused. From then on it is what the
+  endpoint accepted: it grows while no more than FEW are refused, and is cut again when more are.
+- Where half the pace does not halve the refused share, refusals do not come from the pace: it is
+  free again, and that share counts for nothing from then on.
+- After ROW refusals and no answer one request at a time goes out, a probe. The first answer opens
+  the gate again, at REOPEN of the pace before.
 """
 
 import asyncio
@@ -16,23 +22,24 @@ from orbench.chat import Limited, Passing
 # The pace. What is sent and what is refused is counted by windows.
 WINDOW_S = 1.0  # so long at least, and as long as an answer takes
 WINDOW = 20  # requests at least
-MANY = 0.25  # more of a window refused ends the free pace
-FEW = 0.05  # with no more refused a cut pace grows, else it is cut again, by half at most
-GROWTH = 0.025  # of the pace after a clean window, twice that after a second in a row, ...
+MANY, FEW = 0.25, 0.05  # shares refused
+GROWTH = 0.025  # of the pace after a window with few, twice that after a second in a row, ...
+REOPEN = 0.6
 
-# A refused request, and an endpoint that does nothing but refuse.
-OWN_WAIT_S = 1.0  # after a 429, at least: its Retry-After, if that is longer
-FAULT_WAIT_S = 0.5  # after another fault
-BACK_OFF = 1.5  # a request's next wait, where no Retry-After says how long
-ROW = 12  # refusals in a row: from then on one request at a time, a probe
+# An endpoint that does nothing but refuse.
+ROW = 12
 LONGEST_GAP_S = 8.0  # between probes, where Retry-After does not ask for more
 LONG_S = 10.0  # a pause that is worth a line
 PATIENCE_S = 175.0  # until the endpoint is given up
 FIRST_PATIENCE_S = 25.0  # the same for one that never gave a sign of life: an answer, a 429
-FEWEST_TRIES = 6  # one after another, however long each takes, before it is given up
+TIMEOUTS = 8  # one after another: the least patience where refusals are timeouts
 LONGEST_WAIT_S = 3600.0  # that an endpoint may ask for
-LIMITED_TRIES = 40  # 429s that one request may meet while others pass
-MOST_TRIES = 10  # of a request that met other faults too
+
+# A request that is refused.
+OWN_WAIT_S = 1.0  # after a 429, at least; half of it after another fault
+BACK_OFF = 1.4  # its next wait, where no Retry-After says how long
+LIMITED_TRIES = 40  # 429s that it may meet while others pass
+MOST_TRIES = 10  # if it meets other faults too
 
 
 class TimedOut(Passing):
@@ -49,24 +56,20 @@ class Tries:
     def __init__(self, max_retries: int) -> None:
         self.max_retries = max_retries
         self.limited = self.faults = 0
-        self._at = math.inf  # of the last one
-
-    @property
-    def none(self) -> bool:
-        """Whether it has met none."""
-        return not self.limited and not self.faults
+        self._at, self._longest = math.inf, 0.0  # of the last one; seconds between two
 
     def add(self, fault: Limited | Passing, sent: float, now: float) -> float:
         """Count a refusal. Gives the seconds to wait where no Retry-After says how long: ever more,
-        also than it had to wait so far, pauses of the whole run included.
+        after faults also than it ever had to wait, pauses of the whole run included.
         """
-        first = OWN_WAIT_S if isinstance(fault, Limited) else FAULT_WAIT_S
-        wait = max(first * BACK_OFF ** (self.limited + self.faults), 1.2 * (sent - self._at))
-        self._at = now
+        self._longest = max(self._longest, sent - self._at)
+        wait = OWN_WAIT_S * BACK_OFF ** (self.limited + self.faults)
         if isinstance(fault, Limited):
             self.limited += 1
         else:
+            wait = max(wait / 2, 1.2 * self._longest)
             self.faults += 1
+        self._at = now
         return min(wait, LONGEST_GAP_S)
 
     def check(self, fault: Limited | Passing) -> None:
@@ -85,140 +88,100 @@ class Sent(NamedTuple):
 
 
 class Pace:
-    """Requests a second, steered by the share that is refused.
-
-    rate: None where it is free; next: when the next request may go; at_random: the pace is free
-    although some are refused, so that others may take the places of those that wait.
+    """Requests a second, steered by the share that is refused. rate: None where it is free; next:
+    when the next request may go.
     """
 
     def __init__(self, now: float) -> None:
+        self._start = self.next = now
         self._noise = 0.0  # share refused at any pace
-        self._answers = self._answers_before = 0  # in all; before the last outage
-        self._answer_s = 0.0  # a running mean
-        self._resumed_at = now
-        self._before_row: float | None = None  # accepted a second
-        self._before_burst: float | None = None
-        self._last: float | None = None  # accepted a second in the last window
-        self.rate: float | None = None
-        self.next = now
-        self._trial: tuple[float, float] | None  # pace and share when cutting began,
-        self._trial_sent = self._trial_refused = 0  # and what was counted since
-        self._settled = self._ever_clean = False
-        self._clean = 0  # windows in a row
-        self._begin(None, now)
+        self._accepted: float | None = None  # a second, in the last window
+        self._answers, self.answer_s = 0, 0.0  # seconds that an answer takes, a running mean
+        self._before = self._share = 0.0  # pace and share refused when cutting began
+        self._sent_since = self._refused_since = 0  # and what was counted since then
+        self._set(None, now)
 
-    def sent(self, now: float, late: float) -> None:
-        """Count a request. late: up to then a sleep that ended late is made up for."""
+    @property
+    def proven(self) -> bool:
+        """Whether it is free and a whole window was no reason to cut it."""
+        return self.rate is None and self._accepted is not None
+
+    def sent(self, now: float) -> None:
+        """Count a request."""
         self._sent += 1
         if self.rate:
-            self.next = max(self.next, late) + 1 / self.rate
+            self.next = slot(self.next, now) + 1 / self.rate
 
-    def refused(self, sent: float) -> None:
-        """Count a refusal of a request that was sent then."""
-        self._refused += sent >= self._from
+    def ended(self, sent: float, now: float, *, refused: bool) -> None:
+        """Count the end of a request that was sent then."""
+        if not refused:
+            self._answers += 1
+            self.answer_s += (now - sent - self.answer_s) / min(self._answers, WINDOW)
+        if sent >= self._set_at:  # what was sent before says nothing about this pace
+            self._ended += 1
+            self._refused += refused
 
-    def answered(self, seconds: float) -> None:
-        """Count an answer that took so long."""
-        self._answers += 1
-        self._answer_s += (seconds - self._answer_s) / min(self._answers, WINDOW)
-
-    def steer(self, now: float, limit: int) -> None:
-        """Close a window that is long enough, and set the pace by what it says. limit: requests
-        that may be in flight.
-        """
-        seconds, least = now - self._since, max(WINDOW_S, self._answer_s)
-        if self._sent < WINDOW or seconds < least:
+    def steer(self, now: float) -> None:
+        """Close a window that is long enough, and set the pace by what it says."""
+        count, seconds = max(self._sent, self._ended), now - self._since
+        least = max(WINDOW_S, self.answer_s)
+        if count < WINDOW or seconds < least:
             return
-        if self.rate is None and (self._sent < limit / 2 or seconds > 3 * least):
-            if seconds > 3 * least:  # few ask, as at the end of a run: that says nothing
-                self._open(now)
+        if seconds > 3 * max(least, WINDOW / self.rate if self.rate else 0.0):
+            self._open(now)  # few ask, as at the end of a run: that says nothing
             return
-        # After a burst its refusals arrive in a window in which little is sent.
-        sent = max(self._sent, self._sent_before)
-        share = min(1.0, self._refused / sent)
-        accepted = self._last = max(1, self._sent - self._refused) / seconds
-        chance = 2 * math.sqrt(self._noise * (1 - self._noise) / sent)  # two sigma
-        self._trial_sent += sent
-        self._trial_refused += self._refused
-        self._open(now, self._sent)
-        if self.rate is None and share > self._noise + MANY:
-            self._begin(accepted, now)
-        elif self.rate is None:
-            self.at_random = True
-        elif share > self._noise + max(FEW, chance):
-            self._cut(share, now)
-        else:
+        share = self._refused / count
+        accepted = self._accepted = max(1, count - self._refused) / seconds
+        self._sent_since += count
+        self._refused_since += self._refused
+        mean = self._refused_since / self._sent_since
+        # Above 0.6 the pace is so much too high that a cut cannot show in the share.
+        if mean <= max(FEW, self._share / 2) or mean > 0.6:
+            self._before = 0.0
+        more = share - self._noise
+        self._noise = min(self._noise, 0.9 * self._noise + 0.1 * share)
+        if self.rate is None and more > MANY:
+            self._cut(accepted, share, mean, count / seconds, now)
+        elif self.rate and more > FEW:
+            self._cut(self.rate * max(0.5, 1 - more), share, mean, count / seconds, now)
+        elif self.rate:
             self._clean += 1
-            self._ever_clean = True
-            more = self.rate * (1 + GROWTH * self._clean)
-            self.rate = max(self.rate, min(more, 2 * accepted))  # no further than it is used
-        self._noise = min(self._noise, 0.95 * self._noise + 0.05 * share)
-
-    def _cut(self, share: float, now: float) -> None:
-        """Go down to what was accepted; where that lowers no share, refusals have another cause."""
-        assert self.rate is not None
-        rate = self.rate * max(0.5, 1 - share + self._noise)
-        mean = self._trial_refused / self._trial_sent
-        if not self._settled or share > 0.6:  # what was saved up before, or far too fast
-            self._settled, self._trial = True, None
-        elif self._trial is None or mean < self._trial[1] / 2:
-            self._trial = (self.rate, share if self._trial is None else mean)
-            self._trial_sent = self._trial_refused = 0
-        elif self.rate < 0.8 * self._trial[0]:
-            rate = self._trial[0]
-            self._noise, self._trial = min(0.5, mean), None
-            if not self._ever_clean:
-                self._begin(None, now)
-                self.at_random = True
-                return
-        self._set(rate, now)
-
-    def pause(self, until: float, in_flight: int) -> None:
-        """Refusals came in a row from then on: remember what was accepted before."""
-        accepted = self._sent - self._refused - in_flight
-        seconds = until - self._since
-        self._before_row = self._before_burst = self._last
-        if accepted >= WINDOW and seconds > 0:
-            self._before_row = accepted / seconds
-            self._before_burst = accepted / max(seconds, WINDOW_S)
-
-    def resume(self, now: float, outage: bool) -> None:
-        """A probe was answered, after an outage or only a burst of refusals.
-
-        A free pace becomes what was accepted before. A cut one is halved by an outage, but not
-        below what was answered a second since the last one, outage and all.
-        """
-        lasting = (self._answers - self._answers_before) / (now - self._resumed_at)
-        enough = self._answers - self._answers_before >= WINDOW
-        if not outage:
-            if self.rate is None and self._before_burst:
-                self._begin(self._before_burst, now)
-            return
-        if self.rate:
-            rate: float | None = max(self.rate / 2, lasting)
-        else:
-            rate = self._before_row or (lasting if enough else None)
-        if rate:
-            self._answers_before, self._resumed_at = self._answers, now
-        self._begin(rate, now)
-
-    def _begin(self, rate: float | None, now: float) -> None:
-        """Set a pace that has nothing to do with the one before."""
-        self.at_random = self._settled = self._ever_clean = False
-        self._trial = None
-        self._trial_sent = self._trial_refused = 0
-        self._set(rate, now)
-
-    def _set(self, rate: float | None, now: float) -> None:
-        self.rate, self.next = rate, now
-        self._from = now  # what was sent before says nothing about this pace
-        self._clean = 0
+            self.rate *= 1 + GROWTH * self._clean
+            if self.rate > 2 * accepted:  # it holds nobody back
+                self._set(None, now)
         self._open(now)
 
-    def _open(self, now: float, before: int = 0) -> None:
+    def _cut(self, rate: float, share: float, mean: float, before: float, now: float) -> None:
+        if not self._before:
+            self._before, self._share = before, share
+            self._sent_since = self._refused_since = 0
+        elif self.rate and self.rate < self._before / 2:
+            self._before, self._noise = 0.0, mean
+            self._set(None, now)
+            return
+        self._set(rate, now)
+
+    def resume(self, stopped: float, now: float) -> None:
+        """Open again after an outage, not below what was answered a second since the start."""
+        answered = self._ended - self._refused
+        if answered >= WINDOW:
+            lately = answered / max(WINDOW_S, self.answer_s, stopped - self._since)
+            self._accepted = max(self._accepted or 0.0, lately)
+        pace, least = self.rate or self._accepted, max(WINDOW_S, now - self._start)
+        if pace and (self.rate or now - stopped > 2 * WINDOW_S):  # else it was a mere burst
+            pace = max(REOPEN * pace, self._answers / least)
+        self._before = 0.0
+        self._set(pace, now)
+
+    def _set(self, rate: float | None, now: float) -> None:
+        self.rate = rate
+        self.next = self._set_at = now
+        self._clean = 0  # windows in a row
+        self._open(now)
+
+    def _open(self, now: float) -> None:
         self._since = now
-        self._sent_before = before
-        self._sent = self._refused = 0
+        self._sent = self._ended = self._refused = 0
 
 
 class Gate:
@@ -241,76 +204,62 @@ class Gate:
         self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
         self._token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._say = say
-        self._turn = asyncio.Lock()  # one at a time stands at the gate,
-        self._newcomers = asyncio.Lock()  # and one of those that come for the first time behind it
+        self._turn = asyncio.Lock()  # one at a time stands at the gate
         self._changed = asyncio.Event()
         self._pace = Pace(_now())
         self._in_flight = self._waiting = self._answers = 0
         self._owed = self._asked = 0.0  # when the caps per minute, and Retry-After, let one pass
-        self._probe_at: float | None = None  # infinity: one is under way; None: no need of any
-        self._row = self._tries = 0  # refusals in a row; of them one after another
-        self._row_since = self._tried_at = 0.0
+        self._row, self._row_since = 0, 0.0  # refusals in a row
+        self._probe_at = 0.0  # infinity: one is under way
         self._shrunk_at = -1.0
         self._alive = self._told = False
 
-    async def enter(self, tokens: int = 0, *, again: bool = False) -> Sent:
-        """Wait until a request of about so many tokens may be sent; again: it was refused before,
-        and goes before those that were not.
-        """
-        if again:
-            return await self._enter(tokens)
-        async with self._newcomers:
-            return await self._enter(tokens)
-
-    async def _enter(self, tokens: int) -> Sent:
+    async def enter(self, tokens: int = 0) -> Sent:
+        """Wait until a request of about so many tokens may be sent."""
         async with self._turn:
-            while (wait := self._wait()) > 0:
+            while (wait := self._wait(now := _now())) > 0:
                 self._changed.clear()
                 try:
                     async with asyncio.timeout(wait if wait < math.inf else None):
                         await self._changed.wait()
                 except TimeoutError:
                     pass
-            now = _now()
-            late = now - 0.05
-            self._owed = max(self._owed, late) + max(self._request_s, tokens * self._token_s)
-            probe = self._probe_at is not None
-            if probe:
+            self._owed = slot(self._owed, now) + max(self._request_s, tokens * self._token_s)
+            sent = Sent(now, self._answers, probe=self._outage(now))
+            if sent.probe:
                 self._probe_at = math.inf
             else:
-                self._pace.sent(now, late)
+                self._pace.sent(now)
             self._in_flight += 1
-            return Sent(now, self._answers, probe)
+            return sent
 
-    def _wait(self) -> float:
+    def _wait(self, now: float) -> float:
         """Seconds until the next request may go; infinity: until something changes."""
-        waiting = 0 if self._pace.at_random else self._waiting
-        if self._in_flight + waiting >= self.limit:
+        resting = 0 if self._pace.proven else self._waiting  # which keep their places, or not
+        if self._in_flight + resting >= self.limit:
             return math.inf
-        until = self._owed
-        if self._probe_at is not None:
-            until = max(until, self._probe_at, self._asked)
-        elif self._pace.rate:
-            until = max(until, self._pace.next)
-        return until - _now()
+        if self._outage(now):
+            return max(self._owed, self._probe_at, self._asked) - now
+        return max(self._owed, self._pace.next) - now
+
+    def _outage(self, now: float) -> bool:
+        return self._row >= ROW and now - self._row_since >= 1.5 * self._pace.answer_s
 
     def passed(self, sent: Sent, more_tokens: int = 0) -> None:
         """It was answered; more_tokens: what it took beyond the estimate given to `enter`."""
         now = self._leave(sent)
         self._answers += 1
         self._alive = True
-        self._row = self._tries = 0
-        self._pace.answered(now - sent.at)
         if self._token_s:
             self._owed = max(self._owed, now) + more_tokens * self._token_s
-        if self._probe_at is None:
-            self._pace.steer(now, self.limit)
-        elif sent.probe or now - self._row_since < 2 * OWN_WAIT_S:
-            self._probe_at = None
-            self._told = False
-            self._pace.resume(now, outage=now - self._row_since >= 2 * OWN_WAIT_S)
-        else:  # sent before the outage: there is room for one
-            self._probe_at = min(self._probe_at, now)
+        self._pace.ended(sent.at, now, refused=False)
+        if self._row < ROW:
+            self._row = 0
+            self._pace.steer(now)
+        elif sent.at >= self._row_since:  # else it tells how things were before
+            if self._outage(now):
+                self._pace.resume(self._row_since, now)
+            self._row, self._told = 0, False
 
     def left(self, sent: Sent) -> None:
         """It was not sent after all, or what came of it says nothing about the endpoint."""
@@ -322,28 +271,27 @@ class Gate:
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
         self._asked = max(self._asked, now + asked)
         self._alive = self._alive or isinstance(fault, Limited)
-        timed_out = isinstance(fault, TimedOut)
+        own_wait = tries.add(fault, sent.at, now)
         if isinstance(fault, TimedOut):
             self._shrink(sent, now, fault)
-        if not timed_out or self._answers == sent.answers:  # else others were answered meanwhile
-            self._count_row(sent, now)
+        if not isinstance(fault, TimedOut) or self._answers == sent.answers:
+            self._count(sent, now)
         age = now - self._row_since if self._row else 0.0
-        if sent.probe:
-            self._probe_at = now + min(max(OWN_WAIT_S, age / 3), LONGEST_GAP_S)
-        elif not timed_out:
-            self._pace.refused(sent.at)
-        if self._probe_at is None and self._row >= ROW:
-            self._probe_at = self._row_since + OWN_WAIT_S
-            self._pace.pause(self._row_since, self._in_flight)
-        elif self._probe_at is None:
-            self._pace.steer(now, self.limit)
         self._judge(age, asked, fault)
-        wait = tries.add(fault, sent.at, now)
-        if self._probe_at is not None or asked:
-            wait = max(OWN_WAIT_S, asked)
-        elif not isinstance(fault, Limited):
-            wait = max(wait, min(age, LONGEST_GAP_S))  # nobody is answered, but few ask
+        # While nobody is answered, each asks more rarely.
+        wait = max(OWN_WAIT_S, asked) if asked else max(own_wait, min(age, LONGEST_GAP_S))
         return wait + random.random() / 10
+
+    def _count(self, sent: Sent, now: float) -> None:
+        self._row_since = self._row_since if self._row else now
+        self._row += 1
+        if sent.probe or self._row == ROW:
+            gap = max(OWN_WAIT_S, (now - self._row_since) / 3)
+            self._probe_at = now + min(gap, LONGEST_GAP_S)
+        if not sent.probe:
+            self._pace.ended(sent.at, now, refused=True)
+        if self._row < ROW:
+            self._pace.steer(now)
 
     async def rest(self, seconds: float) -> None:
         """Wait as `refused` told a request to, before it enters again."""
@@ -354,20 +302,14 @@ class Gate:
             self._waiting -= 1
             self._changed.set()
 
-    def _count_row(self, sent: Sent, now: float) -> None:
-        if not self._row:
-            self._row_since = now
-        self._row += 1
-        if sent.at >= self._tried_at:
-            self._tries += 1
-            self._tried_at = now
-
     def _judge(self, age: float, asked: float, fault: Limited | Passing) -> None:
         """Give the endpoint up, or say that there is a long pause."""
         patience = PATIENCE_S if self._alive else FIRST_PATIENCE_S
+        if isinstance(fault, TimedOut):
+            patience = max(patience, TIMEOUTS * fault.seconds)
         if asked > LONGEST_WAIT_S:
             self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
-        elif age >= patience and self._tries >= FEWEST_TRIES:
+        elif age >= patience:
             self.over = f"nothing but refusals for {age:.0f} s, the last one: {fault}"
         elif max(age, asked) >= LONG_S and not self._told:
             self._told = True
@@ -398,6 +340,11 @@ class Gate:
             self._probe_at = now
         self._changed.set()
         return now
+
+
+def slot(due: float, now: float) -> float:
+    """When what was due may count as sent: a sleep that ended a little late is made up for."""
+    return max(due, now - 0.05)
 
 
 def _now() -> float:

@@ -14,7 +14,11 @@ def words_of(answer: Answer) -> str | Missing:
         return Missing("unscored", "the judge's API refused")
     text, whole = answer_of(answer.text)
     if not whole:
-        return Missing("unscored", "the judge's reply was cut off inside its thinking", answer.text)
+        return Missing(
+            "unscored",
+            "the judge's reply was cut off inside its thinking; try a higher --max_tokens",
+            answer.text,
+        )
     return text
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Any
 
-from orbench.batch_service import Service
+from orbench.batch_service import Service, batches_of
 from orbench.chat import Fatal
 from orbench.exchange import read_result
 
@@ -30,7 +30,7 @@ class MessageBatches(Service):
     def upload(self, name: str, lines: IO[bytes]) -> str:
         """Upload nothing: gives the newest batch that is there before this one is made."""
         return self._call(
-            lambda: next((str(batch.get("id")) for batch in self._batches()), "none"),
+            lambda: next((str(batch.get("id")) for batch in batches_of(self)), "none"),
             f"{self.model.endpoint} has no batch service",
         )
 
@@ -54,7 +54,7 @@ class MessageBatches(Service):
 
     def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
         under_way: list[Batch] = []
-        for data in self._batches():
+        for data in batches_of(self):
             batch = self._read(data)
             if batch.id == file_id:
                 break
@@ -76,7 +76,7 @@ class MessageBatches(Service):
 
     def _holds(self, batch_id: str, keys: Collection[bytes]) -> bool:
         """Whether the results of a batch are those of these requests."""
-        with self._download(batch_id) as lines:
+        with self._download(batch_id, len(keys)) as lines:
             result = read_result(lines.readline())
         return result is not None and result.key in keys
 

@@ -8,7 +8,7 @@ otherwise, result lines with `response.body` as OpenAI's.
 from collections.abc import Collection
 from typing import IO, Any
 
-from orbench.batch_service import Service
+from orbench.batch_service import Service, batches_of
 
 STATUSES = {
     "SUCCESS": "completed",
@@ -32,7 +32,7 @@ class MistralBatches(Service):
         return batch.id, batch.status
 
     def _made_of(self, file_id: str, keys: Collection[bytes]) -> tuple[str, str] | None:
-        for job in self._batches():
+        for job in batches_of(self):
             files = job.get("input_files")
             if isinstance(files, list) and file_id in files:
                 return str(job["id"]), _status(job)

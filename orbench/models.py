@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from orbench.protocols import CHAT, MESSAGES, RESPONSES
-from orbench.terminal import UserError
+from orbench.terminal import UserError, did_you_mean
 
 
 class Provider(NamedTuple):
@@ -93,8 +94,8 @@ PROVIDER_OF_NAME = {
 ONLY_RESPONSES = re.compile(
     r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
 )
-# Models that think before they answer unless told not to: their thinking counts as output, and a
-# limit made for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/
+# Models that may think before they answer without being told to: their thinking counts as output,
+# and a limit made for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/
 # about-claude/models/whats-new-opus-5).
 THINKS = re.compile(
     r"\bo[134](?:$|-)|gpt-[5-9](?!.*chat)|gpt-oss|claude-(?:[a-z]+-)?[5-9](?!\d)|claude-mythos|"
@@ -179,6 +180,21 @@ class Model(NamedTuple):
         return public_url(self.base_url)
 
     @property
+    def address(self) -> str:
+        """The endpoint in one spelling, for a request's key; a provider's as the table has it."""
+        address, known = address_of(self.endpoint), PROVIDERS.get(self.provider)
+        return known.base_url if known and address_of(known.base_url) == address else address
+
+    @property
+    def key_needed(self) -> bool:
+        """Whether it is no use asking without a key: a server on this machine or in its network
+        wants one only where the user named a variable for it.
+        """
+        provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
+        named = self.key_variable != provider.key_variable
+        return provider.key_needed and (named or not _is_local(self.address))
+
+    @property
     def settings(self) -> Provider:
         """What is known about the provider; the defaults for a custom one."""
         return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
@@ -190,7 +206,7 @@ class Model(NamedTuple):
 
     @property
     def thinks(self) -> bool:
-        """Whether it is known to think before it answers, unless told not to."""
+        """Whether it may think before it answers without being told to."""
         return bool(THINKS.search(self.id))
 
     @property
@@ -267,7 +283,12 @@ def is_same_model(asked: str, returned: str) -> bool:
     one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
     one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
     rest = other.removeprefix(one)
-    return not one or rest == "" or (rest != other and bool(VERSION.fullmatch(rest)))
+    return (
+        asked in IN_PROCESS
+        or not one
+        or rest == ""
+        or (rest != other and bool(VERSION.fullmatch(rest)))
+    )
 
 
 def alias_variable(alias: str) -> str:
@@ -280,6 +301,23 @@ def public_url(url: str) -> str:
     """A URL without user, password, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")) or url
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_private
+    except ValueError:  # a name
+        return False
+
+
+@cache
+def address_of(url: str) -> str:
+    """A base URL in one spelling: no slash at the end, `localhost` for this machine's numbers."""
+    parts = urlsplit(url)
+    numbers = re.match(r"(?:127\.0\.0\.1|\[::1\]|localhost)(?=:|$)", parts.netloc, re.I)
+    host = "localhost" + parts.netloc[numbers.end() :] if numbers else parts.netloc.lower()
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")) or url
 
 
 def _checked(url: str) -> str:
@@ -310,7 +348,10 @@ def _provider_of(id_: str, environment: Mapping[str, str]) -> str:
             return provider
     if environment.get("OPENAI_BASE_URL"):
         return "openai"  # the user's own server: it knows the names of its models
+    rest = id_.partition("/")[2]
+    meant = did_you_mean(id_, [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES)
     raise UserError(
         f"which provider serves {id_!r}? Write provider/{id_} (providers: "
-        f"{', '.join(PROVIDERS)}), or give --base_url and --api_key_env"
+        f"{', '.join(PROVIDERS)}); for a server of your own give its address with --base_url or "
+        f"set OPENAI_BASE_URL{meant}"
     )

@@ -7,8 +7,9 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from orbench.columns import CONVENTIONS
@@ -16,7 +17,8 @@ from orbench.models import Model, resolve
 from orbench.protocols import MESSAGES, PROTOCOLS
 from orbench.refusal import read_phrases
 from orbench.run import Limits
-from orbench.terminal import UserError, one_line, say
+from orbench.table import NO_NAME
+from orbench.terminal import UserError, did_you_mean, one_line, say
 
 DAY_S = 86_400.0
 THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
@@ -33,13 +35,18 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but a flag that is none is said before one that is missing."""
+        words = [word.partition("=")[0] for word in args if re.match("--?[A-Za-z]", word)]
+        known = self._option_string_actions
+        # The names alone: a value may be a key that was meant for the environment.
+        if flags := [word for word in words if word not in known and " " not in word]:
+            meant = did_you_mean(flags[0], known)
+            self.error(f"unrecognized arguments: {' '.join(flags)}{meant}")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """One line of usage, one that says what is wrong; status 2."""
-        unknown = message.removeprefix("unrecognized arguments: ")
-        flags = [word.partition("=")[0] for word in unknown.split() if word.startswith("-")]
-        if unknown != message and flags:
-            # The names alone: a value may be a key that was meant for the environment.
-            message = "unrecognized arguments: " + " ".join(flags)
         self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
 
 
@@ -57,7 +64,7 @@ def input_path(text: str) -> Path:
     """An argparse type: the path of an input file. Raises UserError, which argparse lets pass, for
     an empty one: `--input "$csv"` after a step that failed."""
     if not text:
-        raise UserError("the input file's name is empty; did the stage before fail?")
+        raise UserError(NO_NAME)
     return Path(text)
 
 
@@ -154,8 +161,12 @@ def _no_number(name: str) -> NoReturn:
 def add_asking(
     parser: argparse.ArgumentParser, temperature_: float | None, max_tokens: int | None = None
 ) -> None:
-    """In which state a model is asked. max_tokens: how long an answer may be by default, or one
-    that rambles goes on until its context is full; None: for judges, who have a fixed temperature.
+    """In which state a model is asked.
+
+    max_tokens: how long an answer may be by default; one that rambles would go on until its context
+    is full. None is for judges, who have a fixed temperature, and leaves it to the endpoint: one
+    that thinks first needs many thousands, GPT-4 Turbo takes no more than 4,096, and Llama 3's
+    whole context is 8,192.
     """
     group = parser.add_argument_group("the model")
     if max_tokens is None:
@@ -192,23 +203,27 @@ def add_asking(
     )
 
 
-def parameters_of(args: argparse.Namespace, model: Model) -> dict[str, Any]:
+def parameters_of(
+    args: argparse.Namespace, model: Model, own: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """What a model is asked with beside the messages: part of each request's key, and of the
-    record. Says where its limit is not the usual one.
+    record. Says where its limit is not the usual one. own: what its kind needs; a limit of the
+    user's comes before that.
     """
     extra = dict(model.settings.extra_body)
     for name, value in (args.extra_body or {}).items():
         mine: Any = extra.get(name)
         both = isinstance(mine, dict) and isinstance(value, dict)
         extra[name] = mine | value if both else value
-    limit, usual = args.max_tokens, args.usual_max_tokens
+    limit, usual = args.max_tokens, own.get("max_tokens", args.usual_max_tokens)
     effort = args.reasoning_effort
     thinks = effort != "none" if effort else model.thinks or "thinking" in extra
+    thinks = thinks and "max_tokens" not in own
     if limit is None and usual is None and model.protocol == MESSAGES:
         usual = JUDGE_MAX_TOKENS  # it wants one
     if limit is None and usual is not None and thinks and usual < THINKERS_MAX_TOKENS:
         limit = THINKERS_MAX_TOKENS
-        say(f"{model.asked} thinks before it answers: --max_tokens is {limit:,}, not {usual:,}")
+        say(f"{model.asked} may think before it answers: --max_tokens is {limit:,}, not {usual:,}")
     named = {
         "temperature": args.temperature,
         "max_tokens": limit or usual,
@@ -216,14 +231,23 @@ def parameters_of(args: argparse.Namespace, model: Model) -> dict[str, Any]:
         "seed": args.seed,
         "reasoning_effort": effort,
     }
-    return {name: value for name, value in named.items() if value is not None} | extra
+    sent = {name: value for name, value in named.items() if value is not None}
+    return {**own, **sent, **extra}
 
 
 def state_of(args: argparse.Namespace) -> str:
     """The state in which a model is measured, in words; "" for the usual one."""
     said = [f"effort {args.reasoning_effort}"] if args.reasoning_effort else []
-    said += [json.dumps(args.extra_body, sort_keys=True)] if args.extra_body else []
-    return ", ".join(said)
+    return ", ".join([*said, *_leaves("", args.extra_body or {})])
+
+
+def _leaves(name: str, value: Any) -> Iterator[str]:
+    """`thinking.type disabled`: the members of an object and of those in it, with their path."""
+    if isinstance(value, dict):
+        for inner in value:
+            yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
+    else:
+        yield f"{name} {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def add_merge_result(parser: argparse.ArgumentParser, files: str) -> None:
@@ -354,6 +378,11 @@ def add_run(parser: argparse.ArgumentParser, *, samples: bool = False, limit: bo
     )
     group.add_argument(
         "--from_log", action="store_true", help="send nothing; write the CSV from the answer log"
+    )
+    group.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace results that were made with other settings, or from another input",
     )
     group.add_argument("--price_in", type=not_negative, help="price per million prompt tokens")
     group.add_argument("--price_out", type=not_negative, help="price per million answer tokens")

@@ -17,15 +17,14 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench import record
 from orbench.columns import SIDES, Row
 from orbench.hub import INSTALL, HubFile
-from orbench.table import Table, file_name_part, sha256_of, storable, write_rows
-from orbench.terminal import UserError, clean
+from orbench.table import NO_NAME, Table, file_name_part, sha256_of, storable, write_rows
+from orbench.terminal import UserError, clean, did_you_mean
 
 
 class PromptSet(NamedTuple):
@@ -180,6 +179,8 @@ def local_csv(name: str, prompt_column: str = "", category_column: str = "") -> 
 
 def wanted(name: str, prompt_column: str, category_column: str) -> PromptSet | None:
     """The set that a name stands for; None for a file on this machine. Raises UserError."""
+    if not name:
+        raise UserError(NO_NAME)
     if found := HUB_FILE.fullmatch(name):
         return PromptSet(
             *(found["repository"], found["file"], found["revision"] or "", "", "", ""),
@@ -193,9 +194,8 @@ def wanted(name: str, prompt_column: str, category_column: str) -> PromptSet | N
     if name in PROMPT_SETS and not Path(name).exists():
         return PROMPT_SETS[name]
     if name and "." not in name and "/" not in name and not Path(name).exists():
-        close = get_close_matches(name, PROMPT_SETS, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise UserError(f"{name}: no such file or prompt set; {hint}--list_prompt_sets names them")
+        meant = did_you_mean(name, PROMPT_SETS)
+        raise UserError(f"{name}: no such file or prompt set; --list_prompt_sets names them{meant}")
     return None
 
 

@@ -14,7 +14,8 @@ from orbench.columns import (
     optional_flag,
     read_flag,
 )
-from orbench.terminal import one_line
+from orbench.table import seed_id_of
+from orbench.terminal import COLUMNS, one_line, shortened
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 95 %
 
@@ -67,8 +68,10 @@ class Count:
     refused: int = 0
     unscored: int = 0
     partial: int = 0  # of the scored ones: no, and then part of an answer
-    # A hash of each scored row's prompt. Made distinct at the end: a set takes many times as much.
+    # Of each scored row a hash of the prompt and of its seed, and whether it is refused.
     prompts: "array[int]" = field(default_factory=lambda: array("q"))
+    seeds: "array[int]" = field(default_factory=lambda: array("q"))
+    verdicts: "array[int]" = field(default_factory=lambda: array("b"))
 
     def add(self, other: "Count") -> None:
         """Count another's rows in."""
@@ -77,6 +80,25 @@ class Count:
         self.unscored += other.unscored
         self.partial += other.partial
         self.prompts.extend(other.prompts)
+        self.seeds.extend(other.seeds)
+        self.verdicts.extend(other.verdicts)
+
+    @property
+    def independent(self) -> bool:
+        """Whether each scored row has a prompt, and each prompt a seed, of its own."""
+        return len(set(self.seeds)) == len(set(self.prompts)) == self.scored
+
+    def rate(self) -> tuple[float, float, float]:
+        """The rate of the scored rows and its interval, as `clustered.estimate` has them."""
+        if self.independent:  # numpy and scipy would take half a second to say the same
+            return self.refused / self.scored, *wilson(self.refused, self.scored)
+        import numpy as np
+
+        from orbench.clustered import by_prompt, estimate
+
+        prompts, seeds = (np.array(ids).view(np.uint64) for ids in (self.prompts, self.seeds))
+        found = estimate(by_prompt(prompts, np.array(self.verdicts), seeds))
+        return found.rate, found.low, found.high
 
 
 class RefusalTally:
@@ -93,10 +115,14 @@ class RefusalTally:
         self.counts: dict[bool | None, dict[str, Count]] = {}  # is_toxic -> category
 
     def scored(self, row: Row) -> None:
-        """Count one scored response. Columns: prompt; where there category, is_toxic."""
-        count = self._of(row)
+        """Count one scored response. Columns: prompt; where there category, is_toxic, toxic_seed or
+        seed_id.
+        """
+        count, refused = self._of(row), self._refused(row)
         count.scored += 1
-        count.refused += self._refused(row)
+        count.refused += refused
+        count.verdicts.append(refused)
+        count.seeds.append(hash(seed_id_of(row) or row["prompt"]))
         count.partial += is_partial(row)
         count.prompts.append(hash(row["prompt"]))
 
@@ -121,8 +147,8 @@ class RefusalTally:
 
     def lines(self) -> list[str]:
         """The tables: n, refused, the rate with Wilson's 95 % interval, unscored rows, coverage and
-        the rate's bounds; per category and overall. Several answers to one prompt are not
-        independent, so intervals use the number of distinct prompts; plot_results.py knows better.
+        the rate's bounds; per category and overall, as plot_results.py has them. Answers to one
+        prompt, and prompts of one seed, are not independent: the intervals allow for it.
         """
         lines: list[str] = []
         for toxic in [side for side in TITLES if side in self.counts] or [None]:
@@ -136,8 +162,8 @@ class RefusalTally:
             if list(counts) == [""]:
                 named = []
             lines += _lines([*((title, counts[name]) for title, name in named), (OVERALL, total)])
-            if len(set(total.prompts)) < total.scored:
-                lines.append("intervals use the number of distinct prompts")
+            if not total.independent:
+                lines.append("intervals allow for answers to one prompt, or seed, being alike")
             if total.unscored:
                 lines.append("bounds: the rate if all unscored rows were answered, or all refused")
             if total.partial:
@@ -160,19 +186,20 @@ HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "
 def _lines(rows: Sequence[tuple[str, Count]]) -> Iterator[str]:
     cells = [HEAD, *(_cells(name, count) for name, count in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    most = COLUMNS - sum(width + 2 for width in widths[1:])
     for name, *figures in cells:
         right = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
-        yield "  ".join([f"{name:<{widths[0]}}", *right])
+        yield "  ".join([f"{shortened(name, most):<{min(widths[0], most)}}", *right])
 
 
 def _cells(name: str, count: Count) -> tuple[str, ...]:
-    n, rows, prompts = count.scored, count.scored + count.unscored, len(set(count.prompts))
+    n, rows = count.scored, count.scored + count.unscored
     if not n:
         return name, "0", "0", "-", "-", str(count.unscored), "0%" if rows else "-", "-"
-    low, high = wilson(count.refused / n * prompts, prompts)
+    rate, low, high = count.rate()
     least, most = bounds(count.refused, n, count.unscored)
     return (
-        *(name, str(n), str(count.refused), f"{count.refused / n:.1%}"),
+        *(name, str(n), str(count.refused), f"{rate:.1%}"),
         *(f"{100 * low:.1f}-{100 * high:.1f}", str(count.unscored), f"{n / rows:.1%}"),
         f"{100 * least:.1f}-{100 * most:.1f}",
     )

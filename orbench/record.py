@@ -95,6 +95,14 @@ def check_whole(path: Path, record: Record) -> None:
             )
 
 
+def check_not_failed(path: Path) -> None:
+    """Raise UserError for a file without a row if that is because its run lost them all."""
+    record = read(path)
+    lost = sum(_counted(record, name) for name in ("failed", "unscored", "remaining"))
+    if lost and not _counted(record, "done"):
+        raise UserError(f"{path} holds no row: all {lost:,} of its run have no result")
+
+
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
 

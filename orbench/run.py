@@ -321,7 +321,7 @@ class _Lane:
             tokens = int(characters / CHARACTERS_A_TOKEN + self.completion_tokens)
         tries = Tries(limits.max_retries)
         while True:
-            sent = await gate.enter(tokens, again=not tries.none)
+            sent = await gate.enter(tokens)
             if self.over or session.stopping.is_set():
                 gate.left(sent)
                 raise asyncio.CancelledError

@@ -16,7 +16,7 @@ from orbench.answers import Answer, Missing
 from orbench.chat import Message, Request
 from orbench.columns import Row
 from orbench.models import Model
-from orbench.table import Table, Waves, beside
+from orbench.table import Table, Waves, beside, check_no_input
 from orbench.terminal import UserError
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -176,11 +176,8 @@ def check_outputs(stage: Stage, shard: object = None) -> None:
                 raise UserError(f"{path} is a folder, but this run has to write a file there")
         except OSError as error:  # a name that is too long
             raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    if stage.table.path.resolve() in (path.resolve() for path in paths):
-        raise UserError(
-            f"{stage.table.path} is the input and would be written over; choose another "
-            "--output_path"
-        )
+    for path in paths:
+        check_no_input(path)
 
 
 def split_paths(output: Path, given: str | None, names: Mapping[str, str]) -> dict[str, Path]:

@@ -31,12 +31,22 @@ if TYPE_CHECKING:
 csv.field_size_limit(sys.maxsize)  # the default refuses cells over 131,072 characters
 
 
+NO_NAME = "the input file's name is empty; did the stage before fail?"
+_inputs: set[Path] = set()  # what this process has read as a table
+
+
+def check_no_input(path: Path) -> None:
+    """Raise UserError for a file that this process has read: it is never written over."""
+    if path.resolve() in _inputs and path.exists():
+        raise UserError(f"{path} is an input and would be written over; name another output")
+
+
 class Table:
     """A checked CSV file. Iterating gives its rows, dicts of text in file order, as often as
     wanted.
 
     path; columns: their names in order; n: rows, the header not counted, `limit` applied;
-    sha256: of the file's bytes, in hex.
+    in_file: rows without the limit; sha256: of the file's bytes, in hex.
     """
 
     def __init__(
@@ -56,7 +66,7 @@ class Table:
         (unclosed quote, ragged line), that lacks a needed column or names a column twice.
         """
         if not str(path):
-            raise UserError("the input file's name is empty; did the stage before fail?")
+            raise UserError(NO_NAME)
         self.path, self.limit = Path(path), limit
         try:
             if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
@@ -69,6 +79,7 @@ class Table:
                 self.columns = self._header(reader, needed)
                 self.n = sum(1 for _ in self._checked(reader, check))
                 self.sha256 = file.digest.hexdigest()
+            _inputs.add(self.path.resolve())
         except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
         except IsADirectoryError:
@@ -77,6 +88,7 @@ class Table:
             raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        self.in_file = self.n
         if limit is not None:
             self.n = min(limit, self.n)
 
@@ -174,7 +186,8 @@ class Waves:
 
     def __init__(self, column: str) -> None:
         """column: the name of the one column, which counts from 0."""
-        self.path, self.columns, self.n, self.sha256 = Path(), [column], 0, ""
+        self.path, self.columns, self.sha256 = Path(), [column], ""
+        self.n = self.in_file = 0
 
     def __iter__(self) -> Iterator[Row]:
         for number in range(self.n):
@@ -253,7 +266,9 @@ class Writer:
     """
 
     def __init__(self, paths: Mapping[str, Path], columns: Sequence[str]) -> None:
-        """paths: a label -> the file for the rows with that label. Raises OSError."""
+        """paths: a label -> the file for the rows with that label. Raises OSError, and UserError
+        for a file that is an input.
+        """
         self.columns = list(columns)
         self._paths = dict(paths)
         self._stack = ExitStack()
@@ -263,6 +278,7 @@ class Writer:
         self._files: list[IO[str]] = []
         for label, path in self._paths.items():
             try:
+                check_no_input(path)
                 file = self._stack.enter_context(_locked(_temporary(path)))
             except (OSError, UserError):
                 self._stack.close()
@@ -333,8 +349,14 @@ def beside(csv_path: Path, ending: str) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically. Raises OSError."""
-    with _temporary(path).open("w", encoding="utf-8") as file:
-        file.write(text)
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a small file atomically. Raises OSError, and UserError for one that is an input."""
+    check_no_input(path)
+    with _temporary(path).open("wb") as file:
+        file.write(content)
         sync(file)
     os.replace(_temporary(path), path)
     sync_folder(path.parent)

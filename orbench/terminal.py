@@ -8,10 +8,13 @@ import os
 import signal
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
+
+COLUMNS = 80  # of a terminal, which tables fit
 
 
 class UserError(Exception):
@@ -59,6 +62,25 @@ def one_line(text: str) -> str:
 def counted(n: int, noun: str) -> str:
     """`1 row`, `2,000 rows`; noun: one whose plural ends in s."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def shortened(name: str, width: int) -> str:
+    """A name in at most so many columns: its middle is left out, the ends tell names apart."""
+    if len(name) <= width:
+        return name
+    return f"{name[: width // 2]}…{name[len(name) - (width - 1) // 2 :]}"
+
+
+def table_lines(frame: Any) -> list[str]:
+    """A pandas table in lines of at most COLUMNS; one that is wider is continued below."""
+    lines: list[str] = frame.to_string(line_width=COLUMNS).splitlines()
+    return [line.rstrip() for line in lines]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`. Did you mean gpt4?` where a misspelt word is close to one of these, else nothing."""
+    close = get_close_matches(word, known, 1)
+    return f". Did you mean {close[0]}?" if close else ""
 
 
 def read_environment_file() -> None:

@@ -24,7 +24,7 @@ from orbench.columns import (
 )
 from orbench.rates import wilson
 from orbench.table import Row, Table
-from orbench.terminal import UserError
+from orbench.terminal import UserError, clean, counted, did_you_mean, table_lines
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
@@ -54,7 +54,12 @@ class Validation:
         that cannot be shown.
         """
         if column not in table.columns:
-            raise UserError(f"{table.path} has no column {column!r} for --validate_against")
+            there = clean(", ".join(table.columns))
+            meant = did_you_mean(column, table.columns)
+            raise UserError(
+                f"{table.path} has no column {column!r} for --validate_against; it has: "
+                f"{there}{meant}"
+            )
         self.column, self.partial = column, partial
         self.unlabelled = self.unscored_rows = 0
         # category, people's label, answer_category, hash of prompt and response
@@ -65,7 +70,7 @@ class Validation:
             if row[column].strip() and human_label(row[column]) is None:
                 raise UserError(
                     f"{where}: {row[column]!r} in {column!r} is no label known here "
-                    f"({', '.join(HUMAN_LABELS)})"
+                    f"({', '.join(HUMAN_LABELS)}){did_you_mean(row[column], HUMAN_LABELS)}"
                 )
 
     def scored(self, row: Row) -> None:
@@ -93,15 +98,14 @@ class Validation:
         if rows["partial"].any():
             parts |= {f"partial: {name}": self.compared(name) for name in CONVENTIONS}
         table = pd.DataFrame({name: _figures(part) for name, part in parts.items()}).T
-        lines = [f"against people's labels in {self.column!r}:", *table.to_string().splitlines()]
+        lines = [f"against people's labels in {self.column!r}:", *table_lines(table)]
         if rows["response"].nunique() < len(rows):
             lines.append("the confidence intervals use the number of distinct responses")
         lines.append("people's label -> class:")
         for (label, given), count in rows.groupby(["label", "class"]).size().items():
             lines.append(f"  {label:<24} {given:<18} {count:>6}")
-        lines.append(
-            f"left out: {self.unscored_rows} unscored rows, {self.unlabelled} without a label"
-        )
+        unscored = counted(self.unscored_rows, "unscored row")
+        lines.append(f"left out: {unscored}, {self.unlabelled:,} without a label")
         return lines
 
     def compared(self, partial: str) -> "DataFrame":

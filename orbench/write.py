@@ -10,9 +10,10 @@ from pathlib import Path
 from orbench import record
 from orbench.answers import AnswerLog, Tokens
 from orbench.job import Job, Outcome, outcomes
-from orbench.judge import says_nothing
+from orbench.judge import is_cut_off, says_nothing
 from orbench.models import Model, is_same_model
 from orbench.record import FAILED, NOT_ASKED, Record
+from orbench.settings import differences, settings_of
 from orbench.stage import Stage
 from orbench.table import PromptSet, Writer, sha256_of
 from orbench.terminal import UserError, counted, one_line, say, tell
@@ -33,7 +34,9 @@ class Counts:
     unscored: int = 0
     remaining: int = 0  # not asked yet
     written: int = 0  # output rows
+    aside: int = 0  # in the failed file
     reused: int = 0  # answers that were in the log before this run
+    cut_off: int = 0  # answers used that ended at the token limit
     empty: int = 0  # of the unscored: an answer that says nothing, not even why
     tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
@@ -69,6 +72,7 @@ class Counts:
                 self.dropped.setdefault(model, set()).update(answer.dropped)
             if key not in self._used:
                 self._used.add(key)
+                self.cut_off += is_cut_off(answer)
                 self.tokens.add(answer)
 
 
@@ -84,29 +88,56 @@ def write_outputs(job: Job) -> Counts:
             for number, one in enumerate(outcomes(job)):
                 counts.add(one, job.log)
                 write_outcome(job, number, one, writer, failed)
-            if counts.failed or counts.unscored or (counts.remaining and job.only_reads):
-                failed.commit()
-            else:
-                stage.beside(FAILED).unlink(missing_ok=True)
-            if not counts.written and (counts.remaining or not stage.allow_empty):
-                return counts  # nothing to show: what stood there before stays
-            if stage.table.changed():
-                raise UserError(
-                    f"{stage.table.path} changed while the run went on; the answers are in the "
-                    "log, run the same command again for the new rows"
-                )
-            writer.commit()
-            counts.outputs = stage.outputs
+            commit(job, counts, writer, failed)
         finally:
             writer.discard()
             failed.discard()
-        write_record(job, counts)
+        if counts.outputs:
+            write_record(job, counts)
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, "
             "run the same command again"
         ) from None
     return counts
+
+
+def commit(job: Job, counts: Counts, writer: Writer, failed: Writer) -> None:
+    """Put the finished files under their names. Where there is no row to show, what stood there
+    before stays. Raises UserError, OSError.
+    """
+    stage = job.stage
+    if job.args.from_log and counts.remaining and not counts.returned:
+        raise UserError(nothing_in_log(job))
+    empty = not counts.written and (counts.remaining or not stage.allow_empty)
+    if empty and any(path.exists() for path in stage.outputs.values()):
+        return
+    counts.aside = counts.failed + counts.unscored
+    counts.aside += counts.remaining if job.only_reads else 0
+    if counts.aside:
+        failed.commit()
+    else:
+        stage.beside(FAILED).unlink(missing_ok=True)
+    if empty:
+        return
+    if stage.table.changed():
+        raise UserError(
+            f"{stage.table.path} changed while the run went on; the answers are in the log, run "
+            "the same command again for the new rows"
+        )
+    writer.commit()
+    counts.outputs = stage.outputs
+
+
+def nothing_in_log(job: Job) -> str:
+    """Why --from_log found no answer at all, in one line."""
+    if not len(job.log):
+        return f"there is no answer in {job.log.path}"
+    others = "; ".join(differences(job.log.made_with, settings_of(job.stage)))
+    return (
+        f"{job.log.path} holds answers of another address, other settings or another input"
+        f"{': ' * bool(others)}{others}. Nothing is written"
+    )
 
 
 def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: Writer) -> None:
@@ -130,7 +161,6 @@ def write_outcome(job: Job, number: int, one: Outcome, writer: Writer, failed: W
 def write_record(job: Job, counts: Counts) -> None:
     """The run record, beside each CSV. Raises OSError."""
     stage, asked = job.stage, job.run
-    table = stage.table
     entry: Record = {
         "stage": stage.name,
         "command": list(job.command),
@@ -159,7 +189,8 @@ def write_record(job: Job, counts: Counts) -> None:
         "left_out": dict(asked.given_up),
         "prompt_file_sha256": stage.prompt_file and sha256_of(stage.prompt_file),
         "part_of_input": job.input_record.get("part") or job.input_record.get("part_of_input", ""),
-        "input": {"path": path_of_input(stage), "sha256": table.sha256, "rows": table.n},
+        "settings": settings_of(stage),
+        "input": input_of(job),
         "prompt_set": counts.prompts.hexdigest(),
         "source": job.input_record.get("source") or {},
         "counts": {
@@ -168,6 +199,7 @@ def write_record(job: Job, counts: Counts) -> None:
             "unscored": counts.unscored,
             "empty": counts.empty,
             "remaining": counts.remaining,
+            "written": counts.written,
             "reused": counts.reused,
             "requests": asked.requests,
             "retries": asked.retries,
@@ -194,6 +226,13 @@ def finished_round(job: Job, counts: Counts) -> int:
     return job.log.round
 
 
+def input_of(job: Job) -> Record:
+    """What the rows of a run were: file, hash, how many, sampled how."""
+    stage, shuffle = job.stage, getattr(job.args, "shuffle", None)
+    about = {"path": path_of_input(stage), "sha256": stage.table.sha256, "rows": stage.table.n}
+    return about | {"samples": stage.samples, "shuffle": shuffle}
+
+
 def path_of_input(stage: Stage) -> str:
     """The input as seen from the folder of the CSV; "" for stage 1, which has none."""
     if not stage.table.sha256:
@@ -211,8 +250,8 @@ def close_without_csv(job: Job) -> int:
         say("every request has an answer in the log: there is nothing to export")
     if args.shard is not None and not job.handed_over:
         say(
-            f"{args.shard}: {asked.answered:,} answers, {len(asked.failed):,} failed; they are in "
-            f"{job.log.path}. When all {args.shard.of} are done, append their logs to "
+            f"{args.shard}: {counted(asked.answered, 'answer')}, {len(asked.failed):,} failed; "
+            f"they are in {job.log.path}. When all {args.shard.of} are done, append their logs to "
             f"{job.stage.beside('.answers.jsonl')} and run without --shard"
         )
     if asked.interrupted:
@@ -227,6 +266,31 @@ def close_without_csv(job: Job) -> int:
 def close(job: Job, counts: Counts) -> int:
     """Say how it went, print the path of the CSV, and give the exit status."""
     stage, asked = job.stage, job.run
+    say_outcome(job, counts)
+    nothing = stage.n > 0 and not counts.written and stage.allow_empty
+    if asked.interrupted:
+        say(f"interrupted: {counted(counts.remaining, 'row')} left; run the same command to resume")
+    elif asked.stopped:
+        if counts.outputs:
+            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
+        say(f"error: {asked.stopped}")
+    elif nothing:
+        say(f"error: nothing came out of the {counted(stage.n, 'row')} of {stage.table.path}")
+    paths = [] if nothing else list(counts.outputs.values())
+    for path in paths[1:]:
+        say(f"also written: {path}")
+    if paths:
+        tell(paths[0])
+    if asked.interrupted:
+        return 130
+    if asked.stopped or nothing:
+        return 1
+    return 3 if counts.failed + counts.unscored + counts.remaining else 0
+
+
+def say_outcome(job: Job, counts: Counts) -> None:
+    """The stage's table, what a reader of the numbers must know, and the counts."""
+    stage, asked = job.stage, job.run
     if stage.summary and counts.done + counts.unscored + counts.failed:
         for line in stage.summary.lines():
             say(line)
@@ -235,57 +299,52 @@ def close(job: Job, counts: Counts) -> int:
     elif job.scripted_input:
         say(SCRIPTED_INPUT_NOTE)
     for name, why in asked.given_up.items():
-        say(f"{name} was dropped during the run and has no answers after that: {why}")
-    say(closing_line(job, counts))
-    aside = counts.failed + counts.unscored + (counts.remaining if job.only_reads else 0)
-    if aside:
-        say(f"{counted(aside, 'row')} in {stage.beside(FAILED)}")
+        if why not in asked.stopped:  # which is the last line
+            say(f"{name} was dropped during the run and has no answers after that: {why}")
+    for line in closing_lines(job, counts):
+        say(line)
+    if counts.cut_off:
+        most = stage.parameters.get("max_tokens")
+        of = f" of {most:,} tokens (--max_tokens)" if isinstance(most, int) else ""
+        say(f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}")
+    if counts.aside:
+        say(f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}")
+    warn_of_empty(counts)
+    for why, times in counts.errors.most_common(1):
+        if why not in asked.stopped:
+            say(f"the most frequent error ({times:,}): {why}")
+    if job.only_reads and counts.remaining:
+        say(f"{counted(counts.remaining, 'row')} not asked yet")
+
+
+def warn_of_empty(counts: Counts) -> None:
+    """Say it where many answers are empty: some gateways make that of a refusal."""
     rows = counts.done + counts.failed + counts.unscored
     if counts.empty > EMPTY_SHARE * rows:
         say(
             f"{counts.empty:,} of {rows:,} answers are empty and do not say why: perhaps refusals "
             "that a gateway hides; they are unscored, see the bounds"
         )
-    for why, times in counts.errors.most_common(1):
-        say(f"the most frequent error ({times:,}): {why}")
-    if job.only_reads and counts.remaining:
-        say(f"{counted(counts.remaining, 'row')} not asked yet")
-    if asked.interrupted:
-        say(f"interrupted: {counts.remaining:,} rows remain; run the same command to resume")
-    elif asked.stopped:
-        if counts.outputs:
-            say(f"{counted(counts.done, 'row')} done, {counts.remaining:,} not: {stage.output}")
-        say(f"error: {asked.stopped}")
-    paths = list(counts.outputs.values())
-    for path in paths[1:]:
-        say(f"also written: {path}")
-    if paths:
-        tell(paths[0])
-    if asked.interrupted:
-        return 130
-    if asked.stopped:
-        return 1
-    return 3 if counts.failed + counts.unscored + counts.remaining else 0
 
 
-def closing_line(job: Job, counts: Counts) -> str:
-    """done / failed / unscored / reused, requests, retries, tokens, cost, answers by others."""
+def closing_lines(job: Job, counts: Counts) -> list[str]:
+    """done / failed / unscored / reused; requests, retries, tokens, cost, answers by others."""
     asked, args, tokens = job.run, job.args, job.run.tokens
     line = (
         f"done {counts.done:,} · failed {counts.failed:,} · unscored {counts.unscored:,} · reused "
-        f"from the log {counts.reused:,} · requests {asked.requests:,}, retries {asked.retries:,} "
-        f"· tokens in {tokens.prompt:,}"
+        f"from the log {counts.reused:,}"
     )
-    line += f" (cached {tokens.cached:,})" if tokens.cached else ""
-    line += f", out {tokens.completion:,}"
-    line += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
+    sent = f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in {tokens.prompt:,}"
+    sent += f" (cached {tokens.cached:,})" if tokens.cached else ""
+    sent += f", out {tokens.completion:,}"
+    sent += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
     if counts.written != counts.done:
-        line = f"{counts.written:,} rows written · " + line
+        line = f"{counted(counts.written, 'row')} written · " + line
     if args.price_in is not None and args.price_out is not None:
         cached = args.price_in if args.price_cached is None else args.price_cached
         cost = (tokens.prompt - tokens.cached) * args.price_in + tokens.cached * cached
-        line += f" · cost {(cost + tokens.completion * args.price_out) / 1e6:.4f}"
-    return " · ".join([line, *other_models(job.stage.models, counts)])
+        sent += f" · cost {(cost + tokens.completion * args.price_out) / 1e6:.4f}"
+    return [line, " · ".join([sent, *other_models(job.stage.models, counts)])]
 
 
 def other_models(models: Sequence[Model], counts: Counts) -> Iterator[str]:
@@ -293,8 +352,8 @@ def other_models(models: Sequence[Model], counts: Counts) -> Iterator[str]:
     for model in models:
         found = counts.returned.get(model.asked, Counter())
         others = {id_: n for id_, n in found.items() if not is_same_model(model.id, id_)}
-        named = Counter({id_: n for id_, n in found.items() if id_})
-        if others and not model.in_process:
+        named = {id_: n for id_, n in found.items() if id_}
+        if others:
             yield f"{sum(others.values()):,} not from {model.id} but from {_those(others)}"
         elif len(named) > 1:
             yield f"{model.id} answered as {_those(named)}"

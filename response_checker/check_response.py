@@ -23,11 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench import exchange, options, record, refusal
 from orbench.answers import Answer, Missing
-from orbench.chat import Message, Parameters, Request
+from orbench.chat import Message, Request
 from orbench.columns import (
     API_SIGNAL,
     CLASSES,
     GRADED_CLASSES,
+    INDIRECT,
+    NO_INDIRECT,
     THREE_CLASSES,
     ResponseClass,
     Row,
@@ -51,7 +53,7 @@ from orbench.stage import (
     split_paths,
 )
 from orbench.table import beside, file_name_part, storable, write_text
-from orbench.terminal import UserError, run_script, say
+from orbench.terminal import UserError, counted, did_you_mean, run_script, say
 from orbench.validation import Validation
 from orbench.verdict_reading import response_format
 
@@ -103,8 +105,8 @@ class Checker:
             raise UserError(f"{judge.asked} ({self.kind.name}) cannot tell refusals; name another")
         if self.graded and (rules or self.kind is not GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
-        asked_with = options.parameters_of(args, judge) if judge else {}
-        self.parameters: Parameters = {**asked_with, **self.kind.parameters}
+        own = self.kind.parameters
+        self.parameters = options.parameters_of(args, judge, own) if judge else dict(own)
         if self.structured and self.kind is GENERAL:
             self.parameters["response_format"] = response_format(self.choices)
         self.by_rules = self.by_judge = 0  # rows, of the pass under way
@@ -118,6 +120,10 @@ class Checker:
     def classes(self) -> list[str]:
         """The classes that can come out."""
         return list(self.kind.classes) or [one.name for one in self.rubric.classes]
+
+    def notes(self) -> list[str]:
+        """What a reader of the classes must know."""
+        return [] if INDIRECT in self.classes else [NO_INDIRECT]
 
     def read(self, answer: Answer, model: Model) -> Decision | Missing:
         """The class in a judge's reply, and the reply."""
@@ -231,9 +237,10 @@ class CheckSummary:
         if self.validation:
             lines += self.validation.lines()
         if said := self.by_whom():
+            saved = counted(said["by_rules"], "judge request")
             lines.append(
-                f"the rules were certain of {said['by_rules']:,} responses, the judge was needed "
-                f"for {said['by_judge']:,}: {said['by_rules']:,} judge requests saved"
+                f"the rules were certain of {counted(said['by_rules'], 'response')}, the judge was "
+                f"needed for {said['by_judge']:,}: {saved} saved"
             )
         return lines
 
@@ -248,7 +255,10 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
         raise UserError("--check_model=keyword+ names no judge behind the plus")
     elif not plus and args.samples > 1:
         raise UserError("--samples: the rules say the same each time")
-    return rules, options.model_of(name, args) if name else None
+    try:
+        return rules, options.model_of(name, args) if name else None
+    except UserError as error:
+        raise UserError(f"{error}{did_you_mean(name, [RULES])}") from None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -278,6 +288,7 @@ def main(argv: Sequence[str]) -> int:
         parameters={
             **checker.parameters,
             "check_model": args.check_model,
+            "rules": rules,
             "rubric": args.rubric,
             "partial": args.partial,
             "classes": checker.classes,
@@ -287,7 +298,7 @@ def main(argv: Sequence[str]) -> int:
         label_of=lambda row: row["answer_category"],
         summary=CheckSummary(validation, checker),
         prompt_file=checker.prompt_file if judge else None,
-        notes=record.family_notes([judge] if judge else [], input_record),
+        notes=[*record.family_notes([judge] if judge else [], input_record), *checker.notes()],
         samples=args.samples,
         missing_before=record.missing_before(table.path, args.samples),
     )

@@ -2,6 +2,7 @@
 
     python plot_results.py --over_refusal final_*/*hard-1k*.csv --toxic final_*/*toxic*.csv
     python plot_results.py --merged NAME=results.csv --table
+    python plot_results.py --over_refusal results/over_refusal --toxic results/toxic --html
     python plot_results.py --with_published
     python plot_results.py --plan --rate 0.2 --difference 0.05 --rewrites 5
 
@@ -68,13 +69,12 @@ def run(args: argparse.Namespace) -> Path:
     from orbench import record
     from orbench.report import documents, tables
     from orbench.report.comparisons import PAIR_COLUMNS, comparisons_of
-    from orbench.report.measurements import measure, source_of
+    from orbench.report.measurements import measure, sources_of
     from orbench.report.people import read_audit, read_labels, read_validation
     from orbench.report.results import RATE_COLUMNS, results_of
 
-    sources = [source_of(text, "over_refusal") for text in args.over_refusal]
-    sources += [source_of(text, "toxic") for text in args.toxic]
-    sources += [source_of(text, "") for text in args.merged]
+    given = (("over_refusal", args.over_refusal), ("toxic", args.toxic), ("", args.merged))
+    sources = [one for side, texts in given for text in texts for one in sources_of(text, side)]
     validated = read_validation(args.validation) if args.validation else None
     labels = read_labels(*args.labels) if args.labels else None
     audited = read_audit(args.audited) if args.audited else None
@@ -202,7 +202,7 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
         ("--merged", "results on both, told apart by the column is_toxic"),
     ):
         parser.add_argument(
-            flag, nargs="+", action="extend", default=[], metavar="[MODEL=]FILE", help=what
+            flag, nargs="+", action="extend", default=[], metavar="[MODEL=]FILE|FOLDER", help=what
         )
     parser.add_argument(
         "--with_published", action="store_true", help="add the 32 models of the paper"

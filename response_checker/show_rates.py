@@ -3,10 +3,11 @@
     python show_rates.py results/results.csv
 
 Reads the columns model, side, category, n, rate_percent, low_percent, high_percent, unscored,
-counted_by and notes and, if it is there, cut_off_percent. Says per model the over-refusal rate and
-the toxic rejection rate in percent with their 95 % intervals, n, the share of responses that the
-token limit cut off, how many are unscored, and the notes. stdout gets the path of the page, or of
-the table where there is none.
+counted_by and notes and, if they are there, cut_off_percent, source and toxic_side. Says per model
+the over-refusal rate and the toxic rejection rate in percent with their 95 % intervals, n, the
+share of responses that the token limit cut off, how many are unscored, and the notes; of models
+measured with other prompts, or by another judge, than the last one only how many there are. stdout
+gets the path of the page, or of the table where there is none.
 """
 
 import argparse
@@ -30,17 +31,38 @@ BY_AUTHORS = "published"  # `counted_by` of the rates that are not measured here
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    said: dict[str, list[str]] = {}
-    for row in Table(args.results, NEEDED):
-        if row["category"] == OVERALL and row["counted_by"] != BY_AUTHORS:
-            said.setdefault(row["model"], []).append(rate_in_words(row))
-    if not said:
+    rows = [
+        row
+        for row in Table(args.results, NEEDED)
+        if row["category"] == OVERALL and row["counted_by"] != BY_AUTHORS
+    ]
+    if not rows:
         raise UserError(f"{args.results} holds no model that was measured here")
-    for model, rates in said.items():
-        say(f"{model}: {' · '.join(rates)}")
+    safe, toxic = ([row for row in rows if row["side"] == side] for side in SIDES)
+    pairs = [
+        [row, *(other for other in toxic if other["model"] == toxic_side(row))] for row in safe
+    ]
+    of_safe = set(map(toxic_side, safe))
+    pairs += [[row] for row in toxic if row["model"] not in of_safe]
+    last = conditions((safe or toxic)[-1])
+    shown = [pair for pair in pairs if conditions(pair[0]) == last]
+    if others := len(pairs) - len(shown):
+        say(f"{others} more in the table, with other prompts or another judge")
+    for pair in shown:
+        say(f"{pair[0]['model']}: {' · '.join(map(rate_in_words, pair))}")
     page = args.results.with_suffix(".html")
     print(page if page.is_file() else args.results)
     return 0
+
+
+def toxic_side(safe: Row) -> str:
+    """The `model` of the row on toxic prompts that belongs to one on safe prompts."""
+    return safe.get("toxic_side", safe["model"])
+
+
+def conditions(row: Row) -> tuple[str, ...]:
+    """The prompts and the judge of a row."""
+    return row["side"], row.get("source", ""), row["counted_by"]
 
 
 def rate_in_words(row: Row) -> str:

@@ -58,6 +58,11 @@ class Browser:
         self._events.clear()
         return answer["result"].get("value")
 
+    def resize(self, width: int, height: int) -> None:
+        """Show the page as on a phone of this size."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+        self._call("Emulation.setDeviceMetricsOverride", screen, self._session)
+
     def __enter__(self) -> "Browser":
         return self
 

@@ -5,18 +5,27 @@ import fcntl
 import json
 import os
 import pty
+import runpy
+import signal
+import ssl
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from orbench import table
 from tests.server import Body, Reply, Server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,17 +62,102 @@ def run(
     url: str = "",
     env: Mapping[str, str] | None = None,
     timeout: float = 60,
+    own_process: bool = False,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a script to its end."""
+    """Run a script of the repository to its end.
+
+    In this process, as `python script args` would, because starting one and importing everything
+    takes longer than most of what is tested. own_process: for what is read while packages are
+    imported, and for what the process itself is to show. timeout: in seconds.
+    """
+    command = [str(ROOT / script), *map(str, args)]
+    variables = environment(url, **(env or {}))
+    if not own_process:
+        with _as_if_started(command, cwd, variables, timeout) as (stdout, stderr):
+            status = _run_as_main(command[0])
+            said = [_text_in(stream) for stream in (stdout, stderr)]
+        return subprocess.CompletedProcess(command, status, *said)
     return subprocess.run(
-        [sys.executable, str(ROOT / script), *map(str, args)],
+        [sys.executable, *command],
         cwd=cwd,
-        env=environment(url, **(env or {})),
+        env=variables,
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+@contextmanager
+def _as_if_started(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+) -> Iterator[tuple[TextIO, TextIO]]:
+    """This process in the state in which a script finds a new one. Gives its stdout and stderr:
+    files, as a script may want the number of a stream.
+    """
+    path = [str(Path(command[0]).parent), *sys.path]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as stdout,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as stderr,
+        chdir(cwd),
+        mock.patch.dict(os.environ, env, clear=True),
+        mock.patch.multiple(sys, argv=list(command), path=path, stdout=stdout, stderr=stderr),
+        mock.patch.object(table, "_inputs", set()),
+        _warnings_on(stderr),
+        _handlers_kept(),
+    ):
+        late = f"{command} takes more than {timeout} s"
+        signal.signal(signal.SIGALRM, lambda number, frame: pytest.fail(late))
+        signal.setitimer(signal.ITIMER_REAL, timeout)
+        try:
+            yield stdout, stderr
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def _warnings_on(stream: TextIO) -> Iterator[None]:
+    """Warnings as Python itself shows them; pytest would keep them to itself."""
+    quiet = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        for kind in quiet:
+            warnings.simplefilter("ignore", kind)
+        warnings.showwarning = lambda *what: print(warnings.formatwarning(*what[:4]), file=stream)
+        yield
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """The handlers of signals, as they were."""
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run_as_main(script: str) -> int:
+    """What `python script` does with a file, and its exit status."""
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _text_in(stream: TextIO) -> str:
+    """What was written to a stream, line ends as text has them."""
+    stream.flush()
+    stream.seek(0)
+    return stream.buffer.read().decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def start(
@@ -164,6 +258,13 @@ class DiskOrder:
         """Whether all that is in a file now would outlive a power cut."""
         status = os.stat(path)
         return self._sizes.get(status.st_ino) == status.st_size
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _certificates_read_once() -> Iterator[None]:
+    """Those of the system: each client reads them, also for loopback, and it takes a while."""
+    with mock.patch.object(ssl, "create_default_context", cache(ssl.create_default_context)):
+        yield
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ class Server:
         self.most = 0
         self.sent = 0
         self._now = 0
+        self.transports: set[asyncio.Transport] = set()
         self.seen: Counter[bytes] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -98,10 +99,15 @@ class Server:
         self._loop.run_forever()
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._end)
         self._thread.join()
-        self._server.close()
         self._loop.close()
+
+    def _end(self) -> None:
+        self._server.close()
+        for transport in self.transports:
+            transport.abort()
+        self._loop.call_soon(self._loop.stop)  # once they are gone
 
     def take(self, head: str, raw: bytes) -> Reply:
         """Note a request and decide its answer."""
@@ -124,6 +130,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        self.server.transports.add(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.server.transports.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -181,6 +191,8 @@ class _Connection(asyncio.Protocol):
             if self.transport.get_write_buffer_size() < 1 << 20:
                 self.transport.write(body)
                 self.server.sent += len(body)
+            if self.server.sent > 128 << 20:  # whoever reads all that has failed the test
+                self.transport.close()
             self.server._loop.call_soon(self._endless, body)
 
     def _drip(self, body: bytes, at: int) -> None:

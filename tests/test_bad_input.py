@@ -160,7 +160,7 @@ def test_any_other_endpoint_is_given_by_flags(serve: Serve, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert server.requests[0]["model"] == "my/own-model"
     assert "Bearer mine-123" in server.headers
-    again = run(ALIGN, *args, "--temperature=1", cwd=tmp_path)
+    again = run(ALIGN, *args, "--temperature=1", "--overwrite", cwd=tmp_path)
     assert again.returncode == 1
     assert "MY_KEY" in again.stderr
 
@@ -543,7 +543,8 @@ def test_nonsense_in_the_environment_is_one_line_that_names_the_variable(
     prompts_csv(tmp_path / "p.csv", 1)
     server, env = serve(fine), {name: NONSENSE[name]}
     args = ("--model=gpt-x", "--input_file=p.csv", *flags)
-    done = run(ALIGN, *args, cwd=tmp_path, url=server.url, env=env)
+    # Some are read while packages are imported.
+    done = run(ALIGN, *args, cwd=tmp_path, url=server.url, env=env, own_process=True)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
@@ -585,7 +586,7 @@ def test_an_input_with_the_name_of_another_file_of_the_run_is_left_alone(
         flags = (f"--input_file={name}", "--output_path=o.csv", "--shard=1/2")
         done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
         assert (done.returncode, done.stdout) == (1, "")
-        assert "is the input and would be written over" in done.stderr
+        assert "is an input and would be written over" in done.stderr
         assert (tmp_path / name).read_bytes() == before
         (tmp_path / name).unlink()
     assert server.requests == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orbench import batch
+from orbench import batch, batch_service, chat
 from orbench.answers import AnswerLog
 from orbench.chat import Request, user
 from orbench.models import resolve
@@ -169,7 +169,7 @@ def kill_when_stalled(server: BatchServer, folder: Path, flags: list[str]) -> No
     script = start(ALIGN, *words, cwd=folder, url=server.url)
     assert server.stalled.wait(30)
     script.kill()
-    script.wait()
+    script.communicate()
 
 
 def test_what_an_expired_batch_left_goes_into_the_next_one(serve: Serve, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_batch_that_a_full_queue_turned_down_waits_for_the_others(
     assert len(server.submitted) == 3 + 3 + 2 + 1
 
     server.outcome = lambda number: "failed"  # for good: nothing comes of it
-    done = align(tmp_path, server.url, "--batch", SOON, model="gpt-y")
+    done = align(tmp_path, server.url, "--batch", SOON, "--overwrite", model="gpt-y")
     assert done.returncode == 1
     assert len(server.submitted) == 10
     assert "--batch_size makes smaller batches" in done.stderr.splitlines()[-1]
@@ -480,7 +480,8 @@ def test_a_service_that_tells_odd_things_of_its_batches_ends_in_no_traceback(
     assert (done.returncode, len(read_csv(tmp_path / "out.csv"))) == (0, 12), done.stderr
     for errors in ("out of paper", ["out of paper"], {"data": ["out of paper"]}):
         odd |= {"errors": errors, "status": "failed"}
-        done = align(tmp_path, server.url, "--batch", SOON, f"--model=gpt-{len(str(errors))}")
+        flags = (f"--model=gpt-{len(str(errors))}", "--overwrite")
+        done = align(tmp_path, server.url, "--batch", SOON, *flags)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("error: a batch failed: ")
         assert "Traceback" not in done.stderr
@@ -653,6 +654,48 @@ def test_what_is_under_way_is_on_disk_at_each_change_and_the_answers_before_it_i
     assert len(answered) == 4
     assert disk_order.moved[:2] == ["o.batches.json"] * 2  # uploaded, made
     assert disk_order.removed == ["o.batches.json"]
+
+
+@pytest.mark.usefixtures("_key")
+@pytest.mark.parametrize("step", ["upload", "create"])
+def test_a_batch_is_not_sent_on_to_where_it_would_be_lost(
+    serve: Serve, tmp_path: Path, step: str
+) -> None:
+    server = serve(respond)
+    there = serve(respond)
+    headers = (("Location", f"{there.url}/elsewhere"),)
+    server.refuse[step] = [Reply("moved", 302, headers)]
+    one, answered = in_batches(server, tmp_path)
+    assert "302: requests are sent on to" in one.stopped and answered == []
+    assert not there.steps and not there.live
+
+
+@pytest.mark.usefixtures("_key")
+@pytest.mark.parametrize("step", ["retrieve", "content"])
+def test_what_a_batch_service_says_has_an_end(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(chat, "LARGEST_BODY", 1 << 20)
+    monkeypatch.setattr(batch_service, "LARGEST_BODY", 1 << 20)
+    server = serve(respond)
+    server.refuse[step] = [Reply("x" * (1 << 16), fault="endless")]
+    _, answered = in_batches(server, tmp_path)
+    assert len(answered) == 4  # it is asked again
+    assert 1 << 20 <= server.sent < 32 << 20
+
+
+@pytest.mark.usefixtures("_key")
+def test_a_result_file_may_lie_elsewhere_and_be_large(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "LARGEST_BODY", 2048)
+    server = serve(lambda body, seen: answer("x" * 3000))
+    there = serve(respond)
+    there.files = server.files
+    headers = (("Location", f"{there.url}/files/file-outputs-of-batch_1/content"),)
+    server.refuse["content"] = [Reply("moved", 302, headers)]
+    _, answered = in_batches(server, tmp_path)
+    assert len(answered) == 4 and there.steps == ["content"]
 
 
 ODD: list[Any] = [None, True, -1, 0, 7, 1.5, "", "x", "../..", "a b", "\ud800", "9" * 32]

@@ -19,6 +19,7 @@ from orbench.dataset.card import add_config
 from orbench.dataset.diversity import broken_rules
 from orbench.dataset.selection import even_sample
 from orbench.table import prompt_id, prompt_set_hash
+from tests.conftest import run
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "moderator" / "build_dataset.py"
@@ -35,13 +36,12 @@ PIANO = "When should a piano be tuned after a long winter?"
 
 
 def build(
-    folder: Path, *args: str | Path, script: Path = SCRIPT
+    folder: Path, *args: str | Path, script: Path = SCRIPT, own_process: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run the script in a folder; similarity 1 unless said otherwise, which is quick."""
-    words = [sys.executable, str(script), *map(str, args)]
-    if "--moderated_files" in words and "--similarity" not in words:
-        words += ["--similarity", "1"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if "--moderated_files" in args and "--similarity" not in args:
+        args = (*args, "--similarity", "1")
+    return run(script, *args, cwd=folder, own_process=own_process)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Path:
@@ -131,7 +131,7 @@ def test_the_judge_of_stage_5_says_what_a_refusal_is_where_he_was_asked(chain: P
 def test_it_works_from_the_root_and_with_the_output_elsewhere(chain: Path, tmp_path: Path) -> None:
     files = [chain / name for name in FILES[1:]]
     out = tmp_path / "new" / "out"
-    done = build(ROOT, "--moderated_files", *files, "--output_dir", out)
+    done = build(ROOT, "--moderated_files", *files, "--output_dir", out, own_process=True)
     assert done.stdout.strip() == str(out / "or-bench-80k.csv")
     assert prompts(out / "or-bench-80k.csv") == [FRUIT, BREAD, SHIP]
 
@@ -565,7 +565,10 @@ def test_the_audit_knows_what_the_second_chance_made_of_a_prompt(chain: Path) ->
     }
 
 
-def test_people_are_compared_with_each_other_and_with_every_judge(audit: Path) -> None:
+def test_people_are_compared_with_each_other_and_with_every_judge(
+    audit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbench.terminal.COLUMNS", 200)
     truth = {("=" if i == 0 else "") + names(i): i < 6 for i in range(12)}
     right = {p: "Toxic " if toxic else "safe" for p, toxic in truth.items()}
     label(audit, "anna", right)
@@ -622,7 +625,10 @@ def test_wrong_labels_end_in_one_line_that_names_the_row(audit: Path) -> None:
 # ---------------------------------------------------------------------------------- quality
 
 
-def test_diversity_counts_duplicates_lengths_self_bleu_and_broken_rules(tmp_path: Path) -> None:
+def test_diversity_counts_duplicates_lengths_self_bleu_and_broken_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orbench.terminal.COLUMNS", 200)
     rows = [
         judged("Name a legal fruit, but a yellow one", False, "hate", toxic_seed="s"),
         judged("name a legal fruit, but a yellow one!", False, "hate", toxic_seed="s"),

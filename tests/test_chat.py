@@ -353,7 +353,7 @@ def test_a_faulty_answer_is_a_fault_that_can_pass(serve: Serve, reply: Reply) ->
     assert said_by(fault, Passing)
 
 
-@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 529])
 def test_what_can_pass_by_itself_says_its_status(serve: Serve, status: int) -> None:
     fault = outcome_of(serve, error(status, "try\n\x1b[31m again"))
     assert said_by(fault, Passing) == f"{status}: try [31m again"
@@ -497,6 +497,24 @@ def test_an_unknown_model_ends_the_run_and_says_how_to_name_another(serve: Serve
     assert "ORBENCH_MODEL" not in said
     said = said_by(outcome_of(serve, error(404, "no such model"), "gemini-1.5"), Fatal)
     assert "ORBENCH_MODEL_GEMINI_1_5=provider/model-id" in said
+
+
+@pytest.mark.parametrize(
+    ("reply", "known"),
+    [
+        (error(404, "The model `gpt-x` does not exist."), True),
+        (error(404, "gone", code="model_not_found"), True),
+        (error(404, "retired"), True),
+        (error(404, "Invalid URL (POST /v1/v1/chat/completions)"), False),
+        (Reply('{"detail":"Not Found"}', 404), False),
+        (Reply("404 page not found", 404, (), "text/plain"), False),
+        (Reply("<html>Model zoo</html>", 404, (), "text/html"), False),
+    ],
+)
+def test_a_404_is_blamed_on_what_it_names(serve: Serve, reply: Reply, known: bool) -> None:
+    said = said_by(outcome_of(serve, reply), Fatal)
+    assert ("does not know the model" in said) == known
+    assert ("is not the address of an API" in said and "--base_url" in said) != known
 
 
 # -- parameters that a model does not take -----------------------------------------------------

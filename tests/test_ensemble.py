@@ -123,7 +123,7 @@ def test_a_substitute_is_asked_only_where_a_vote_is_missing(serve: Serve, tmp_pa
 
 def test_min_votes_is_the_users_to_set(serve: Serve, tmp_path: Path) -> None:
     server = serve(court({"gpt4": "t", "llama3": "?", "gemini-1.5": "?"}))
-    assert moderate(server, tmp_path, 1)[0] == 3
+    assert moderate(server, tmp_path, 1)[0] == 1
     status, _, path = moderate(server, tmp_path, 1, "--min_votes=1")
     assert status == 0
     assert read_csv(path)[0]["votes"] == "1"

@@ -119,7 +119,7 @@ def test_imported_answers_write_the_bytes_of_live_ones_without_any_endpoint(
     flag = write_lines(far / "results.jsonl", work_off(far / "requests.jsonl"))
     done = align(far, flag)
     assert (done.returncode, done.stdout) == (0, "out.csv\n"), done.stderr
-    assert "imported 12 answers; 0 requests lack one" in done.stderr
+    assert "imported 12 answers; without one: 0 requests" in done.stderr
     assert (far / "out.csv").read_bytes() == (live / "out.csv").read_bytes()
     done = align(far, "--export_requests=again.jsonl")
     assert (done.returncode, done.stdout) == (0, "")
@@ -146,7 +146,7 @@ def test_results_in_any_order_missing_doubled_foreign_or_torn_are_taken_as_far_a
     assert (done.returncode, done.stdout) == (3, "out.csv\n"), done.stderr
     assert (
         "imported 9 answers (lines skipped: 2 answered already, 3 of requests that this run "
-        "does not make, 3 that hold no result); 3 requests lack one"
+        "does not make, 3 that hold no result); without one: 3 requests"
     ) in done.stderr
     assert len(read_csv(tmp_path / "out.csv")) == 9
     missing = read_csv(tmp_path / "out_failed.csv")

@@ -131,11 +131,11 @@ def test_stage_1_shows_how_many_prompts_there_are(serve: Serve, tmp_path: Path) 
 
 def test_every_generator_bounds_its_answers(serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda body, seen: answer("[[Take the biscuit]]"))
-    for more, sent in (([], 4000), (["--max_tokens=77"], 77)):
+    for more, sent in (([], 4000), (["--max_tokens=77", "--overwrite"], 77)):
         flags = (*SEEDS, "--num_toxic_prompts=1", *more)
         assert run(GENERATE, *flags, cwd=tmp_path, url=server.url).returncode == 0
         assert server.requests[-1]["max_tokens"] == sent
-    for more, sent in (([], 2000), (["--max_tokens=78"], 78)):
+    for more, sent in (([], 2000), (["--max_tokens=78", "--overwrite"], 78)):
         flags = ("--toxic_seed_path=o.csv", "--model=gpt-x", *more)
         run(REWRITE, *flags, cwd=tmp_path, url=server.url)
         assert server.requests[-1]["max_tokens"] == sent

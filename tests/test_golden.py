@@ -8,8 +8,6 @@ figure, `python -m tests.test_golden` writes these anew: read what git shows of 
 
 import csv
 import re
-import subprocess
-import sys
 from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from orbench import record
-from tests.conftest import ROOT, environment, write_csv
+from tests.conftest import run, write_csv
 
 GOLDEN = Path(__file__).with_name("golden")
 COLUMNS = [
@@ -95,17 +93,10 @@ def made(folder: Path) -> dict[str, str]:
     }
     checked = folder / "validation.json"
     checked.write_text('{"check_model": "gpt4", "overall": {"tp":45,"fn":6,"tn":80,"fp":7}}')
-    words = ["--over_refusal", files["ada"], files["bix"], "--toxic", files["toxic"]]
-    words += ["--validation", checked, "--table", "--html", "--with_published"]
-    script = ROOT / "response_checker" / "plot_results.py"
-    done = subprocess.run(
-        [sys.executable, str(script), *map(str, words)],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("--over_refusal", files["ada"], files["bix"], "--toxic", files["toxic"])
+    more = ("--validation", checked, "--table", "--html", "--with_published")
+    # A process of its own, once for this script: what else has been imported here, it does without.
+    done = run("response_checker/plot_results.py", *words, *more, cwd=folder, own_process=True)
     assert done.returncode == 0, done.stderr
     out = {name: (folder / "results" / name).read_text() for name in ("results.md", "results.tex")}
     page = (folder / "results" / "results.html").read_text()

@@ -183,3 +183,24 @@ def test_a_judge_of_the_family_of_the_model_under_test_is_named(
     assert "gpt4 is of the same family as the model under test (GPT-4)" in done.stderr
     (note,) = read_record(tmp_path / "o.csv")["notes"]
     assert "GPT-4" in note
+
+
+@pytest.mark.parametrize(("flag", "sent"), [((), None), (("--max_tokens=700",), 700)])
+@pytest.mark.parametrize(
+    ("script", "flags"),
+    [
+        (MODERATE, ("--moderator_model=vllm/judge", "--input_file_path=r.csv")),
+        (MODERATE, (f"--moderator_model=vllm/{QWEN}", "--input_file_path=r.csv")),
+        (CHECK, ("--check_model=vllm/judge", "--input_file=r.csv")),
+    ],
+    ids=["moderator", "a guard", "checker"],
+)
+def test_only_the_user_limits_the_length_of_a_judges_reply(
+    tmp_path: Path, script: str, flags: tuple[str, ...], flag: tuple[str, ...], sent: int | None
+) -> None:
+    """A default would cut off those that think first; a guard has its card's."""
+    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("How do I fold a kite?", "In half.")])
+    done = run(script, *flags, *flag, "--dry_run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    body = json.loads(done.stderr[done.stderr.index("{") :])
+    assert body.get("max_tokens") == (sent or (128 if QWEN in flags[0] else None))

@@ -65,7 +65,7 @@ def test_stages_4_and_5_run_against_the_small_real_model(tmp_path: Path) -> None
     assert model["returned"] == ["SmolLM2-135M-Instruct.Q4_1"]
 
     again = run(ALIGN, *args, cwd=tmp_path, timeout=300)  # its port is another one
-    assert "reused from the log 2 · requests 0" in again.stderr
+    assert "reused from the log 2\nrequests 0" in again.stderr
 
     responses = done.stdout.strip()
     checked = run(CHECK, "--check_model=keyword", f"--input_file={responses}", cwd=tmp_path)

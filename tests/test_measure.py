@@ -47,23 +47,27 @@ def test_a_models_name_is_enough_for_a_rate_and_a_page(serve: Serve, tmp_path: P
     flags = {"PROMPTS": str(safe), "TOXIC": str(toxic)}
     done = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, MODEL="me/one", **flags)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "results/safe_b_ad_keyword/results.html\n"
+    assert done.stdout == "results/results.html\n"
     last = done.stderr.splitlines()[-1]
     assert last.startswith("me/one: over-refusal rate 20.0 % [10.5, 34.8] (n 40, ")
     assert "· toxic rejection rate 20.0 % [8.1, 41.6] (n 20, " in last
     assert len(server.requests) == 60
 
-    two = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, MODEL="me/two", **flags)
+    safe_alone = {"PROMPTS": str(safe), "MODEL": "me/two"}
+    two = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, **safe_alone)
+    assert two.stdout == "results/results.html\n"
     assert [line.split(":")[0] for line in two.stderr.splitlines()[-2:]] == ["me/one", "me/two"]
-    page = (tmp_path / two.stdout.strip()).read_text()
-    assert "me/one" in page and "me/two" in page
+    board = (tmp_path / "results" / "results.md").read_text().partition("## Leaderboard")[2]
+    assert "| me/one | 20.0" in board and "| me/two | 20.0" in board  # not on the same prompts
 
     judged = {"PROMPTS": str(safe), "JUDGE": "me/judge", "LIMIT": "40"}
     done = shell(ROOT / "measure.sh", cwd=tmp_path, url=server.url, MODEL="me/one", **judged)
     assert done.returncode == 0, done.stderr
-    assert {body["model"] for body in server.requests[120:]} == {"me/judge"}
+    assert {body["model"] for body in server.requests[100:]} == {"me/judge"}
     assert "toxic" not in done.stderr.splitlines()[-1]
-    assert done.stderr.splitlines()[-1].startswith("me/one: over-refusal rate 0.0 % [0.0, 8.8]")
+    *_, others, last = done.stderr.splitlines()
+    assert last.startswith("me/one (me/judge): over-refusal rate 0.0 % [0.0, 8.8]")
+    assert others == "2 more in the table, with other prompts or another judge"
 
 
 def test_named_sets_and_a_sample_of_them_are_measured(serve: Serve, tmp_path: Path) -> None:
@@ -75,8 +79,7 @@ def test_named_sets_and_a_sample_of_them_are_measured(serve: Serve, tmp_path: Pa
         url, settings = serve(play).url, {"MODEL": "gpt-x", **sets, **hub_settings}
         done = shell(ROOT / "measure.sh", cwd=tmp_path, url=url, **settings)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "results/or-bench-80k_or-bench-toxic_keyword/results.html\n"
-    sample = read_csv(tmp_path / "results" / "keyword" / "or-bench-80k" / "gpt-x.csv")
+    sample = read_csv(tmp_path / "results/over_refusal/keyword/or-bench-80k/gpt-x.csv")
     assert sorted(row["category"] for row in sample) == sorted("abcd" * 2)
 
 

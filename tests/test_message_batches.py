@@ -89,7 +89,7 @@ def test_a_batch_killed_at_any_step_is_submitted_once_and_writes_the_bytes_of_a_
         script = start(ALIGN, *flags, cwd=batches, env=env_of(server))
         assert server.stalled.wait(30)
         script.kill()
-        script.wait()
+        script.communicate()
     server.stall = ""
     done = align(batches, server, *SOON)
     assert (done.returncode, done.stdout) == (3, "out.csv\n"), done.stderr

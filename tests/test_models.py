@@ -290,6 +290,22 @@ def test_what_could_be_secret_in_a_url_is_not_shown(url: str, shown: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "url", "address"),
+    [
+        ("x", "http://127.0.0.1:8000/v1/", "http://localhost:8000/v1"),
+        ("x", "http://[::1]/v1", "http://localhost/v1"),
+        ("x", "HTTP://LocalHost:1/", "http://localhost:1"),
+        ("x", "https://Gateway.example/v1//", "https://gateway.example/v1"),
+        ("x", "http://127.0.0.1.example/v1", "http://127.0.0.1.example/v1"),
+        ("vllm/x", "http://127.0.0.1:8000/v1", "http://localhost:8000/v1"),
+        ("anthropic/x", "https://api.anthropic.com/v1", "https://api.anthropic.com/v1/"),
+    ],
+)
+def test_an_address_has_one_spelling(name: str, url: str, address: str) -> None:
+    assert resolve(name, base_url=url, environment={}).address == address
+
+
+@pytest.mark.parametrize(
     "url", ["http://me:hidden@host/v1", "http://hidden@host/v1", "http://host/v1?key=hidden"]
 )
 def test_a_base_url_with_a_secret_in_it_is_turned_down_without_showing_it(url: str) -> None:

@@ -2,23 +2,36 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from math import isnan
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from orbench import record
 from orbench.clustered import estimate, spearman
 from orbench.correction import Audit, over_refusal_of_safe, prediction_powered
 from orbench.planning import prompts_needed
 from orbench.rates import wilson
-from orbench.report.measurements import measure, source_of
+from orbench.report import pictures
+from orbench.report.figures import Picture, fonts_for, rendered, use_style
+from orbench.report.leaderboard import leaderboard_of
+from orbench.report.measurements import measure, sources_of
 from orbench.report.published_rates import PUBLISHED
-from orbench.report.scatter import parabola
+from orbench.report.results import results_of
+from orbench.report.scatter import both_sides, draw_marks, parabola
 from orbench.table import prompt_id, prompt_set_hash
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import (
@@ -130,11 +143,11 @@ def test_names_stand_in_markdown_and_latex_as_they_are(tmp_path: Path) -> None:
     safe = judged(tmp_path / "safe.csv", [DIRECT] * 40, name)
     results(tmp_path, "--over_refusal", safe, "--table")
     markdown = (tmp_path / "results" / "results.md").read_text()
-    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 |" in markdown
+    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 \[91.2, 100.0\] |" in markdown
     latex = (tmp_path / "results" / "results.tex").read_text()
     assert (
         r"{}[a]\_b*c\textbar{}d\&e\%f\$g\#h\{i\}j\textasciitilde{}k\textasciicircum{}l"
-        r"\textbackslash{}m\textless{}n\textgreater{}\textasciigrave{}o & 100.0 & "
+        r"\textbackslash{}m\textless{}n\textgreater{}\textasciigrave{}o & 100.0 [91.2, 100.0] & "
     ) in latex
 
 
@@ -292,7 +305,7 @@ def test_seeds_and_selectors_come_through_the_stages(tmp_path: Path) -> None:
     found = row(table(tmp_path), category="overall")
     assert (found["prompts"], found["seeds"]) == ("9", "3")
     for measured in (path, tmp_path / asked.partition("=")[2]):
-        (one,) = measure([source_of(str(measured), "over_refusal")])
+        (one,) = measure(sources_of(str(measured), "over_refusal"))
         assert one.selectors == ["GPT-4", "scripted"]
         lost = prompt_id("s9")[:8]
         assert list(one.missing["seed"]) == [int.from_bytes(lost, "big")]
@@ -398,44 +411,55 @@ def test_a_partial_run_and_a_scripted_one_are_marked_everywhere(tmp_path: Path) 
         text = (folder / name).read_text(encoding="utf-8")
         assert "scripted: measures nothing" in text and "10 rows not asked" in text, name
     assert "scripted, measures nothing: maker/model-a" in done.stderr
-    marked = run_inside(
-        f"{DRAW}\n"
-        f"for name, figure in draw({str(safe)!r}, {str(toxic)!r}):\n"
-        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
-        "    words = ' '.join(text.get_text() for text in texts)\n"
-        "    print(name, 'measures nothing' in words)\n"
+    drawn = list(drawn_of(safe, toxic))
+    assert len(drawn) >= 4
+    for name, figure in drawn:
+        assert any("measures nothing" in text.get_text() for text in texts_in(figure)), name
+
+
+@pytest.fixture
+def style() -> Iterator[None]:
+    """What pictures are drawn in, for one test."""
+    with mpl.rc_context():
+        use_style("")
+        yield
+
+
+def drawn_of(safe: Path, toxic: Path) -> Iterator[tuple[str, Figure]]:
+    """The name and the figure of every picture of two result files."""
+    sources = [*sources_of(str(safe), "over_refusal"), *sources_of(str(toxic), "toxic")]
+    with mpl.rc_context(), warnings.catch_warnings():
+        for picture in pictures.pictures(results_of(measure(sources), None, False), print):
+            yield picture.name, picture.drawn.figure
+
+
+def marks(*places: tuple[float, float], own: bool = True) -> pd.DataFrame:
+    """Models m0, m1, ... with error bars to the left and below."""
+    found = pd.DataFrame(places, columns=["x", "y"], dtype=float).assign(family="", own=own)
+    found["model"] = [f"m{i}" for i in range(len(found))]
+    return found.assign(
+        x_low=found["x"] - 1, x_high=found["x"], y_low=found["y"] - 1, y_high=found["y"]
     )
-    assert len(marked.split()) >= 8 and "False" not in marked
 
 
-DRAW = """
-from orbench.report import pictures, scatter
-from orbench.report.measurements import measure, source_of
-from orbench.report.results import results_of
-import pandas as pd
-
-def draw(safe, toxic):
-    measured = measure([source_of(safe, "over_refusal"), source_of(toxic, "toxic")])
-    for picture in pictures.pictures(results_of(measured, None, False), print):
-        yield picture.name, picture.drawn.figure
-
-def marks(*places, own=True):
-    table = pd.DataFrame([(f"m{i}", *place) for i, place in enumerate(places)],
-                         columns=["model", "x", "y"]).assign(family="", own=own)
-    return table.assign(x_low=table.x - 1, x_high=table.x, y_low=table.y - 1, y_high=table.y)
-
-def boxes(axes, marks):  # of the marks and their error bars, in pixels
-    from matplotlib.transforms import Bbox
+def boxes(axes: Axes, marks: pd.DataFrame) -> list[Bbox]:
+    """Those of the marks and their error bars, in pixels."""
     found = []
     for mark in marks.itertuples():
         at = axes.transData.transform((mark.x, mark.y))
         found.append(Bbox([at - 3.9, at + 3.9]))
-        for low, high in (((mark.x_low, mark.y), (mark.x_high, mark.y)),
-                          ((mark.x, mark.y_low), (mark.x, mark.y_high))):
+        for low, high in (
+            ((mark.x_low, mark.y), (mark.x_high, mark.y)),
+            ((mark.x, mark.y_low), (mark.x, mark.y_high)),
+        ):
             if low == low:
                 found.append(Bbox(axes.transData.transform([low, high])).padded(0.5))
     return found
-"""
+
+
+def texts_in(figure: Figure) -> list[Text]:
+    """Every text of a figure."""
+    return [text for text in figure.findobj(Text) if isinstance(text, Text)]
 
 
 def run_inside(code: str) -> str:
@@ -753,13 +777,13 @@ def test_models_that_are_counted_differently_are_not_set_side_by_side(
     a = judged(tmp_path / "a.csv", [DIRECT] * 80 + [ANSWER] * 20, "a")
     b = judged(tmp_path / "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", parameters=other)
     done = results(tmp_path, "--over_refusal", a, b, "--table")
-    (pair,) = table(tmp_path, "comparison.csv")
+    pairs = table(tmp_path, "comparison.csv")
     assert ("the over-refusal rates are counted differently" in done.stderr) == bool(marked)
     if marked:
-        assert pair["finding"] == f"counted differently: stage 5 gpt4, {marked}"
+        assert not pairs
         assert row(table(tmp_path), model="b", category="overall")["counted_by"] == marked
     else:
-        assert pair["finding"] == "b is lower than a"
+        assert [pair["finding"] for pair in pairs] == ["b is lower than a"]
 
 
 def test_a_model_whose_family_chose_the_prompts_is_marked(tmp_path: Path) -> None:
@@ -790,7 +814,7 @@ def test_the_over_refusal_of_safe_prompts_is_known_from_an_audit(tmp_path: Path)
     results(tmp_path, "--over_refusal", a, "--audited", anna, ben, "--table")
     found = row(table(tmp_path), category="overall")
     assert (found["audited"], found["audited_toxic"]) == ("99", "19")  # on one they are split
-    expected = over_refusal_of_safe(estimate(measure([source_of(str(a), "over_refusal")])[0]
+    expected = over_refusal_of_safe(estimate(measure(sources_of(str(a), "over_refusal"))[0]
                                     .prompts()), Audit(25, 19, 55, 0))  # fmt: skip
     assert [found[f"safe_{end}percent"] for end in ("", "low_", "high_")] == [
         f"{100 * share:.2f}" for share in expected[:3]
@@ -826,8 +850,95 @@ def test_both_sides_make_one_score(tmp_path: Path) -> None:
             < float(j)
             < float(scores[0]["youden_high_points"])
         )
-    text = markdown(tmp_path).partition("## Both sides in one score")[2]
-    assert text.index("| b | 60.0 |") < text.index("| a | 35.0 |")  # the better one first
+    text = markdown(tmp_path).partition("## Leaderboard")[2]
+    assert text.index("| 1 of 2 | b | 20.0 [") < text.index("| 2 of 2 | a | 60.0 [")
+    assert "| 100 / 100 |" in text and "| 35.0 [" in text
+
+
+def measured_by(
+    folder: Path, model: str, prompts: str, judge: str, refused: int, **fields: object
+) -> Path:
+    """Stage 5's file of a model on a set of fifty prompts, each set with its own."""
+    path = folder / prompts / judge / f"{model}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = {"prompt": [f"{prompts} {n}" for n in range(50)]}
+    of = {"name": prompts, "repository": prompts.partition("-")[0]}
+    verdicts = [DIRECT] * refused + [ANSWER] * (50 - refused)
+    return judged(
+        path, verdicts, model, texts, source=of, parameters={"check_model": judge}, **fields
+    )
+
+
+def board(safe: list[Path], toxic: list[Path], published: bool = False) -> pd.DataFrame:
+    """The leaderboard of these files."""
+    given = ((safe, "over_refusal"), (toxic, "toxic"))
+    found = measure(
+        [one for paths, side in given for p in paths for one in sources_of(str(p), side)]
+    )
+    return leaderboard_of(results_of(found, None, published))
+
+
+def test_ranks_are_given_among_models_with_the_same_prompts_and_judge(tmp_path: Path) -> None:
+    sets = {"xs-safe": "xs-toxic", "or-hard": "or-toxic"}
+    safe, toxic = [], []
+    for model, refused in (("ada", 10), ("bix", 20)):
+        for prompts, others in sets.items():
+            safe.append(measured_by(tmp_path, model, prompts, "keyword", refused))
+            toxic.append(measured_by(tmp_path, model, others, "keyword", 45))
+    safe.append(measured_by(tmp_path, "ada", "or-hard", "gpt4", 12))
+    toxic.append(measured_by(tmp_path, "ada", "or-toxic", "gpt4", 45))
+    safe.append(measured_by(tmp_path, "cid", "or-hard", "keyword", 1, scripted=True))
+    toxic.append(measured_by(tmp_path, "cid", "or-toxic", "keyword", 50, scripted=True))
+    rows = board(safe, toxic, published=True)
+    own = [
+        (row.tested, row.prompts_shown, row.counted_by, None if isnan(row.rank) else row.rank)
+        for row in rows[~rows["published"]].itertuples()
+    ]
+    assert own == [
+        ("ada", "or-hard, or-toxic", "stage 5 keyword", 1),
+        ("bix", "or-hard, or-toxic", "stage 5 keyword", 2),
+        ("cid", "or-hard, or-toxic", "stage 5 keyword", None),
+        ("ada", "xs-safe, xs-toxic", "stage 5 keyword", 1),
+        ("bix", "xs-safe, xs-toxic", "stage 5 keyword", 2),
+        ("ada", "or-hard, or-toxic", "stage 5 gpt4", None),  # alone
+    ]
+    published = rows[rows["published"]]
+    assert len(published) == 32 and published["rank"].isna().all()
+    assert published["prompts_shown"].value_counts().to_dict() == {
+        "OR-Bench, the earlier sets": 25,
+        "OR-Bench, today's sets": 7,
+    }
+
+
+def test_a_toxic_set_makes_a_score_with_several_safe_ones(tmp_path: Path) -> None:
+    safe = [measured_by(tmp_path, "ada", name, "keyword", n) for name, n in (("x", 5), ("y", 10))]
+    toxic = [measured_by(tmp_path, "ada", "or-toxic", "keyword", 40)]
+    rows = board(safe, toxic)
+    assert list(rows["model"]) == ["ada (x)", "ada (y)"]
+    assert list(rows["youden_points"].round(6)) == [70, 60] and set(rows["toxic_side"]) == {"ada"}
+    assert rows["rank"].isna().all()  # other prompts each
+
+
+def test_a_folder_stands_for_the_results_in_it(tmp_path: Path) -> None:
+    for number, model in enumerate(("bix", "ada")):
+        path = measured_by(tmp_path / "safe", model, "or-hard", "keyword", 10)
+        write_csv(path.with_name(f"{model}_failed.csv"), ["prompt", "category"], [["x", "a"]])
+        os.utime(path, (number, number))
+    done = results(tmp_path, "--over_refusal", "safe", "--table")
+    assert [line.split(":")[0] for line in done.stderr.splitlines()[:2]] == ["bix", "ada"]
+    (tmp_path / "none").mkdir()
+    assert "none holds no results" in refused_by(tmp_path, "--toxic", "none")
+
+
+def test_how_a_model_was_asked_is_told_by_the_record_of_stage_4(tmp_path: Path) -> None:
+    asked = {"temperature": 0.0, "max_tokens": 1000, "system_prompt": "Be kind."}
+    about = {"stage": "alignment_checker", "input": {"path": "../my prompts.csv"}}
+    about |= {"parameters": asked, "end": "2026-11-20T21:10:11+00:00"}
+    record.write(tmp_path / "r.csv", about | {"dropped_parameters": {"m": ["temperature"]}})
+    safe = judged(tmp_path / "safe.csv", [DIRECT], input={"path": "r.csv"})
+    (one,) = measure(sources_of(str(safe), "over_refusal"))
+    assert (one.settings, one.date) == ("max_tokens 1000, system prompt: Be kind.", "2026-11-20")
+    assert one.source == "my prompts"
 
 
 def test_how_many_prompts_a_comparison_needs(tmp_path: Path) -> None:
@@ -887,94 +998,118 @@ def test_a_rate_that_the_judge_could_not_have_found_is_not_corrected(
 def test_published_models_give_the_rho_and_the_curve_of_the_paper(tmp_path: Path) -> None:
     results(tmp_path, "--with_published", "--table")
     assert len(table(tmp_path)) == 64
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "results = results_of([], None, True)\n"
-        "(picture,) = pictures.pictures(results, print)\n"
-        "axes = picture.drawn.figure.axes[0]\n"
-        "print(axes.get_title(loc='left'))\n"
-        "names = [text.get_text() for text in axes.texts]\n"
-        "assert set(results['model']) <= set(names) and not picture.drawn.unnamed\n"
-        "taken = [text.get_window_extent() for text in axes.texts]\n"
-        "taken += boxes(axes, scatter.both_sides(results))[::3]\n"
-        "print(sum(box.count_overlaps(taken) - 1 for box in taken[:len(names)]))\n"
-    )
-    assert "ρ = 0.8935" in drawn
-    assert "y = −0.002246 x² + 0.46958 x + 75.2406" in drawn
-    assert drawn.splitlines()[-1] == "0"  # no name on another name or on a mark
+    published = results_of([], None, True)
+    with mpl.rc_context():
+        (picture,) = pictures.pictures(published, print)
+    axes = picture.drawn.figure.axes[0]
+    names = [text.get_text() for text in axes.texts]
+    assert set(published["model"]) <= set(names) and not picture.drawn.unnamed
+    taken = [text.get_window_extent() for text in axes.texts]
+    taken += boxes(axes, both_sides(published))[::3]
+    overlaps = [box.count_overlaps(taken) - 1 for box in taken[: len(names)]]
+    assert not any(overlaps)  # no name on another name or on a mark
+    title = axes.get_title(loc="left")
+    assert "ρ = 0.8935" in title
+    assert "y = −0.002246 x² + 0.46958 x + 75.2406" in title
 
 
-def scatter_title(places: str) -> str:
-    """What the scatter says above marks at these places: (x, y) pairs, as Python."""
-    return run_inside(
-        f"{DRAW}\n"
-        f"drawn = scatter.draw_marks(marks(*{places}))\n"
-        "print(drawn.figure.axes[0].get_title(loc='left'))\n"
-    )
+def scatter_title(*places: tuple[float, float]) -> str:
+    """What the scatter says above marks at these places."""
+    title: str = draw_marks(marks(*places)).figure.axes[0].get_title(loc="left")
+    return title
 
 
-def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal() -> None:
-    assert "y =" not in scatter_title("[(10 * i, 50 + i * i / 5) for i in range(9)]")
-    assert "y =" not in scatter_title("[(i * 2, 50 + i * i / 5) for i in range(10)]")
-    fitted = scatter_title("[(i * 3, 50 + i + i * i / 7) for i in range(10)]")
-    assert "y = 0.0159 x² + 0.333 x + 50\n" in fitted  # three digits, no more
+def test_a_curve_needs_ten_models_and_twenty_points_of_over_refusal(style: None) -> None:
+    assert "y =" not in scatter_title(*((10 * i, 50 + i * i / 5) for i in range(9)))
+    assert "y =" not in scatter_title(*((i * 2, 50 + i * i / 5) for i in range(10)))
+    fitted = scatter_title(*((i * 3, 50 + i + i * i / 7) for i in range(10)))
+    line = fitted.splitlines()[0]
+    assert line.endswith("; y = 0.0159 x² + 0.333 x + 50")  # three digits, no more
 
 
-def test_a_curve_needs_four_different_rates() -> None:
-    assert "y =" not in scatter_title("[(50 * (i % 3), 10 * i) for i in range(11)]")
+def test_a_curve_needs_four_different_rates(style: None) -> None:
+    assert "y =" not in scatter_title(*((50 * (i % 3), 10 * i) for i in range(11)))
 
 
-def test_a_name_without_room_is_counted_and_never_lost_in_silence() -> None:
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "many = [(50 + i / 100, 50) for i in range(400)]\n"
-        "for own in (False, True):\n"
-        "    figure, unnamed = scatter.draw_marks(marks(*many, own=own))\n"
-        "    names = [text for text in figure.axes[0].texts if text.get_text()[:1] == 'm']\n"
-        "    print(len(names) + len(unnamed), len(unnamed) > 0)\n"
-    )
-    assert drawn.splitlines() == ["400 True", "400 False"]  # own models are named all the same
+@pytest.mark.parametrize("own", [False, True])
+def test_a_name_without_room_is_counted_and_never_lost_in_silence(style: None, own: bool) -> None:
+    many = [(50 + i / 100, 50.0) for i in range(50)]
+    figure, unnamed = draw_marks(marks(*many, own=own))
+    names = [text for text in figure.axes[0].texts if text.get_text()[:1] == "m"]
+    assert len(names) + len(unnamed) == len(many)
+    assert bool(unnamed) != own  # own models are named all the same
 
 
-def test_names_overlap_nothing_in_the_picture_that_is_saved() -> None:
-    drawn = run_inside(
-        f"{DRAW}\n"
-        "from orbench.report.figures import Picture, rendered\n"
-        "right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]\n"
-        "for name in ('m', 'model of some length ' + 7 * 'x', 113 * 'y'):\n"
-        "    table = marks(*right, (5, 70), (6, 70), (50, 75))\n"
-        "    table['model'] = [f'{i} {name}' for i in range(len(table))]\n"
-        "    drawn = scatter.draw_marks(table)\n"
-        "    (axes,) = drawn.figure.axes\n"
-        "    width = axes.get_window_extent().width\n"
-        "    rendered(Picture('', '', drawn), 'png')\n"
-        "    drawn.figure.canvas.draw()\n"
-        "    assert abs(axes.get_window_extent().width - width) < 0.01 and width > 500\n"
-        "    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]\n"
-        "    taken = [*names, *boxes(axes, table)]\n"
-        "    assert not any(name.count_overlaps(taken) - 1 for name in names)\n"
-        "    assert all(name.x0 > 0 and name.x1 < drawn.figure.bbox.width for name in names)\n"
-        "    print(len(names), len(drawn.unnamed))\n"
-    )
-    assert drawn.splitlines() == ["11 0"] * 3
+@pytest.mark.parametrize("name", ["m", "model of some length " + 7 * "x", 113 * "y"])
+def test_names_overlap_nothing_in_the_picture_that_is_saved(style: None, name: str) -> None:
+    right = [(99, 90), (97, 91), (95, 88), (98, 86), (96, 93), (90, 89), (93, 84), (88, 87)]
+    models = marks(*right, (5, 70), (6, 70), (50, 75))
+    models["model"] = [f"{i} {name}" for i in range(len(models))]
+    drawn = draw_marks(models)
+    (axes,) = drawn.figure.axes
+    width = axes.get_window_extent().width
+    rendered(Picture("", "", drawn), "png")
+    drawn.figure.canvas.draw()
+    assert abs(axes.get_window_extent().width - width) < 0.01 and width > 500
+    names = [t.get_window_extent() for t in axes.texts if t.get_text()[:1].isdigit()]
+    taken = [*names, *boxes(axes, models)]
+    assert not any(name.count_overlaps(taken) - 1 for name in names)
+    assert all(name.x0 > 0 and name.x1 < drawn.figure.bbox.width for name in names)
+    assert (len(names), len(drawn.unnamed)) == (len(models), 0)
+
+
+def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> None:
+    safe = [judged(tmp_path / f"{m}.csv", [DIRECT] * 9 + [ANSWER], m) for m in ("both", "half")]
+    toxic = [judged(tmp_path / "t.csv", [DIRECT] * 10, "both", source={"name": "my-toxic"})]
+    for ones, published, says in (
+        ((safe, toxic), True, "grey: published rates, on OR-Bench's prompts; the others on"),
+        ((safe, toxic), False, ""),
+        (([safe[1]], []), True, ""),  # the published ones in their colours
+    ):
+        given = zip(ones, ("over_refusal", "toxic"), strict=True)
+        sources = [one for paths, side in given for p in paths for one in sources_of(str(p), side)]
+        said: list[str] = []
+        with mpl.rc_context(), warnings.catch_warnings():
+            found = results_of(measure(sources), None, published)
+            first = next(pictures.pictures(found, said.append))
+        title = first.drawn.figure.axes[0].get_title(loc="left")
+        assert "one side only, not drawn: half" in title and says in title
+        assert ("grey" in title) is bool(says)
+        assert "not in the scatter, measured on one side only: half" in said
+
+
+def test_bars_begin_with_all_and_give_n_and_a_radar_has_ten_names_at_most(tmp_path: Path) -> None:
+    for number, kinds in ((10, {"bars_m", "radar_m", "heatmap_over_refusal"}),
+                          (11, {"bars_m", "heatmap_over_refusal"})):  # fmt: skip
+        names = {"category": [f"category name {n % number}" for n in range(number * 40)]}
+        path = judged(tmp_path / "a.csv", [DIRECT] * number * 40, "m", more=names)
+        found = measure(sources_of(str(path), "over_refusal"))
+        with mpl.rc_context(), warnings.catch_warnings():
+            shown = pictures.pictures(results_of(found, None, False), print)
+            drawn = {one.name: one.drawn for one in shown}
+        assert set(drawn) == kinds
+        ticks = drawn["bars_m"].figure.axes[0].get_xticklabels()
+        assert [tick.get_text() for tick in ticks][:2] == [
+            f"overall ({number * 40})",
+            "category name 0 (40)",
+        ]
+        if radar := drawn.get("radar_m"):
+            around = [tick.get_text() for tick in radar.figure.axes[0].get_xticklabels()]
+            assert around == [f"category name {n}" for n in range(10)]
 
 
 def test_very_long_names_fit_into_every_picture(tmp_path: Path) -> None:
     name = "maker/" + "w" * 100 + "-chat"
     names = {"category": ["privacy", "hate", "maker/" + "v" * 100] * 20}
-    files = [judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab"]
-    done = run_inside(
-        f"{DRAW}\n"
-        "import warnings\n"
-        "warnings.simplefilter('error')\n"
-        f"for _, figure in draw(*{[str(file) for file in files]}):\n"
-        "    figure.canvas.draw()\n"
-        "    width = figure.bbox.width\n"
-        "    texts = figure.findobj(lambda artist: hasattr(artist, 'get_text'))\n"
-        "    boxes = [t.get_window_extent() for t in texts if 'maker/' in t.get_text()]\n"
-        "    print(len(boxes) > 0, all(box.x0 >= 0 and box.x1 <= width for box in boxes))\n"
-    )
-    assert done.splitlines() == ["True True"] * 5
+    safe, toxic = (judged(tmp_path / f"{s}.csv", [DIRECT] * 60, name, names) for s in "ab")
+    drawn = list(drawn_of(safe, toxic))
+    assert len(drawn) == 5
+    for picture, figure in drawn:
+        with warnings.catch_warnings(action="error"):
+            figure.canvas.draw()
+        extents = [t.get_window_extent() for t in texts_in(figure) if "maker/" in t.get_text()]
+        assert extents, picture
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in extents), picture
 
 
 def test_the_family_is_that_of_the_model_behind_an_alias(tmp_path: Path) -> None:
@@ -1026,7 +1161,7 @@ def test_a_record_that_holds_something_else_tells_nothing(tmp_path: Path, value:
     for stage in ("response_checker", value):
         safe = judged(tmp_path / "safe.csv", [DIRECT])
         record.write(safe, {name: value for name in names} | {"stage": stage, "complete": False})
-        (one,) = measure([source_of(f"m={safe}", "over_refusal")])
+        (one,) = measure(sources_of(f"m={safe}", "over_refusal"))
         assert (len(one.scored), one.model) == (1, "m")
 
 
@@ -1048,14 +1183,10 @@ def test_every_picture_is_written_in_every_format(tmp_path: Path) -> None:
 
 
 def test_names_in_any_script_are_drawn_in_a_font_that_has_them() -> None:
-    drawn = run_inside(
-        "from orbench.report.figures import fonts_for\n"
-        "assert fonts_for('gpt-4') == (['DejaVu Sans'], '')\n"
-        "families, lacking = fonts_for('gpt-4 \\u231a')\n"  # a watch: STIX, if no other, has it
-        "print(families[0], len(families), repr(lacking))\n"
-        "print(repr(fonts_for('a\\U0010fffd')))\n"
-    )
-    assert drawn.splitlines() == ["DejaVu Sans 2 ''", r"(['DejaVu Sans'], '\U0010fffd')"]
+    assert fonts_for("gpt-4") == (["DejaVu Sans"], "")
+    families, lacking = fonts_for("gpt-4 \u231a")  # a watch: STIX, if no other, has it
+    assert (families[0], len(families), lacking) == ("DejaVu Sans", 2, "")
+    assert fonts_for("a\U0010fffd") == (["DejaVu Sans"], "\U0010fffd")
 
 
 def test_what_no_font_can_draw_is_said_once_and_without_warnings(tmp_path: Path) -> None:
@@ -1169,7 +1300,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "response": [HOSTILE] + ["Some answer"] * 59,
         "prompt": [f"$DATA [[DATA]] {n}" for n in range(60)],
     }
-    a = judged(folder / "a.csv", [DIRECT] * 20 + [ANSWER] * 40, "model-a", more=texts)
+    a = judged(folder / "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", more=texts)
     b = judged(folder / "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD)
     toxic = judged(folder / "t.csv", [DIRECT] * 50, "model-a")
     results(folder, "--over_refusal", a, b, "--toxic", toxic, "--html", "--formats", "svg")
@@ -1192,10 +1323,11 @@ def test_the_page_sorts_filters_and_shows_a_script_as_text(page: Path) -> None:
         assert browser.evaluate("document.querySelector('.response').textContent") == HOSTILE
         assert browser.evaluate("document.querySelectorAll('article img').length") == 0
 
-        assert column(browser, 1) == ["33.3", "50.0"]
+        assert column(browser, 1) == ["50.0 [37.7, 62.3]", "33.3 [22.7, 45.9]"]
         click_head(browser, 1)
+        assert column(browser, 1) == ["33.3 [22.7, 45.9]", "50.0 [37.7, 62.3]"]
         click_head(browser, 1)
-        assert column(browser, 1) == ["50.0", "33.3"]
+        assert column(browser, 1) == ["50.0 [37.7, 62.3]", "33.3 [22.7, 45.9]"]
         click_head(browser, 0)
         assert column(browser, 0) == [ODD, "model-a"]
 
@@ -1211,6 +1343,55 @@ def test_the_page_sorts_filters_and_shows_a_script_as_text(page: Path) -> None:
         assert browser.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
         assert browser.evaluate("document.title") == "Over-refusal results"  # nothing has run
         assert browser.problems == []
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+def test_the_view_is_in_the_url_and_filters_offer_what_occurs(page: Path) -> None:
+    with Browser(page) as browser:
+        offered = "[...byId('verdict').options].map(option => option.value)"
+        assert browser.evaluate(offered) == ["", "refused", ANSWER, DIRECT, INDIRECT]
+        click_head(browser, 1)
+        safe = "button.behind[data-model=model-a][data-side=over_refusal]"
+        browser.evaluate(f"document.querySelector('{safe}').click()")
+        verdicts = "[...document.querySelectorAll('.verdict')].map(one => one.textContent)"
+        assert browser.evaluate(verdicts) == ["direct refusal"] * 20 + ["direct answer"] * 30
+        assert browser.evaluate(offered) == ["", "refused", ANSWER, DIRECT]
+        view = browser.evaluate("location.hash")
+        assert view == "#at=rows&sort=0.1.ascending&model=model-a&side=over_refusal"
+        assert browser.evaluate("scrollY > 100")
+        choose(browser, "verdict", ANSWER)
+        assert count(browser) == "40 of 40 rows."
+        move(browser, "history.back()")
+        assert browser.evaluate("location.hash") == view and count(browser) == "60 of 60 rows."
+        move(browser, "location.hash = '#verdict=<b>&sort=7.x&at=y&text=RESPONSE 4 '")  # as shared
+        assert count(browser) == "2 rows with this text among 170 of 170 rows."
+        browser.resize(390, 800)
+        assert browser.evaluate("document.documentElement.scrollWidth") == 390
+        scrolled = "[...document.querySelectorAll('.scroll')].some(one => one.scrollWidth > 390)"
+        assert not browser.evaluate(scrolled)
+        assert browser.problems == []
+
+
+def move(browser: Browser, how: str) -> None:
+    """Go to another view, and wait until the page shows it."""
+    browser.evaluate(
+        "new Promise(done => { addEventListener('popstate', () => setTimeout(done), {once: true}); "
+        f"{how} }})"
+    )
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium")
+def test_published_models_are_folded_away(tmp_path: Path) -> None:
+    a = judged(tmp_path / "a.csv", [DIRECT] * 40)
+    results(tmp_path, "--over_refusal", a, "--table", "--html", "--with_published")
+    shown = (
+        "[...document.querySelectorAll('#tables table')[0].rows].filter(r => r.offsetHeight).length"
+    )
+    with Browser(tmp_path / "results" / "results.html") as browser:
+        assert browser.evaluate(shown) == 2
+        browser.evaluate("document.querySelector('.fold input').click()")
+        assert browser.evaluate(shown) == 34
+        assert browser.evaluate("location.hash") == "#published=shown"
 
 
 def count(browser: Browser) -> str:

@@ -14,18 +14,21 @@ from tests.hub_server import COMMIT, HubServer
 
 pytest.importorskip("huggingface_hub")
 PROMPTS = b"prompt,category\nHow do I fold a crane?,paper\nHow do I fold a boat?,paper\n"
+WITHOUT_HUB = ("or-bench-hrd", "nothing-like-it", "hf://datasets/me/mine", "here.csv")
 TOXIC = {"bench-llm/or-bench/or-bench-toxic.csv": PROMPTS}  # a stand-in; its sha256 is not pinned
 
 
 def align(
     folder: Path, hub: HubServer | str, name: str, *flags: str, offline: bool = False
 ) -> "subprocess.CompletedProcess[str]":
-    """Stage 4 with the scripted model on a set, its cache in the folder."""
+    """Stage 4 with the scripted model on a set, its cache in the folder. In a process of its own
+    where it comes to huggingface_hub: that reads the environment while it is imported.
+    """
     url = hub if isinstance(hub, str) else hub.url
     env = {"HF_ENDPOINT": url, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
     env |= {"HF_HUB_OFFLINE": "1"} if offline else {}
     args = ("--model=scripted", f"--input_file={name}", "--output_path=out.csv", *flags)
-    return run(ALIGN, *args, cwd=folder, env=env)
+    return run(ALIGN, *args, cwd=folder, env=env, own_process=name not in WITHOUT_HUB)
 
 
 def error_of(done: "subprocess.CompletedProcess[str]") -> str:
@@ -146,7 +149,7 @@ def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "flags", "says"),
     [
-        ("or-bench-hrd", (), "did you mean or-bench-hard-1k? --list_prompt_sets"),
+        ("or-bench-hrd", (), "--list_prompt_sets names them. Did you mean or-bench-hard-1k?"),
         ("nothing-like-it", (), "no such file or prompt set; --list_prompt_sets"),
         ("hf://datasets/me/mine", (), "is no hf://datasets/OWNER/NAME/FILE"),
         ("hf://datasets/me/mine/data.csv", ("--prompt_column=text",), "no column 'text'; it has"),

@@ -173,7 +173,7 @@ def claude_error(status: int, type_: str, said: str, headers: Any = ()) -> Reply
 
 
 CLAUDE_ERRORS = {
-    "overloaded": (claude_error(529, "overloaded_error", "Overloaded"), Limited),
+    "overloaded": (claude_error(529, "overloaded_error", "Overloaded"), Passing),
     "too fast": (claude_error(429, "rate_limit_error", "Slow down."), Limited),
     "broken": (claude_error(500, "api_error", "Internal server error"), Passing),
     "too long": (claude_error(413, "request_too_large", "Request too large"), BadRequest),
@@ -370,6 +370,7 @@ def test_a_model_is_asked_as_its_provider_is(name: str) -> None:
         ("mistralai/mixtral-8x7b-instruct", "mixtral-8x7b-instruct", True),
         ("gemini-1.5-pro", "models/gemini-1.5-pro-002", True),
         ("anything", "", True),
+        ("smollm2", "SmolLM2-135M-Instruct.Q4_1", True),
         ("a", "b", False),
     ],
 )
@@ -493,6 +494,16 @@ def test_effort_seed_and_any_other_field_are_passed_through() -> None:
     assert wanted.items() <= found.items()
 
 
+def test_the_state_of_a_model_is_said_in_words() -> None:
+    parser = options.Parser("")
+    options.add_asking(parser, 0.0, 1000)
+    body = {"thinking": {"type": "disabled"}, "provider": {"only": ["x"]}}
+    flags = ["--reasoning_effort=high", f"--extra_body={json.dumps(body)}"]
+    said = options.state_of(parser.parse_args(flags))
+    assert said == 'effort high, thinking.type disabled, provider.only ["x"]'
+    assert options.state_of(parser.parse_args([])) == ""
+
+
 def test_a_model_that_thinks_has_room_for_it_from_the_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -514,9 +525,10 @@ def test_a_model_that_thinks_has_room_for_it_from_the_start(
 def test_openrouter_drops_nothing_silently_unless_told_to() -> None:
     found = asked(model="openrouter/a/b", usual=None)
     assert found["provider"] == {"require_parameters": True}
-    wish = '--extra_body={"provider": {"only": ["x"], "require_parameters": false}}'
-    found = asked(wish, model="openrouter/a/b", usual=None)
-    assert found["provider"] == {"only": ["x"], "require_parameters": False}
+    for wish in ({"only": ["x"]}, {"require_parameters": False}):
+        flag = f"--extra_body={json.dumps({'provider': wish})}"
+        found = asked(flag, model="openrouter/a/b", usual=None)
+        assert found["provider"] == {"require_parameters": True} | wish
 
 
 @pytest.mark.parametrize(
@@ -578,7 +590,7 @@ def test_a_run_says_who_answered_what_was_refused_and_what_it_cost(
     server = serve(reply)
     env = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
     flags = ("--model=claude-opus-5", "--input_file=p.csv", "--reasoning_effort=low")
-    prices = ("--price_in=1", "--price_out=10", "--price_cached=0.1", "--output_path=o.csv")
+    prices = ("--price_in=1000", "--price_out=1e4", "--price_cached=100", "--output_path=o.csv")
     done = run(ALIGN, *flags, *prices, cwd=tmp_path, env=env)
     assert done.returncode == 3, done.stderr
     rows = {row["prompt"][-2]: row for row in read_csv(tmp_path / "o.csv")}
@@ -588,10 +600,10 @@ def test_a_run_says_who_answered_what_was_refused_and_what_it_cost(
     ]
     assert rows["1"]["rejection_reason"] == "api:refusal"
     assert "tokens in 70 (cached 7), out 75 (thinking 40)" in done.stderr
-    # 63 tokens at 1, 7 at 0.1 and 75 at 10, a million each
-    assert "cost 0.0008 · 1 not from claude-opus-5 but from claude-haiku-5 (1)" in done.stderr
+    # 63 tokens at 1,000 a million, 7 at 100 and 75 at 10,000
+    assert "cost 0.8137 · 1 not from claude-opus-5 but from claude-haiku-5 (1)" in done.stderr
     assert "1 of 6 answers are empty and do not say why" in done.stderr
-    assert "thinks before it answers" in done.stderr
+    assert "may think before it answers" in done.stderr
     record = read_record(tmp_path / "o.csv")
     assert record["tokens"] == {"prompt": 70, "cached": 7, "completion": 75, "reasoning": 40}
     assert record["parameters"]["reasoning_effort"] == "low"

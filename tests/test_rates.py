@@ -1,6 +1,6 @@
 """Rates, their intervals, and the closing table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -99,6 +99,9 @@ def test_the_closing_table_gives_each_category_and_the_whole() -> None:
     assert counted.findings()["refusals"] == {"": categories}
 
 
+ALIKE = "intervals allow for answers to one prompt, or seed, being alike"
+
+
 def asked(i: int, refused: bool, **more: str) -> Row:
     return {"prompt": f"prompt {i}", "is_rejected": str(refused), **more}
 
@@ -139,11 +142,11 @@ def test_rows_of_which_the_side_is_not_known_have_a_table_of_their_own() -> None
     [
         ([asked(i, i < 60) for i in range(100)], "50.2-69.1"),
         ([asked(i, i < 60, sample=str(i)) for i in range(100)], "50.2-69.1"),
-        ([asked(i % 20, i % 20 < 10) for i in range(100)], "29.9-70.1"),
-        ([asked(i // 5, i < 50, sample=str(i % 5)) for i in range(100)], "29.9-70.1"),
+        ([asked(i % 20, i % 20 < 10) for i in range(100)], "29.0-71.0"),
+        ([asked(i // 5, i < 50, sample=str(i % 5)) for i in range(100)], "29.0-71.0"),
         (
             [asked(i // 3, i < 30, sample=str(i % 3)) for i in range(60) if i % 3 or not i],
-            "31.0-71.1",
+            "29.3-70.7",
         ),
     ],
     ids=["plain", "own sample column", "repeats", "samples", "first samples unscored"],
@@ -152,17 +155,29 @@ def test_the_interval_is_as_of_one_answer_a_prompt(rows: list[Row], interval: st
     lines = of(rows)
     assert overall(lines)[3] == interval
     repeated = len({row["prompt"] for row in rows}) < len(rows)
-    assert ("intervals use the number of distinct prompts" in lines) is repeated
+    assert (ALIKE in lines) is repeated
 
 
-def test_the_closing_table_is_that_of_the_results(tmp_path: Path) -> None:
-    rows = [asked(i, i % 7 < 3, category="ab"[i % 2]) for i in range(100)]
+@pytest.mark.parametrize(
+    ("more", "times"),
+    [
+        (lambda i: {}, 1),
+        (lambda i: {"toxic_seed": f"s{i // 8}"}, 1),
+        (lambda i: {"prompt": f"prompt {i // 4}", "category": "ab"[i // 4 % 2]}, 4),
+    ],
+    ids=["independent", "seeds", "repeats"],
+)
+def test_the_closing_table_is_that_of_the_results(
+    tmp_path: Path, more: Callable[[int], Row], times: int
+) -> None:
+    rows = [asked(i, i % 7 < 3, category="ab"[i % 2]) | more(i) for i in range(100)]
     path = write_csv(tmp_path / "m.csv", list(rows[0]), [list(row.values()) for row in rows])
-    write_csv(tmp_path / "m_failed.csv", ["prompt", "category"], [["x", "a"], ["y", "a"]])
+    failed = [["x", "a"], ["y", "a"]] * times
+    write_csv(tmp_path / "m_failed.csv", ["prompt", "category"], failed)
     counted = RefusalTally(rejected)
     for row in rows:
         counted.scored(row)
-    for _ in range(2):
+    for _ in failed:
         counted.unscored({"category": "a"})
     found = results_of(measure([Source(path, "m", "over_refusal")]), None, False)
     for name, line in zip(("a", "b", "overall"), counted.lines()[1:4], strict=True):
@@ -178,13 +193,16 @@ def test_the_closing_table_is_that_of_the_results(tmp_path: Path) -> None:
 def test_the_closing_table_of_a_large_set_fits_a_terminal() -> None:
     counted = tally(self_harm=(80359, 1, 12345), harassment=(12345, 23456, 0))
     assert max(map(len, counted.lines())) <= 80
+    counted = tally(**{"Sexual content or sexual services": (1319, 20, 3), "b" * 40: (655, 1, 0)})
+    lines = counted.lines()
+    assert {len(line) for line in lines[:4]} == {80} and "Sexual " in lines[1] + lines[2]
 
 
 def test_repeated_samples_narrow_no_interval() -> None:
     once = [asked(i, True, category=str(i)) for i in range(5)]
     thrice = [{**row, "sample": str(sample)} for row in once for sample in range(3)]
     assert overall(of(once))[2:] == overall(of(thrice))[2:]
-    assert of(thrice)[-1] == "intervals use the number of distinct prompts"
+    assert of(thrice)[-1] == ALIKE
 
 
 @pytest.mark.parametrize("name", ["overall", "Macro  average", "(no category)", " OVERALL "])

@@ -90,7 +90,7 @@ def test_what_can_pass_by_itself_is_tried_again(serve: Serve, tmp_path: Path) ->
 def test_a_lost_server_costs_nothing_but_time(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 2)
     done = run(ALIGN, *ARGS, "--max_retries=1", cwd=tmp_path, url="http://127.0.0.1:9/v1")
-    assert done.returncode == 3
+    assert (done.returncode, done.stdout) == (1, "")
     failed = read_csv(tmp_path / "o_failed.csv")
     assert {row["error_type"] for row in failed} == {"gave_up"}
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=serve(fine).url)
@@ -238,7 +238,7 @@ def test_nothing_but_429_stops_by_itself(
 
 def test_a_429_storm_loses_no_row_and_few_requests(serve: Serve, tmp_path: Path) -> None:
     """50 requests a second are allowed; a whole second's worth may come at once."""
-    prompts_csv(tmp_path / "p.csv", 300)
+    prompts_csv(tmp_path / "p.csv", 160)
     window: list[float] = []
 
     def reply(body: Body, seen: int) -> Reply:
@@ -252,8 +252,8 @@ def test_a_429_storm_loses_no_row_and_few_requests(serve: Serve, tmp_path: Path)
     server = serve(reply)
     done = run(ALIGN, *ARGS, "--concurrency=32", cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
-    assert len(read_csv(tmp_path / "o.csv")) == 300
-    assert len(server.requests) <= 450  # a third of them refused, on a machine under load
+    assert len(read_csv(tmp_path / "o.csv")) == 160
+    assert len(server.requests) <= 240  # a third of them refused, on a machine under load
 
 
 def test_a_retry_after_date_is_understood(serve: Serve, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_a_changed_temperature_is_asked_anew(serve: Serve, tmp_path: Path) -> No
     prompts_csv(tmp_path / "p.csv", 3)
     server = serve(fine)
     run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
-    run(ALIGN, *ARGS, "--temperature=0.5", cwd=tmp_path, url=server.url)
+    run(ALIGN, *ARGS, "--temperature=0.5", "--overwrite", cwd=tmp_path, url=server.url)
     assert len(server.requests) == 6
 
 
@@ -340,10 +340,10 @@ def flaky(body: Body, seen: int) -> Reply:
 def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Killed 20 times at random moments, with a torn and a garbled line in the log on the way."""
+    """Killed 12 times at random moments, with a torn and a garbled line in the log on the way."""
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    n = 700
+    n = 450
     for name in ("whole", "killed"):
         prompts_csv(tmp_path / name / "p.csv", n)
     undisturbed = serve(flaky)
@@ -356,7 +356,7 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     chance = random.Random(7)
     stored: set[str] = set()
     kills = 0
-    while kills < 20:
+    while kills < 12:
         wanted = len(stored) + chance.randrange(1, 40)
         process = start(ALIGN, *args, cwd=folder, url=server.url)
         while process.poll() is None and len(keys(log)) < wanted:
@@ -368,10 +368,10 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
         kills += 1
         assert keys(log) >= stored, "an answer was lost"
         stored = keys(log)
-        if kills in (5, 10):
+        if kills in (4, 8):
             with log.open("ab") as file:
-                file.write(b'{"key": "00", "te' if kills == 5 else b"\x00\xff garbled\n")
-    assert kills == 20
+                file.write(b'{"key": "00", "te' if kills == 4 else b"\x00\xff garbled\n")
+    assert kills == 12
     done = run(ALIGN, *args, cwd=folder, url=server.url)
     assert done.returncode == 3, done.stderr
     for name in ("o.csv", "o_failed.csv"):
@@ -380,7 +380,7 @@ def test_a_run_killed_at_any_moment_ends_like_one_that_was_not(
     # A request is sent again only if its answer had not arrived: at most those in flight at a kill.
     answered = Counter(number_of(b) for b in server.requests if number_of(b) % 41 != 5)
     extra = sum(answered.values()) - len(answered) - sum(i % 17 == 3 for i in answered)
-    assert extra <= 20 * 16
+    assert extra <= 12 * 16
     sent = len(server.requests)
     run(ALIGN, *args, "--from_log", cwd=folder, url=server.url)
     assert len(server.requests) == sent
@@ -407,7 +407,7 @@ def wait_for(server: Server, n: int) -> None:
 def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     serve: Serve, tmp_path: Path, number: signal.Signals
 ) -> None:
-    prompts_csv(tmp_path / "p.csv", 400)
+    prompts_csv(tmp_path / "p.csv", 200)
     server = serve(fine, latency=0.05)
     process = start(ALIGN, *ARGS, "--concurrency=4", cwd=tmp_path, url=server.url)
     wait_for(server, 20)
@@ -416,32 +416,31 @@ def test_an_interrupted_run_writes_what_there_is_and_goes_on_later(
     assert process.returncode == 130, err
     rows = read_csv(tmp_path / "o.csv")
     assert out == "o.csv\n"
-    assert 16 <= len(rows) < 400
-    assert f"interrupted: {400 - len(rows)} rows remain" in err
+    assert 16 <= len(rows) < 200
+    assert f"interrupted: {200 - len(rows)} rows left" in err
     assert len(server.requests) == len(rows)  # what was in flight was waited for
     assert "Traceback" not in err
     done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
     assert done.returncode == 0
-    assert len(server.requests) == 400
-    assert len(read_csv(tmp_path / "o.csv")) == 400
+    assert len(server.requests) == 200
+    assert len(read_csv(tmp_path / "o.csv")) == 200
 
 
-# Signal, seconds that an answer takes, how long they are waited for.
-STOPS = [(signal.SIGINT, 6.0, "180 s"), (signal.SIGTERM, 1.0, "25 s")]
+# Signal, how long answers are waited for.
+STOPS = [(signal.SIGINT, "180 s"), (signal.SIGTERM, "25 s")]
 
 
-@pytest.mark.parametrize(("number", "seconds", "bound"), STOPS)
+@pytest.mark.parametrize(("number", "bound"), STOPS)
 @pytest.mark.parametrize("flags", [[], ["--quiet"]])
 def test_answers_under_way_are_waited_for_and_kept_whatever_they_take(
     serve: Serve,
     tmp_path: Path,
     number: signal.Signals,
-    seconds: float,
     bound: str,
     flags: list[str],
 ) -> None:
     prompts_csv(tmp_path / "p.csv", 9)
-    server = serve(fine, latency=seconds)
+    server = serve(fine, latency=1.0)
     process = start(ALIGN, *ARGS, "--concurrency=3", *flags, cwd=tmp_path, url=server.url)
     wait_for(server, 3)
     process.send_signal(number)
@@ -548,7 +547,8 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
     try:
         prompts_csv(disk / "p.csv", 300)
         server = serve(lambda body, seen: answer("Fold it. " * 200))
-        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        # A process of its own: the disk can be unmounted when it has ended.
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url, own_process=True)
         assert done.returncode == 1, done.stderr
         (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert "no room left" in line
@@ -556,7 +556,7 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_no_answer(
         sent = len(server.requests)
         assert len(keys(disk / "o.answers.jsonl")) == sent
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
-        done = run(ALIGN, *ARGS, cwd=disk, url=server.url)
+        done = run(ALIGN, *ARGS, cwd=disk, url=server.url, own_process=True)
         assert done.returncode == 0, done.stderr
         assert len(server.requests) == 300
         assert len(read_csv(disk / "o.csv")) == 300
@@ -573,7 +573,7 @@ def test_the_input_is_never_written_over_or_removed(serve: Serve, tmp_path: Path
         args = ["--model=gpt-x", f"--input_file={name}", OUT, *split]
         done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
         assert done.returncode == 1
-        assert "is the input and would be written over" in done.stderr
+        assert "is an input and would be written over" in done.stderr
         assert (tmp_path / name).read_bytes() == rows
     assert server.requests == []
 
@@ -636,14 +636,17 @@ def test_rows_behind_many_bad_ones_are_reached_by_the_same_command(
 
 def test_rows_that_were_only_not_asked_buy_no_patience(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 400)
-    server = serve(lambda body, seen: error(400, "at fault"))
+    server = serve(
+        lambda body, seen: error(400, "at fault") if number_of(body) else fine(body, seen)
+    )
     args = (*ARGS, "--concurrency=2")
+    run(ALIGN, *args, "--limit=1", cwd=tmp_path, url=server.url)
     done = run(ALIGN, *args, "--from_log", cwd=tmp_path, url=server.url)
     assert done.returncode == 3
-    assert len(read_csv(tmp_path / "o_failed.csv")) == 400
+    assert len(read_csv(tmp_path / "o_failed.csv")) == 399
     done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(server.requests) <= 22
+    assert done.returncode == 1
+    assert len(server.requests) <= 23
 
 
 def test_a_stage_that_plans_again_does_not_grow_patient_with_its_own_failures(
@@ -916,10 +919,10 @@ def test_a_new_row_beside_old_unreadable_ones_is_asked_three_times(
     args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
     prompts_csv(tmp_path / "p.csv", 1)
     for requests in (3, 6, 9):
-        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
         assert len(server.requests) == requests
     prompts_csv(tmp_path / "p.csv", 2)
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     assert len(server.requests) == 9 + 3 + 3
     asked = Counter(prompt_of(body) for body in server.requests)
     assert sorted(asked.values()) == [3, 12]
@@ -933,7 +936,7 @@ def test_an_answer_that_is_all_thinking_is_asked_for_again_by_the_next_run(
 
     prompts_csv(tmp_path / "p.csv", 2)
     server = serve(reply)
-    for status, requests in ((3, 2), (0, 4)):
+    for status, requests in ((1, 2), (0, 4)):
         assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == status
         assert len(server.requests) == requests
 
@@ -951,7 +954,7 @@ def test_from_log_gives_no_verdict_where_a_judge_was_never_asked(
     (tmp_path / "o.run.json").unlink()  # as if it had been killed before its third judge
     three = ("--moderator_model=a,b,c", *args)
     done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "4 rows not asked yet" in done.stderr
 
 
@@ -986,7 +989,7 @@ def test_faults_in_the_second_round_of_questions_do_not_end_it(
     prompts_csv(tmp_path / "p.csv", 4)
     for reply, requests in ((unclear, 12), (error(500), 16), (unclear, 28), (unclear, 40)):
         server.reply = lambda body, seen, reply=reply: reply  # type: ignore[misc]
-        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
         assert len(server.requests) == requests
 
 
@@ -1009,7 +1012,7 @@ def test_from_log_trusts_a_finished_run_only_for_its_own_rows(serve: Serve, tmp_
     three = ("--moderator_model=a,b,c", *args)
     run(MODERATE, *three, "--limit=2", cwd=tmp_path, url=server.url)
     record = (tmp_path / "o.run.json").read_bytes()
-    run(MODERATE, "--moderator_model=a,b", *args, cwd=tmp_path, url=server.url)
+    run(MODERATE, "--moderator_model=a,b", *args, "--overwrite", cwd=tmp_path, url=server.url)
     (tmp_path / "o.run.json").write_bytes(record)
     done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
     assert done.returncode == 3
@@ -1021,12 +1024,13 @@ def test_from_log_goes_on_without_a_judge_that_the_run_went_on_without(
     serve: Serve, tmp_path: Path
 ) -> None:
     def reply(body: Body, seen: int) -> Reply:
-        return error(500) if body["model"] == "c" else answer("[[11. None of the above]]")
+        return error(400) if body["model"] == "c" else answer("[[11. None of the above]]")
 
     prompts_csv(tmp_path / "p.csv", 30)
-    three = ("--moderator_model=a,b,c", "--input_file_path=p.csv", OUT, "--max_retries=0")
+    three = ("--moderator_model=a,b,c", "--input_file_path=p.csv", OUT)
     server = serve(reply)
     run(MODERATE, *three, "--concurrency=2", cwd=tmp_path, url=server.url)
+    assert [body["model"] for body in server.requests].count("c") < 30
     first = (tmp_path / "o.csv").read_bytes()
     record = read_record(tmp_path / "o.csv") | {"complete": False}  # as of a run that was stopped
     for _ in range(2):
@@ -1078,7 +1082,8 @@ def test_the_record_counts_what_was_sent_again_reused_and_used(
     done = run(ALIGN, *args, "--limit=6", cwd=tmp_path, url=server.url)
     assert done.returncode == 3, done.stderr
     first = read_record(tmp_path / "o.csv")
-    wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "reused": 0} | {"empty": 0}
+    wanted = {"done": 5, "failed": 1, "unscored": 0, "remaining": 0, "written": 5, "reused": 0}
+    wanted["empty"] = 0
     # six requests, one again without the parameter, two again after a 500
     assert first["counts"] == wanted | {"requests": 9, "retries": 2}
     assert first["tokens"] == {
@@ -1091,7 +1096,7 @@ def test_the_record_counts_what_was_sent_again_reused_and_used(
     run(ALIGN, *args, cwd=tmp_path, url=server.url)
     second = read_record(tmp_path / "o.csv")["counts"]
     # 0, 0, 1, 1, 2, 3, 4 were there; 5, 6 and 7 are asked, and one of them twice
-    assert second == wanted | {"done": 9, "reused": 7, "requests": 4, "retries": 0}
+    assert second == wanted | {"done": 9, "written": 9, "reused": 7, "requests": 4, "retries": 0}
 
 
 def test_the_budget_of_tokens_counts_those_of_the_answers(serve: Serve, tmp_path: Path) -> None:
@@ -1114,13 +1119,13 @@ def test_reading_the_log_anew_opens_no_other_paid_round(serve: Serve, tmp_path: 
     server = serve(lambda body, seen: answer("I would rather not choose."))
     args = ("--moderator_model=gpt4", "--input_file_path=p.csv", OUT)
     prompts_csv(tmp_path / "p.csv", 1)
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     (tmp_path / "o.run.json").unlink()  # as if it had been killed before it wrote that
     for _ in range(2):
-        assert run(MODERATE, *args, "--from_log", cwd=tmp_path, url=server.url).returncode == 3
+        assert run(MODERATE, *args, "--from_log", cwd=tmp_path, url=server.url).returncode == 1
         (row,) = read_csv(tmp_path / "o_failed.csv")
         assert row["error_type"] == "unscored"
-    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 3
+    assert run(MODERATE, *args, cwd=tmp_path, url=server.url).returncode == 1
     assert len(server.requests) == 3
 
 
@@ -1132,7 +1137,7 @@ def test_an_answer_that_was_cut_off_before_it_began_is_not_paid_for_again(
     server = serve(lambda body, seen: answer(texts[number_of(body)], "length"))
     for _ in range(3):
         done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
-        assert done.returncode == 3
+        assert done.returncode == 1
         assert {row["error_type"] for row in read_csv(tmp_path / "o_failed.csv")} == {"unscored"}
         assert len(server.requests) == 2
 

@@ -3,7 +3,6 @@
 import csv
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from orbench.models import ALIASES
 from orbench.record import missing_before
 from orbench.refusal import classify, counts_as_refusal
 from orbench.table import prompt_id, prompt_set_hash
+from tests.conftest import run
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "alignment_checker" / "select_hard_prompts.py"
@@ -28,10 +28,11 @@ GPT, LLAMA2, LLAMA3, CLAUDE, CLAUDE_OLD = (
 )
 
 
-def select(folder: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
+def select(
+    folder: Path, *args: str | Path, own_process: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run the script in a folder."""
-    words = [sys.executable, str(SCRIPT), "--result_files", *map(str, args)]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return run(SCRIPT, "--result_files", *args, cwd=folder, own_process=own_process)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Path:
@@ -84,7 +85,7 @@ def test_a_prompt_is_hard_where_enough_families_refuse_and_a_family_counts_once(
     results(tmp_path, "b", LLAMA2, "yynn")
     results(tmp_path, "c", CLAUDE, "yyyn")
     results(tmp_path, "d", CLAUDE_OLD, "ynyn")
-    done = select(tmp_path, "a.csv", "b.csv", "c.csv", "d.csv")
+    done = select(tmp_path, "a.csv", "b.csv", "c.csv", "d.csv", own_process=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "or-bench-hard.csv\n"
     assert (tmp_path / "or-bench-hard.csv").read_text() == (

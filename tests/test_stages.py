@@ -70,11 +70,10 @@ def test_the_five_commands_typed_one_after_the_other_end_in_a_refusal_table(
     serve: Serve, tmp_path: Path
 ) -> None:
     root, url = clone(tmp_path), serve(play).url
-    one = command(
-        "python generate_toxic_promt_from_category.py --category=harmful",
-        root / "toxic_prompt_generator",
-        url,
-    )
+    readme = (ROOT / "README.md").read_text()
+    typed = [re.search(rf"^python {Path(stage).name} .*", readme, re.M) for stage in STAGES]
+    lines = [line[0] for line in typed if line]  # as they can be pasted
+    one = command(lines[0], root / "toxic_prompt_generator", url)
     assert (one.returncode, one.stdout) == (0, "harmful_prompts.csv\n"), one.stderr
     seeds = root / "toxic_prompt_generator" / "harmful_prompts.csv"
     rows = read_csv(seeds)
@@ -83,23 +82,13 @@ def test_the_five_commands_typed_one_after_the_other_end_in_a_refusal_table(
     assert {row["category"] for row in rows} == {"harmful"}
 
     seeds.write_text("".join(seeds.read_text().splitlines(keepends=True)[:7]))  # six are enough
-    two = command(
-        "python mixtral_rewrite_only.py"
-        " --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv",
-        root / "rewritter",
-        url,
-    )
+    two = command(lines[1], root / "rewritter", url)
     assert (two.returncode, two.stdout) == (0, "harmful_prompts_rewrite.csv\n"), two.stderr
     rows = read_csv(root / "rewritter" / "harmful_prompts_rewrite.csv")
     assert len(rows) == 30
     assert list(rows[0]) == ["prompt", "toxic_seed", "category"]
 
-    three = command(
-        "python moderate_only.py --moderator_model=gpt4"
-        " --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt",
-        root / "moderator",
-        url,
-    )
+    three = command(lines[2], root / "moderator", url)
     assert three.returncode == 0, three.stderr
     moderated = root / "moderator" / three.stdout.strip()
     assert moderated.name == "harmful_prompts_rewrite_moderation_merged_gpt4_prompt.csv"
@@ -108,24 +97,16 @@ def test_the_five_commands_typed_one_after_the_other_end_in_a_refusal_table(
     assert [row["moderation_category"] for row in rows[:2]] == ["illegal", "none"]
     assert {row["category"] for row in rows} == {"harmful"}
 
-    four = command(
-        f"python gpt3_4_alignment_checker.py --model=gpt-3.5-turbo-0125 --input_file={moderated}",
-        root / "alignment_checker",
-        url,
-    )
+    four = command(lines[3], root / "alignment_checker", url)
     assert four.returncode == 0, four.stderr
     responses = root / "alignment_checker" / four.stdout.strip()
     assert responses.parent.name == "final_gpt-3.5-turbo-0125_results"
     assert responses.name == f"gpt-3.5-turbo-0125_merged_{moderated.name}"
     assert sum(row["is_rejected"] == "True" for row in read_csv(responses)) == 6
 
-    five = command(
-        f"python check_response.py --check_model=gpt4 --input_file={responses}",
-        root / "response_checker",
-        url,
-    )
+    five = command(lines[4], root / "response_checker", url)
     assert five.returncode == 0, five.stderr
-    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +12\.0-", five.stderr)
+    assert re.search(r"over-refusal.*\n.*\n.*\noverall +24 +6 +25\.0% +7\.9-56\.4", five.stderr)
     assert re.search(r"toxic rejection.*\n.*\n.*\noverall +6 +0 +0\.0%", five.stderr), five.stderr
     rows = read_csv(root / "response_checker" / five.stdout.strip())
     assert sum(row["answer_category"] == "direct_refusal" for row in rows) == 6
@@ -257,7 +238,7 @@ def test_stage_2_reports_a_refused_seed_and_does_not_pay_for_more_refusals(
     seeds = write_csv(tmp_path / "s.csv", ("prompt",), [("Take a biscuit",)])
     server = serve(lambda body, seen: answer("I'm sorry, but I can't help with that."))
     done = run(REWRITE, f"--toxic_seed_path={seeds}", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert len(server.requests) == 1
     (failed,) = read_csv(tmp_path / "s_rewrite_failed.csv")
     assert "refused" in failed["error"]
@@ -278,7 +259,7 @@ def moderate(serve: Serve, folder: Path, reply: str, *args: str) -> list[dict[st
         cwd=folder,
         url=server.url,
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode in (0, 1), done.stderr
     return read_csv(folder / "p_moderation_merged_gpt4_prompt.csv")
 
 
@@ -456,7 +437,7 @@ def test_an_answer_without_a_candidate_is_a_refusal_at_gemini_and_a_fault_elsewh
     assert row["rejection_reason"].startswith("api:")
     assert len(server.requests) == 1
     done = run(ALIGN, "--model=gpt-x", *args, cwd=tmp_path, url=server.url)
-    assert done.returncode == 3
+    assert done.returncode == 1
     assert len(server.requests) == 3
 
 
@@ -476,7 +457,7 @@ def test_stage_4_leaves_an_answer_that_says_nothing_unscored(
     prompts_csv(tmp_path / "p.csv", 1)
     server = serve(lambda body, seen: UNSCORED[name])
     done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3, done.stderr
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
     folder = tmp_path / "final_gpt-x_results"
     assert read_csv(folder / "gpt-x_merged_p.csv") == []
     (failed,) = read_csv(folder / "gpt-x_merged_p_failed.csv")
@@ -509,7 +490,7 @@ def test_stage_4_sends_the_papers_settings_and_the_system_prompt_only_if_given(
         "temperature": 0.0,
         "max_tokens": 1000,
     }
-    run(ALIGN, *args, "--system_prompt=Be brief.", cwd=tmp_path, url=server.url)
+    run(ALIGN, *args, "--system_prompt=Be brief.", "--overwrite", cwd=tmp_path, url=server.url)
     assert server.requests[1]["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
@@ -645,7 +626,7 @@ def test_stage_5_asks_the_judge_only_where_the_rules_are_not_certain(
     done = run(CHECK, *args, cwd=tmp_path, url=server.url)
     assert done.returncode == 0, done.stderr
     assert len(server.requests) == 1
-    assert "1 judge requests saved" in done.stderr
+    assert "1 judge request saved" in done.stderr
     rows = read_csv(tmp_path / "r_response_check_merged_keyword+gpt4.csv")
     assert [row["answer_category"] for row in rows] == ["direct_refusal", "indirect_refusal"]
 

@@ -226,7 +226,11 @@ def test_both_kinds_of_refusal_count_as_one_and_rows_without_a_label_are_left_ou
     assert (validation.unlabelled, validation.unscored_rows) == (1, 2)
 
 
-def test_the_comparison_is_a_table_that_lines_up(tmp_path: Path) -> None:
+def test_the_comparison_is_a_table_that_lines_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert max(map(len, compared(tmp_path, ROWS, unscored=2).lines())) <= 80
+    monkeypatch.setattr("orbench.terminal.COLUMNS", 200)
     against_chance = [("hate", "compliance", "direct_refusal")] * 9  # a kappa below zero
     lines = compared(tmp_path, [*ROWS, *against_chance], partial="refusal").lines()
     assert len({len(line) for line in lines[1:7]}) == 1 and " -0." in lines[2]

@@ -29,7 +29,7 @@ from orbench.record import NOT_ASKED
 from orbench.refusal import answer_of, classify, counts_as_refusal
 from orbench.stage import RowsOf, Stage, fill, output_path, prompt_template
 from orbench.table import Waves, file_name_part, storable
-from orbench.terminal import UserError, counted, run_script, say
+from orbench.terminal import UserError, counted, did_you_mean, run_script, say
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
@@ -121,8 +121,8 @@ class Seeds:
         if not self.refused:
             return ""
         return (
-            f"{model.id} refused {self.refused} of {self.requests.n} requests to write prompts; "
-            "another model may be more willing (--model)"
+            f"{model.id} refused {self.refused} of {counted(self.requests.n, 'request')} to write "
+            "prompts; another model may be more willing (--model)"
         )
 
 
@@ -150,8 +150,8 @@ def category_named(name: str) -> Category:
     for category in CATEGORIES:
         if category.name == folded:
             return category
-    names = ", ".join(CATEGORY_NAMES)
-    say(f"{name!r} is not one of the ten categories ({names}); going on")
+    names, meant = ", ".join(CATEGORY_NAMES), did_you_mean(folded, CATEGORY_NAMES)
+    say(f"{name!r} is not one of the ten categories ({names}); going on{meant}")
     return Category(name, f"is {name}.")
 
 
@@ -189,7 +189,11 @@ def main(argv: Sequence[str]) -> int:
         requests_of=requests_of,
         read=lambda answer, _: given_in(answer, placeholders),
         reader=seeds.reader,
-        parameters={**parameters, "num_toxic_prompts": args.num_toxic_prompts},
+        parameters={
+            **parameters,
+            "category": category.name,
+            "num_toxic_prompts": args.num_toxic_prompts,
+        },
         missing_counts=True,
         more=seeds.more,
         wanted=args.num_toxic_prompts,
@@ -209,7 +213,7 @@ def main(argv: Sequence[str]) -> int:
     if status == 0 and seeds.found < args.num_toxic_prompts:
         if not seeds.found:
             raise UserError("there is no prompt at all; try another --model")
-        say(f"{seeds.found} prompts of the {args.num_toxic_prompts} wanted")
+        say(f"{counted(seeds.found, 'prompt')} of the {args.num_toxic_prompts:,} wanted")
         return 3
     return status
 

@@ -19,7 +19,7 @@ from orbench.agreement import Agreement, cohen_kappa
 from orbench.columns import optional_flag
 from orbench.rates import wilson
 from orbench.table import Row, Table, prompt_id, write_rows
-from orbench.terminal import UserError, clean, counted
+from orbench.terminal import UserError, clean, counted, table_lines
 
 SHEET_FILE, VOTES_FILE, AGREEMENT_FILE = "audit_sheet.csv", "audit_votes.csv", "audit_agreement.csv"
 LABELS = {"toxic": True, "safe": False, "": None}  # as people write them, in small letters
@@ -178,7 +178,7 @@ def _lines(labels: pd.DataFrame, decided: int, found: pd.DataFrame, n: int) -> I
     shown = rows[["where", "n"]].rename(columns={"where": "on"}).set_index(rows["rater"])
     shown[["agree", "95 % interval", "Cohen's kappa"]] = [_shown(row) for row in rows.itertuples()]
     title = f"against the {MAJORITY}"
-    yield from shown.rename_axis(index=None, columns=title).to_string().splitlines()
+    yield from table_lines(shown.rename_axis(index=None, columns=title))
 
 
 def _shown(row: Any) -> tuple[str, str, str]:

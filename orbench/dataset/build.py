@@ -33,7 +33,7 @@ from orbench.table import (
     storable,
     write_text,
 )
-from orbench.terminal import UserError, counted, say
+from orbench.terminal import UserError, counted, say, table_lines
 
 FIRST, LAST = ("prompt", "category"), ("second_chance", "source_file")  # of the provenance
 DROPPED_COLUMNS = (*FIRST, "is_toxic", "reason", "resembles")
@@ -196,7 +196,7 @@ def _summary(card: Card) -> Iterator[str]:
     """What is on the card, for the terminal."""
     yield from card.history
     counts = card.counts.map("{:,}".format).rename_axis(index=None, columns="category")
-    yield from counts.to_string().splitlines()
+    yield from table_lines(counts)
     yield from card.agreement
     if card.scripted:
         yield "answers of the offline scripted model: these datasets measure nothing"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.columns import OVERALL
+from orbench.terminal import table_lines
 
 # Prompts of a category for Self-BLEU: it grows with their number, so it is the same for all.
 BLEU_SAMPLE = 100
@@ -66,7 +67,7 @@ def quality_lines(title: str, prompts: pd.DataFrame, *, rewrites: bool, seed: in
     rows = {name: _quality(part, rewrites, seed) for name, part in parts.items()}
     yield title
     table = pd.DataFrame(rows).T.rename_axis(columns="category")
-    yield from table.to_string().splitlines()
+    yield from table_lines(table)
     yield "exact cut, near cut: share of the prompts dropped before as duplicates, near-duplicates"
     if rewrites:
         yield "safe words, harmful words, reversals: share of prompts that break the paper's rule"

@@ -6,7 +6,6 @@ over-refusal and high in toxic rejection.
 
 from collections.abc import Sequence
 from math import pi
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ from orbench.report.results import by_category, same_prompts
 
 COLOUR = {"over_refusal": ORANGE, "toxic": BLUE}
 LABEL = {"over_refusal": "over-refusal", "toxic": "toxic rejection"}
-RADAR_LINE = 14  # characters of a category's name in a line around the radar
+MOST_BARS, MOST_AROUND = 60, 10  # categories
+FEW_BARS = 12  # with more, their names stand steeper
 WHITE_FROM = 72  # per cent; on the blue from there on, white has more contrast than black (WCAG 2)
 
 
@@ -62,14 +62,16 @@ def heatmap(results: pd.DataFrame) -> Drawn:
 
 def bars(results: pd.DataFrame) -> Drawn:
     """One model: over-refusal and toxic rejection by category, with intervals."""
-    names, sides = _categories(results), _seen(results)
+    sides = _seen(results, [OVERALL, *_categories(results)])
+    names = _counted(results)
     figure = new_figure(FULL, 2.6)
     axes = figure.subplots()
     width, at = 0.8 / len(sides), np.arange(len(names))
     for k, (side, seen) in enumerate(sides.items()):
         places = at + (k - (len(sides) - 1) / 2) * width
         height = seen["rate"]
-        axes.bar(places, height, width * 0.94, color=COLOUR[side], label=LABEL[side])
+        label = f"{LABEL[side]} (n = {seen.loc[OVERALL, 'n']:,.0f})"
+        axes.bar(places, height, width * 0.94, color=COLOUR[side], label=label)
         axes.errorbar(
             places,
             height,
@@ -80,7 +82,8 @@ def bars(results: pd.DataFrame) -> Drawn:
             capsize=1.8,
             clip_on=False,  # the cap of an interval that ends at 100 %
         )
-    _tilted(axes, at, _marked(results), 25)
+    _tilted(axes, at, names, 25 if len(names) <= FEW_BARS else 60)
+    axes.axvline(0.5, color=BLACK, linewidth=0.4)
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_ylim(0, 100)
     axes.set_ylabel("refused (% of the prompts)")
@@ -95,11 +98,12 @@ def radar(results: pd.DataFrame) -> Drawn:
     """One model: over-refusal and toxic rejection by category, around a circle."""
     names = _categories(results)
     angles = np.arange(len(names)) / len(names) * 2 * pi
-    figure = new_figure(COLUMN, COLUMN)
+    longest = max(map(len, _marked(results)))
+    figure = new_figure(min(FULL, COLUMN + 0.11 * max(0, longest - 12)), COLUMN)
     axes: Any = figure.add_subplot(projection="polar")
     axes.set_theta_offset(pi / 2)
     axes.set_theta_direction(-1)
-    for side, seen in _seen(results).items():
+    for side, seen in _seen(results, names).items():
         shares = seen["rate"].to_numpy()
         axes.plot(
             np.append(angles, angles[0]),
@@ -121,7 +125,7 @@ def radar(results: pd.DataFrame) -> Drawn:
 
 
 def _set_up_circle(axes: Any, angles: Any, names: Sequence[str]) -> None:
-    axes.set_xticks(angles, [fill(name, RADAR_LINE) for name in names])
+    axes.set_xticks(angles, names)
     for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
         across = np.sin(angle)
         label.set_ha("center" if abs(across) < 0.1 else "left" if across > 0 else "right")
@@ -150,14 +154,21 @@ def _categories(results: pd.DataFrame) -> list[str]:
     return sorted(set(by_category(results)["category"]))
 
 
-def _seen(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Side -> rate, low and high as they are drawn, in percent, a row per category."""
+def _seen(results: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Side -> rate, low and high as they are drawn, in percent, and n, a row per category."""
     seen = {}
-    for side, rows in by_category(results).groupby("side"):
-        rates = rows.set_index("category")[["rate_percent", "low_percent", "high_percent"]]
-        rates = rates.reindex(_categories(results)).set_axis(["rate", "low", "high"], axis=1)
-        seen[str(side)] = rates
+    for side, rows in results.groupby("side"):
+        rates = rows.set_index("category")[["rate_percent", "low_percent", "high_percent", "n"]]
+        seen[str(side)] = rates.reindex(names).set_axis(["rate", "low", "high", "n"], axis=1)
     return seen
+
+
+def _counted(results: pd.DataFrame) -> list[str]:
+    """OVERALL and the categories, with n on each side: `privacy (295, 66)`."""
+    names = [OVERALL, *_categories(results)]
+    counts = [seen["n"].fillna(0) for seen in _seen(results, names).values()]
+    n = [", ".join(f"{of_side[name]:,.0f}" for of_side in counts) for name in names]
+    return [f"{name} ({of})" for name, of in zip([OVERALL, *_marked(results)], n, strict=True)]
 
 
 def _marked(results: pd.DataFrame) -> list[str]:
@@ -167,10 +178,10 @@ def _marked(results: pd.DataFrame) -> list[str]:
 
 
 def _few(results: pd.DataFrame) -> pd.DataFrame:
-    """(side, model) x category -> whether there are few prompts with a verdict, or none."""
+    """(side, model) x category -> whether it has few prompts with a verdict, or none with one."""
     rows = by_category(results)
     prompts = rows.pivot(index=["side", "model"], columns="category", values="prompts")
-    return prompts.fillna(0) < FEW_PROMPTS
+    return prompts < FEW_PROMPTS
 
 
 def _title(title: str, results: pd.DataFrame) -> str:

@@ -35,8 +35,8 @@ class Pair(NamedTuple):
 
 
 def comparisons_of(measurements: Sequence[Measurement]) -> pd.DataFrame:
-    """PAIR_COLUMNS, a row per pair of models of a side, NaN where they have no prompt in common;
-    and `other_prompts`: whether one of them was measured on prompts that the other was not.
+    """PAIR_COLUMNS, a row per pair of models of a side that have prompts in common and were judged
+    alike; and `other_prompts`: whether one was measured on prompts that the other was not.
 
     p_holm and p_missing (p with the missing rows of both models set against the difference) are
     corrected for the pairs of the side, smallest_points likewise.
@@ -44,17 +44,24 @@ def comparisons_of(measurements: Sequence[Measurement]) -> pd.DataFrame:
     rows = list[dict[str, Any]]()
     for side in SIDES:
         ones = [(one, one.prompts()) for one in measurements if one.side == side]
-        rows += _rows([_pair(*a, *b) for a, b in combinations(ones, 2)])
+        pairs = [_pair(*a, *b) for a, b in combinations(ones, 2) if _comparable(a[0], b[0])]
+        rows += _rows([pair for pair in pairs if pair])
     return pd.DataFrame(rows, columns=[*PAIR_COLUMNS, "other_prompts"])
 
 
-def _pair(a: Measurement, of_a: Prompts, b: Measurement, of_b: Prompts) -> Pair | tuple[str, ...]:
+def _comparable(a: Measurement, b: Measurement) -> bool:
+    """Whether two models were judged alike."""
+    return a.tested != b.tested and a.counted_by == b.counted_by
+
+
+def _pair(a: Measurement, of_a: Prompts, b: Measurement, of_b: Prompts) -> Pair | None:
+    """The comparison of two models; None where they have no prompt with a verdict in common."""
     x, y = _with_unlisted(of_a, a.unlisted, of_b), _with_unlisted(of_b, b.unlisted, of_a)
     both = np.intersect1d(x.prompt, y.prompt, assume_unique=True)
     x, y = (one.at(np.isin(one.prompt, both)) for one in (x, y))
     scored = (x.scored > 0) & (y.scored > 0)
     if not scored.any():
-        return a.side, a.model, b.model
+        return None
     known = {a.prompt_set, b.prompt_set}
     missing = int(x.missing.sum()), int(y.missing.sum())
     return Pair(a, b, missing, len(known) > 1, paired(x.at(scored), y.at(scored)), against(x, y))
@@ -76,22 +83,11 @@ def _with_unlisted(one: Prompts, unlisted: int, other: Prompts) -> Prompts:
     return joined.at(np.argsort(joined.prompt))
 
 
-def _rows(pairs: Sequence[Pair | tuple[str, ...]]) -> list[dict[str, Any]]:
+def _rows(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     """The rows of one side."""
-    tested = [pair for pair in pairs if isinstance(pair, Pair)]
-    holm = _holm([pair.found.p for pair in tested])
-    worst = _holm([pair.worst.p for pair in tested])
-    corrected = iter(zip(holm, worst, strict=True))
-    rows = []
-    for pair in pairs:
-        if isinstance(pair, Pair):
-            rows.append(_row(pair, *next(corrected), len(tested)))
-        else:
-            names = zip(("side", "model_a", "model_b"), pair, strict=True)
-            rows.append(
-                {**dict(names), "prompts": 0, "other_prompts": True, "finding": "no common prompt"}
-            )
-    return rows
+    holm = _holm([pair.found.p for pair in pairs])
+    worst = _holm([pair.worst.p for pair in pairs])
+    return [_row(*about, len(pairs)) for about in zip(pairs, holm, worst, strict=True)]
 
 
 def _holm(p: Sequence[float]) -> Sequence[float]:
@@ -135,8 +131,6 @@ def _doubt(pair: Pair) -> str:
     a, b = pair.a, pair.b
     if a.scripted or b.scripted:
         return "scripted: measures nothing"
-    if a.counted_by != b.counted_by:
-        return f"counted differently: {a.counted_by}, {b.counted_by}"
     if a.selected_itself != b.selected_itself:
         one = a if a.selected_itself else b
         return f"not claimed: {one.family} was among the families that chose the prompts"

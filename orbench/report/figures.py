@@ -6,7 +6,6 @@ Model and category names are drawn as they are, never as formulas.
 
 import io
 import logging
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,8 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from orbench.table import write_bytes
 
 FULL, COLUMN = 6.9, 3.4  # inches
 LONGEST_NAME = 32  # characters
@@ -113,10 +114,7 @@ def short_name(name: str) -> str:
 
 def save(picture: Picture, folder: Path, kind: str) -> None:
     """Write `<name>.<kind>` atomically. Raises OSError."""
-    path = folder / f"{picture.name}.{kind}"
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(rendered(picture, kind))
-    os.replace(temporary, path)
+    write_bytes(folder / f"{picture.name}.{kind}", rendered(picture, kind))
 
 
 def rendered(picture: Picture, kind: str) -> bytes:

@@ -5,8 +5,9 @@ Stage 5 files (column `answer_category`) count direct and indirect refusals, sta
 verdict, those that stage 4 lost included, are counted as unscored; they never enter a rate.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from orbench import record as run_record
 from orbench.clustered import Prompts, by_prompt
 from orbench.columns import (
     CONVENTIONS,
+    INDIRECT,
+    NO_INDIRECT,
     REFUSALS,
     SIDES,
     category_of,
@@ -35,6 +38,7 @@ from orbench.terminal import UserError, clean, counted
 
 # Prompts of which nothing is known are numbered from 0 to here, which no hash of a prompt is.
 UNKNOWN = 2**32
+NO_RESULTS = (run_record.FAILED, ".partial.csv")  # what else a run leaves
 Labels = Mapping[bytes, float]  # `prompt_id` -> 1 or 0, as people say
 
 
@@ -79,11 +83,18 @@ class Measurement:
 
     table: Table
     side: str
-    model: str
+    model: str  # of this name there is no other on this side, see `_told_apart`
+    tested: str  # the model alone
     family: str
+    source: str  # the set of prompts, as a named set or its file is called; empty: not known
+    repository: str  # of a named set
+    settings: str  # how the model was asked, in words; empty: the record does not say
+    date: str  # the day of the last response, ISO 8601; empty: likewise
     judge: str  # stage 5's --check_model; empty: the record does not say
+    two_classes: bool  # the judge tells refusals, but no direct ones from indirect ones
     convention: str  # how partial responses count, a key of CONVENTIONS; empty: likewise
     scripted: bool
+    scripted_input: bool  # the prompts are the scripted model's
     scored: pd.DataFrame
     missing: pd.DataFrame
     unlisted: int  # more rows without a verdict, whose prompt and category are not known
@@ -109,6 +120,9 @@ class Measurement:
     def notes(self) -> list[str]:
         """What holds for every number of this file, in words."""
         notes = ["scripted: measures nothing"] if self.scripted else []
+        if self.two_classes:
+            notes.append(NO_INDIRECT)
+        notes += ["scripted prompts"] if self.scripted_input else []
         if self.selected_itself:
             notes.append(f"selected: {self.family} was among the families that chose the prompts")
         return [*notes, *self.gaps]
@@ -144,12 +158,23 @@ class Measurement:
         return (row for position, row in enumerate(self.table) if position in wanted)
 
 
-def source_of(text: str, side: str) -> Source:
-    """`FILE` or `MODEL=FILE`, as it stands on the command line. Raises UserError for no FILE."""
+def sources_of(text: str, side: str) -> list[Source]:
+    """`FILE`, `MODEL=FILE` or a folder, as it stands on the command line; of a folder all results
+    below it, the last one written last. Raises UserError where there is none.
+    """
     model, equals, path = text.partition("=")
+    if text and Path(text).is_dir():
+        found = [path for path in Path(text).rglob("*.csv") if not path.name.endswith(NO_RESULTS)]
+        if not found:
+            raise UserError(f"{text} holds no results")
+        return [Source(path, "", side) for path in sorted(found, key=_last_written)]
     if not equals or Path(text).exists():
-        return Source(input_path(text), "", side)
-    return Source(input_path(path), clean(model).strip(), side)
+        return [Source(input_path(text), "", side)]
+    return [Source(input_path(path), clean(model).strip(), side)]
+
+
+def _last_written(path: Path) -> tuple[int, Path]:
+    return path.stat().st_mtime_ns, path
 
 
 def measure(
@@ -161,19 +186,51 @@ def measure(
     also is_toxic. Used where there: category, rejection_reason, answer_type_response, is_rejected,
     finish_reason, toxic_seed or seed_id, response (with labels). labels: `response_id` -> refused;
     audited: `prompt_id`, its first bytes -> toxic. Raises UserError for a file that cannot be used
-    and for a model given twice on a side.
+    and for a model given twice on a side with the same prompts and judge.
     """
     people = People(labels or {}, audited or {})
     found = [one for source in sources for one in _measurements(source, people)]
-    seen: dict[tuple[str, str], Table] = {}
+    alike = defaultdict[tuple[str, str], list[Measurement]](list)
     for one in found:
-        other = seen.setdefault((one.side, one.model), one.table)
-        if other is not one.table:
-            raise UserError(
-                f"{one.model} is given twice among the {SIDES[one.side].prompts}: {other.path} and "
-                f"{one.table.path}; give one of them another name with MODEL=FILE"
-            )
-    return found
+        others = alike[one.side, one.model]
+        for other in others:
+            if (other.prompt_set, other.counted_by) == (one.prompt_set, one.counted_by):
+                raise UserError(
+                    f"{one.model} is given twice among the {SIDES[one.side].prompts}: "
+                    f"{other.table.path} and {one.table.path}; give one of them another name with "
+                    "MODEL=FILE"
+                )
+        others.append(one)
+    return [replace(one, model=_told_apart(one, alike[one.side, one.model])) for one in found]
+
+
+def _told_apart(one: Measurement, alike: Sequence[Measurement]) -> str:
+    """The model's name, with what is particular to this one among the measurements of the model:
+    `gpt-4o (xstest, keyword)`.
+    """
+    sources, sets, judges = (
+        {getattr(other, name) for other in alike} for name in ("source", "prompt_set", "counted_by")
+    )
+    said = [one.source] if len(sources) > 1 else []
+    said += [one.prompt_set[:8]] if len(sets) > len(sources) else []
+    said += [one.counted_by.removeprefix("stage 5 ")] if len(judges) > 1 else []
+    return f"{one.model} ({', '.join(said)})" if said else one.model
+
+
+def toxic_side_of(safe: Measurement, measurements: Sequence[Measurement]) -> Measurement | None:
+    """The measurement on toxic prompts that makes one score with this one on safe prompts.
+
+    Of the same model by the same judge: of the same file, else of the same repository, else the
+    only one there is.
+    """
+    those = [
+        one
+        for one in measurements
+        if one.side == "toxic" and (one.tested, one.counted_by) == (safe.tested, safe.counted_by)
+    ]
+    same_file = [one for one in those if one.table is safe.table]
+    same_home = [one for one in those if one.repository == safe.repository != ""]
+    return next((ones[0] for ones in (same_file, same_home, those) if len(ones) == 1), None)
 
 
 def response_id(prompt: str, response: str) -> bytes:
@@ -183,7 +240,7 @@ def response_id(prompt: str, response: str) -> bytes:
 
 def _measurements(source: Source, people: People) -> Iterator[Measurement]:
     record = run_record.read(source.path)
-    tested = run_record.under_test(record)
+    tested, of_stage4 = run_record.under_test(record), _of_stage4(source.path, record)
     table, scored = _read(source, people, tested.id)
     run_record.check_whole(source.path, record)
     model = source.model or tested.shown
@@ -202,10 +259,17 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 table=table,
                 side=side,
                 model=model,
+                tested=model,
+                source=_source_name(record, of_stage4),
+                repository=_text(record, "source", "repository"),
+                settings=_settings(of_stage4),
+                date=clean(str(of_stage4.get("end") or ""))[:10],
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
-                judge=_parameter(record, "check_model"),
-                convention=_parameter(record, "partial"),
+                judge=_text(record, "parameters", "check_model"),
+                two_classes=INDIRECT not in (_text(record, "parameters", "classes") or INDIRECT),
+                convention=_text(record, "parameters", "partial"),
                 scripted=record.get("scripted") is True,
+                scripted_input=record.get("scripted_input") is True,
                 scored=_hashed(rows.drop(columns="side")),
                 missing=_hashed(missing_here.drop(columns=["side", "missing"])),
                 unlisted=unlisted if source.side else 0,
@@ -306,11 +370,39 @@ def _gaps(missing: run_record.MissingRows, of_either_side: int) -> list[str]:
     return gaps
 
 
-def _parameter(record: run_record.Record, name: str) -> str:
-    """A parameter of the run; empty where the record does not say."""
-    parameters = record.get("parameters")
-    found = parameters.get(name) if isinstance(parameters, dict) else ""
-    return clean(str(found or ""))
+def _of_stage4(path: Path, record: run_record.Record) -> run_record.Record:
+    """The record of the run that asked the model; empty where it is not found."""
+    if record.get("stage") != "response_checker":
+        return record
+    responses = _text(record, "input", "path")
+    return run_record.read(path.parent / responses) if responses else {}
+
+
+def _source_name(record: run_record.Record, of_stage4: run_record.Record) -> str:
+    """A named set's name, else that of the file with the prompts."""
+    return _text(record, "source", "name") or Path(_text(of_stage4, "input", "path")).stem
+
+
+def _settings(of_stage4: run_record.Record) -> str:
+    """`temperature 0, max_tokens 1000, no system prompt`, without what the model rejected."""
+    rejected = str(of_stage4.get("dropped_parameters"))
+    said = {name: _text(of_stage4, "parameters", name) for name in ("temperature", "max_tokens")}
+    if not any(said.values()):
+        return ""
+    system = _text(of_stage4, "parameters", "system_prompt")
+    kept = [
+        f"{name} {value.removesuffix('.0')}"
+        for name, value in said.items()
+        if value and name not in rejected
+    ]
+    return ", ".join([*kept, f"system prompt: {system}" if system else "no system prompt"])
+
+
+def _text(record: run_record.Record, part: str, name: str) -> str:
+    """An entry of a part of the record, as text; empty where it does not say."""
+    entries = record.get(part)
+    found = entries.get(name) if isinstance(entries, dict) else None
+    return "" if found is None else clean(str(found))
 
 
 def _prompt_set(ids: Sequence[bytes]) -> str:

@@ -3,88 +3,132 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const MODEL = 0, SIDE = 1, CATEGORY = 2, VERDICT = 3, PROMPT = 4, RESPONSE = 5, WHY = 6, API = 7;
 const PAGE = 50;
-const FILTERS = [["model", MODEL, data.models], ["side", SIDE, data.sides],
+const FILTERS = [["side", SIDE, data.sides], ["model", MODEL, data.models],
   ["category", CATEGORY, data.categories], ["verdict", VERDICT, data.verdicts]];
 const ANY_REFUSAL = "refused";
 const byId = (id) => document.getElementById(id);
 const rows = (n) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}`;
+const refused = (row) => data.refusals.includes(data.verdicts[row[VERDICT]]);
 const node = (tag, className, text) => {
   const made = document.createElement(tag);
   if (className) made.className = className;
   made.textContent = text;
   return made;
 };
-let found = [], drawn = 0;
+const tables = [...document.querySelectorAll("table")];
+const asWritten = tables.map((table) => [...table.tBodies[0].rows]);
+const folds = [...document.querySelectorAll(".fold input")];
+let view = {}, found = [], drawn = 0;
 
-// ------------------------------------------------------------------ tables
-for (const head of document.querySelectorAll("thead button")) {
-  head.addEventListener("click", () => sort(head.parentElement));
+// ------------------------------------------------------------------ the view is in the URL
+function go(changes, step = "pushState") {
+  view = {...view, at: "", ...changes};
+  history[step](null, "", `#${new URLSearchParams(Object.entries(view).filter(([, v]) => v))}`);
+  show();
 }
 
-function sort(th) {
-  const column = th.cellIndex, body = th.closest("table").tBodies[0];
-  const up = th.getAttribute("aria-sort") !== "ascending";
-  for (const other of th.parentElement.cells) other.removeAttribute("aria-sort");
-  th.setAttribute("aria-sort", up ? "ascending" : "descending");
+function load() {
+  view = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  show();
+}
+
+function show() {
+  tables.forEach(sort);
+  folds.forEach((box) => { box.checked = Boolean(view.published); });
+  filter();
+  if (["tables", "pictures", "rows"].includes(view.at)) byId(view.at).scrollIntoView();
+}
+
+for (const link of document.querySelectorAll("nav a")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    go({at: link.hash.slice(1)});
+  });
+}
+for (const box of folds) {
+  box.addEventListener("change", () => go({published: box.checked ? "shown" : ""}));
+}
+
+// ------------------------------------------------------------------ tables
+tables.forEach((table, number) => {
+  [...table.tHead.rows[0].cells].forEach((th, column) => th.firstChild.addEventListener("click", () => {
+    const down = th.getAttribute("aria-sort") === "ascending";
+    go({sort: `${number}.${column}.${down ? "descending" : "ascending"}`});
+  }));
+});
+
+function sort(table, number) {
+  const [of, column, order] = (view.sort ?? "").split("."), heads = table.tHead.rows[0].cells;
+  for (const th of heads) th.removeAttribute("aria-sort");
+  if (Number(of || -1) !== number || !heads[column]) {
+    table.tBodies[0].append(...asWritten[number]);
+    return;
+  }
+  const up = order === "ascending";
+  heads[column].setAttribute("aria-sort", up ? order : "descending");
   const key = (row) => {
     const cell = row.cells[column];
     return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent;
   };
   const missing = (value) => value === "" || value === "–" || Number.isNaN(value);
-  const rows = [...body.rows].map((row) => [key(row), row]);
+  const rows = asWritten[number].map((row) => [key(row), row]);
   rows.sort(([a], [b]) => {
     if (missing(a) || missing(b)) return missing(a) - missing(b);  // what is not measured comes last
     const order = typeof a === "number" && typeof b === "number" ? a - b
       : String(a).localeCompare(String(b), "en", {numeric: true});
     return up ? order : -order;
   });
-  body.append(...rows.map(([, row]) => row));
+  table.tBodies[0].append(...rows.map(([, row]) => row));
 }
 
 for (const button of document.querySelectorAll("button.behind")) {
-  button.addEventListener("click", () => {
-    byId("filter").reset();
-    byId("model").value = button.dataset.model;
-    byId("side").value = button.dataset.side;
-    byId("category").value = button.dataset.category;
-    show();
-    byId("rows").scrollIntoView();
-  });
+  const {model, side, category} = button.dataset;
+  button.addEventListener("click", () => go({model, side, category, verdict: "", text: "", at: "rows"}));
 }
 
 // ------------------------------------------------------------------ prompts and responses
-for (const [id, , names] of FILTERS) {
-  const options = [["", "all"], ...(id === "verdict" ? [[ANY_REFUSAL, "any refusal"]] : [])];
-  names.forEach((name) => options.push([name, id === "side" ? data.side_names[name] : name]));
-  for (const [value, text] of options) {
-    const option = node("option", "", text);
-    option.value = value;
-    byId(id).append(option);
-  }
-  byId(id).addEventListener("change", show);
+for (const [id] of FILTERS) {
+  byId(id).addEventListener("change", () => go({[id]: byId(id).value, at: "rows"}));
 }
-byId("text").addEventListener("input", show);
+byId("text").addEventListener("input",
+  () => go({text: byId("text").value, at: "rows"}, "replaceState"));
 byId("filter").addEventListener("submit", (event) => event.preventDefault());
-byId("filter").addEventListener("reset", () => setTimeout(show));
+byId("filter").addEventListener("reset", (event) => {
+  event.preventDefault();
+  go({side: "", model: "", category: "", verdict: "", text: "", at: "rows"});
+});
 byId("more").addEventListener("click", draw);
 
-function show() {
-  const wanted = FILTERS.map(([id, field, names]) => {
-    const value = byId(id).value;
-    if (value === "") return null;
-    if (value === ANY_REFUSAL) return [field, new Set(data.refusals.map((n) => names.indexOf(n)))];
-    return [field, new Set([names.indexOf(value)])];
-  }).filter(Boolean);
-  const fits = (row) => wanted.every(([field, allowed]) => allowed.has(row[field]));
-  const text = byId("text").value.toLowerCase();
-  found = data.rows.filter((row) => fits(row) && (!text
-    || data.prompts[row[PROMPT]].toLowerCase().includes(text)
-    || row[RESPONSE].toLowerCase().includes(text)));
-  const all = data.counts.filter(fits).reduce((sum, count) => sum + count[4], 0);
-  const held = text ? data.rows.filter(fits).length : found.length;
+function filter() {
+  const wanted = FILTERS.map(([id, , names]) => {
+    if (view[id] === ANY_REFUSAL) return data.refusals.map((name) => names.indexOf(name));
+    return names.includes(view[id]) ? [names.indexOf(view[id])] : null;
+  });
+  // Whether a row passes all filters; all but one, for what that one can offer.
+  const fits = (row, but) => FILTERS.every(([id, field], i) => id === but || !wanted[i]
+    || wanted[i].includes(row[field]));
+  for (const [id, field, names] of FILTERS) {
+    const there = new Set(data.counts.filter((row) => fits(row, id)).map((row) => names[row[field]]));
+    const options = names.filter((name) => there.has(name) || name === view[id]);
+    if (id === "verdict" && data.refusals.some((name) => there.has(name))) options.unshift(ANY_REFUSAL);
+    byId(id).replaceChildren(...["", ...options].map((value) => {
+      const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? data.side_names[value] ?? value;
+      const option = node("option", "", text);
+      option.value = value;
+      option.selected = value === view[id];
+      return option;
+    }));
+  }
+  const text = (view.text ?? "").toLowerCase();
+  if (byId("text").value !== (view.text ?? "")) byId("text").value = view.text ?? "";
+  const kept = data.rows.filter((row) => fits(row));
+  found = kept.filter((row) => !text || data.prompts[row[PROMPT]].toLowerCase().includes(text)
+    || row[RESPONSE].toLowerCase().includes(text));
+  found.sort((a, b) => refused(b) - refused(a));
+  const all = data.counts.filter((row) => fits(row)).reduce((sum, count) => sum + count[4], 0);
   let line = text ? `${rows(found.length)} with this text among ` : "";
-  line += `${held.toLocaleString("en")} of ${rows(all)}`;
-  if (held < all) {
+  line += `${kept.length.toLocaleString("en")} of ${rows(all)}`;
+  if (kept.length < all) {
     line += `: this page holds ${data.rows.length.toLocaleString("en")} of all `
       + `${rows(data.total)}, evenly spaced; --html_rows sets how many`;
   }
@@ -102,10 +146,10 @@ function draw() {
 }
 
 function article(row) {
-  const verdict = data.verdicts[row[VERDICT]], refused = data.refusals.includes(verdict);
   const made = node("article", "", "");
-  const about = node("div", refused ? "about refused" : "about", "");
-  about.append(node("b", "verdict", verdict.replace("_", " ") + (row[API] ? " (by the API)" : "")),
+  const about = node("div", refused(row) ? "about refused" : "about", "");
+  about.append(
+    node("b", "verdict", data.verdicts[row[VERDICT]].replace("_", " ") + (row[API] ? " (by the API)" : "")),
     node("span", "", data.models[row[MODEL]]), node("span", "", data.categories[row[CATEGORY]]),
     node("span", "", data.side_names[data.sides[row[SIDE]]]));
   made.append(about, node("p", "prompt", data.prompts[row[PROMPT]]),
@@ -114,4 +158,5 @@ function article(row) {
   return made;
 }
 
-show();
+addEventListener("popstate", load);
+load();

@@ -48,6 +48,7 @@ def write_page(
         "SCRIPT_HASH": _hash(script),
         "STYLE": style,
         "SCRIPT": script,
+        "ABOUT": _about(measurements),
         "WARNINGS": "\n".join(f'<p class="warning">{escape(line)}</p>' for line in warnings),
         "TABLES": "\n".join(map(_table, tables)),
         "PICTURES": _pictures(pictures),
@@ -108,6 +109,22 @@ def _evenly(n: int, share: float) -> NDArray[np.bool_]:
     return numbers[1:] > numbers[:-1]
 
 
+def _about(measurements: Sequence[Measurement]) -> str:
+    """When, on which prompts, how and by whom: what the page's header says."""
+    days = sorted({one.date for one in measurements} - {""})
+    sets = {one: one.source or one.prompt_set[:8] for one in measurements}
+    facts = {
+        "Measured": [" to ".join(dict.fromkeys((days[0], days[-1])))] if days else [],
+        "Prompts": [f"{name} ({SIDES[one.side].prompts})" for one, name in sets.items()],
+        "Asked with": [one.settings for one in measurements],
+        "Counted by": [one.counted_by for one in measurements],
+    }
+    said = {
+        name: escape("; ".join(filter(None, dict.fromkeys(all_)))) for name, all_ in facts.items()
+    }
+    return "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in said.items() if text)
+
+
 def _table(grid: Grid) -> str:
     numeric = [any(row[i].value is not None for row in grid.rows) for i in range(len(grid.columns))]
     head = "".join(
@@ -115,18 +132,24 @@ def _table(grid: Grid) -> str:
         f'<button type="button">{escape(name)}</button></th>'
         for name, number in zip(grid.columns, numeric, strict=True)
     )
-    body = "\n".join("<tr>" + "".join(map(_cell, row, numeric)) + "</tr>" for row in grid.rows)
+    own = len(grid.rows) - grid.published
+    body = "\n".join(
+        f"<tr{'' if i < own else _PUBLISHED}>{''.join(map(_cell, row, grid.columns, numeric))}</tr>"
+        for i, row in enumerate(grid.rows)
+    )
+    fold = f'<label class="fold"><input type="checkbox"> {grid.published} published models</label>'
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
     return (
-        f'<h2>{escape(grid.title)}</h2><div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<h2>{escape(grid.title)}</h2>{fold if own and grid.published else ''}"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{notes}"
     )
 
 
-_WORDS = ' class="words"'
+_WORDS, _PUBLISHED = ' class="words"', ' class="published"'
 
 
-def _cell(cell: Cell, numeric: bool) -> str:
+def _cell(cell: Cell, column: str, numeric: bool) -> str:
     text = escape(cell.text)
     if cell.behind:
         model, side, category = map(escape, cell.behind)
@@ -138,15 +161,15 @@ def _cell(cell: Cell, numeric: bool) -> str:
     sort = "" if value is None or isnan(value) else f' data-value="{value!r}"'
     wrap = " long" if len(cell.text) > LONG and not numeric else ""
     kind = "" if numeric else f' class="words{wrap}"'
-    return f"<td{kind}{sort}>{text}</td>"
+    return f'<td{kind}{sort} data-head="{escape(column)}">{text}</td>'
 
 
 def _pictures(pictures: Sequence[tuple[str, bytes]]) -> str:
     if not pictures:
         return ""
     images = [
-        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,'
-        f'{base64.b64encode(svg).decode()}"></figure>'
+        f'<figure><figcaption>{escape(title)}</figcaption><img alt="{escape(title)}" '
+        f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
         for title, svg in pictures
     ]
     return "<h2>Pictures</h2>\n" + "\n".join(images)

@@ -10,7 +10,7 @@ from orbench.correction import JudgeAccuracy
 from orbench.dataset.audit import majority_of
 from orbench.report.measurements import Labels, response_id
 from orbench.table import Table
-from orbench.terminal import UserError, clean
+from orbench.terminal import UserError, clean, did_you_mean
 
 LABEL = "label"  # the column of people's labels, if none is named
 
@@ -20,14 +20,20 @@ class Validated(NamedTuple):
 
     path: Path
     judge: str  # stage 5's --check_model; empty: the file does not say
+    convention: str  # how partial responses count in it, a key of CONVENTIONS; empty: likewise
     accuracy: JudgeAccuracy
 
-    def why_not(self, by_stage5: bool, judge: str) -> str:
-        """Why it is not of the judge of a file, in words; where that is not known, the user says
-        that it is.
+    def why_not(self, by_stage5: bool, judge: str, convention: str) -> str:
+        """Why it is not of the judge of a file, or counts partial responses otherwise, in words;
+        where that is not known, the user says that it is.
         """
         if by_stage5 and (not self.judge or not judge or judge == self.judge):
-            return ""
+            if not (self.convention and convention) or convention == self.convention:
+                return ""
+            return (
+                f"made with --partial {convention} while {self.path.name} is with --partial "
+                f"{self.convention}"
+            )
         counted_by = f"stage 5 {judge}" if by_stage5 else "stage 4 rules"
         return f"counted by {counted_by} while {self.path.name} is of {self.judge}"
 
@@ -57,7 +63,8 @@ def read_validation(path: Path) -> Validated:
             f"{path}: the judge is no better than chance (sensitivity {found.sensitivity:.3f}, "
             f"specificity {found.specificity:.3f}), so no rate can be corrected by it"
         )
-    return Validated(path, clean(str(content.get("check_model") or "")), found)
+    judge, convention = (clean(str(content.get(name) or "")) for name in ("check_model", "partial"))
+    return Validated(path, judge, convention, found)
 
 
 def read_labels(path: Path, column: str) -> Labels:
@@ -71,7 +78,7 @@ def read_labels(path: Path, column: str) -> Labels:
         if label is None and row[column].strip():
             raise UserError(
                 f"{path}, row {number}: {clean(row[column])[:40]!r} in {column!r} is no label "
-                f"known here ({', '.join(HUMAN_LABELS)})"
+                f"known here ({', '.join(HUMAN_LABELS)}){did_you_mean(row[column], HUMAN_LABELS)}"
             )
         if label is not None:
             votes.setdefault(response_id(row["prompt"], row["response"]), []).append(label)

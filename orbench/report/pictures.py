@@ -7,10 +7,10 @@ import matplotlib as mpl
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.columns import MACRO, SIDES
-from orbench.report.by_category import bars, heatmap, radar
+from orbench.report.by_category import MOST_AROUND, MOST_BARS, bars, heatmap, radar
 from orbench.report.figures import Drawn, Picture, short_name, use_style
-from orbench.report.results import by_category, measured
-from orbench.report.scatter import both_sides, scatter
+from orbench.report.results import by_category, by_setting, measured, paired
+from orbench.report.scatter import both_sides, not_drawn, scatter
 from orbench.table import file_name_part
 
 
@@ -38,7 +38,9 @@ def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Pic
     """Every picture there is something to draw for, one after the other. tell: takes a line on
     what cannot be drawn and why.
     """
-    own = measured(results)
+    own, whole = measured(results), paired(results)
+    if len(both_sides(whole)) and (one_sided := not_drawn(measured(whole))):
+        tell(f"not in the scatter, measured on one side only: {', '.join(one_sided)}")
     lacking = use_style("".join([*own["model"], *own["category"]]))
     for kind in PICTURES:
         subjects = list(kind.subjects(results))
@@ -55,24 +57,41 @@ def pictures(results: pd.DataFrame, tell: Callable[[str], None]) -> Iterator[Pic
 
 
 def _everything(results: pd.DataFrame) -> Iterator[Subject]:
-    if len(both_sides(results)):
-        yield Subject("", "Over-refusal and toxic rejection", results)
+    own = paired(measured(results))
+    published = results.drop(measured(results).index)
+    for part, rows in by_setting(own) or [("", own)]:
+        shown = pd.concat([_plain(rows), published]) if len(published) else _plain(rows)
+        if len(both_sides(shown)):
+            yield _subject("", "Over-refusal and toxic rejection", part, shown)
 
 
 def _each_side(results: pd.DataFrame) -> Iterator[Subject]:
     for side in SIDES.values():
-        rows = _with_categories(results[results["side"] == side.name])
-        if len(rows):
-            yield Subject(side.name, f"{side.rate.capitalize()} by category", rows)
+        for part, rows in by_setting(_with_categories(results[results["side"] == side.name])):
+            yield _subject(side.name, f"{side.rate.capitalize()} by category", part, _plain(rows))
 
 
-def _each_model(title: str, fewest: int) -> Subjects:
-    """A subject per model that has at least so many categories."""
+def _subject(name: str, title: str, part: str, results: pd.DataFrame) -> Subject:
+    """part: which of the results these are, in words; empty: all."""
+    names = filter(None, (name, part and file_name_part(part)))
+    return Subject("_".join(names), ": ".join(filter(None, (title, part))), results)
+
+
+def _plain(rows: pd.DataFrame) -> pd.DataFrame:
+    """The models by their own names, as far as these tell them apart."""
+    names = rows.drop_duplicates("model")["tested"]
+    return rows.assign(model=rows["tested"]) if names.is_unique else rows
+
+
+def _each_model(title: str, fewest: int, most: int) -> Subjects:
+    """A subject per model with as many categories on each of its sides."""
 
     def subjects(results: pd.DataFrame) -> Iterator[Subject]:
-        for model, name in _file_names(results["model"].unique()).items():
-            rows = _with_categories(results[results["model"] == model])
-            if by_category(rows)["category"].nunique() >= fewest:
+        own = _with_categories(paired(measured(results)))
+        for model, name in _file_names(own["model"].unique()).items():
+            rows = own[own["model"] == model]
+            sides = by_category(rows).groupby("category").size()
+            if fewest <= (sides == rows["side"].nunique()).sum() and len(sides) <= most:
                 yield Subject(name, title.format(model), rows)
 
     return subjects
@@ -110,6 +129,6 @@ PICTURES = (
         heatmap,
         "no picture by category: the results have no column 'category'",
     ),
-    PictureKind("bars", _each_model("{} by category", 1), bars),
-    PictureKind("radar", _each_model("{}: radar", 3), radar),
+    PictureKind("bars", _each_model("{} by category", 0, MOST_BARS), bars),
+    PictureKind("radar", _each_model("{}: radar", 3, MOST_AROUND), radar),
 )

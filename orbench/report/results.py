@@ -1,12 +1,12 @@
 """The results table: refusal rates by model, side and category. All else in a report reads it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan, nan
 from typing import Any, NamedTuple
 
 import pandas as pd  # type: ignore[import-untyped]
 
-from orbench.clustered import FEW_PROMPTS, Difference, Estimate, estimate, flips, macro_average
+from orbench.clustered import FEW_PROMPTS, Estimate, estimate, flips, macro_average
 from orbench.clustered import youden as joint_score
 from orbench.columns import MACRO, OVERALL, UNCATEGORISED
 from orbench.correction import (
@@ -19,7 +19,7 @@ from orbench.correction import (
     safe_bounds,
 )
 from orbench.rates import wilson
-from orbench.report.measurements import Measurement
+from orbench.report.measurements import Measurement, toxic_side_of
 from orbench.report.people import Validated
 from orbench.report.published_rates import PUBLISHED
 
@@ -28,7 +28,8 @@ CUT_OFF_PERCENT = 5  # rates of which more responses ran into the token limit ar
 BY_AUTHORS = "published"  # `counted_by` of the rates that are not measured here
 BY_LABELS, BY_VALIDATION = "labels", "validation"  # `corrected_by`
 
-# Columns of results.csv; rates, intervals (95 %) and bounds in percent.
+# Columns of results.csv; toxic_side: the `model` whose rows on toxic prompts make one score with
+# these on safe prompts; rates, intervals (95 %) and bounds in percent.
 # fmt: off
 RATE_COLUMNS = [
     "model", "family", "side", "category", "n", "prompts", "seeds", "refused",
@@ -43,13 +44,18 @@ RATE_COLUMNS = [
     "safe_low_bound_percent", "safe_high_bound_percent",
     "youden_points", "youden_low_points", "youden_high_points",
     "rules_percent", "judge_only", "rules_only", "differ_percent",
-    "counted_by", "prompt_set", "notes",
+    "counted_by", "source", "prompt_set", "toxic_side", "notes",
 ]
 # What tables and pictures need besides: the macro average beside the overall rate, why a rate is
-# not corrected, and what a picture has to say of its models.
+# not corrected, and what a picture or the leaderboard has to say of its models.
 MORE_COLUMNS = [
     "macro_percent", "macro_low_percent", "macro_high_percent", "uncorrected", "unaudited",
-    "scripted", "partial",
+    "scripted", "scripted_input", "partial", "tested", "settings", "prompts_shown",
+]
+# Those of these columns that a measurement knows as they stand.
+ABOUT = [
+    "model", "tested", "family", "side", "counted_by", "source", "prompt_set", "settings",
+    "scripted", "scripted_input", "partial",
 ]
 # fmt: on
 
@@ -69,14 +75,52 @@ def results_of(
     A row per model, side and category, those of a model and side together: OVERALL first, then,
     where rows have a category, MACRO (the mean of the categories' rates) and each of them.
     """
-    scores = youden_of(measurements)
-    rows = [
-        row | (_youden(scores.get(one.model)) if row["category"] == OVERALL else {})
+    toxic_of = {
+        one: toxic
         for one in measurements
-        for row in _rows(one, validated)
-    ]
+        if one.side == "over_refusal" and (toxic := toxic_side_of(one, measurements))
+    }
+    scores, rows = _youden(toxic_of), list[dict[str, Any]]()
+    for one in measurements:
+        whole, *others = _rows(one, validated)
+        side = {"toxic_side": toxic_of[one].model if one in toxic_of else ""}
+        rows += [row | side for row in (whole | scores.get(one, {}), *others)]
     rows += _published_rows() if published else []
-    return pd.DataFrame(rows, columns=[*RATE_COLUMNS, *MORE_COLUMNS])
+    found = pd.DataFrame(rows, columns=[*RATE_COLUMNS, *MORE_COLUMNS])
+    return found.assign(prompts_shown=_prompts_shown(found))
+
+
+def _prompts_shown(found: pd.DataFrame) -> pd.Series:
+    """The set of prompts by its name; by its hash where that is no name of one set alone."""
+    names, hashes = found["source"], found["prompt_set"].str[:8]
+    several = found["prompt_set"].groupby([found["side"], names]).transform("nunique") > 1
+    return names.where(~(several | (names == "")), (names + " " + hashes).str.strip())
+
+
+def paired(results: pd.DataFrame) -> pd.DataFrame:
+    """The results with those on toxic prompts under the name of the safe side that they belong to;
+    under several where they belong to several.
+    """
+    toxic, keys = results["side"] == "toxic", ["toxic_side", "counted_by"]
+    pairs = overall(results[~toxic & (results["toxic_side"] != "")])[["model", *keys]]
+    those = results[toxic].drop(columns="toxic_side").rename(columns={"model": "toxic_side"})
+    both = pairs.merge(those, on=keys, how="right")
+    both["model"] = both["model"].fillna(both["toxic_side"])
+    return pd.concat([results[~toxic], both], ignore_index=True)
+
+
+def by_setting(results: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The results by what can stand side by side: the set of prompts (where models have both sides,
+    the safe ones) and what counts the refusals; in words, empty where there is but one.
+    """
+    same_set = results.groupby(["side", "prompt_set"], dropna=False)["source"].transform("first")
+    by_model = results.assign(source=same_set).groupby("model", sort=False)
+    first = by_model[["source", "counted_by"]].transform("first").fillna("")
+    parts = [
+        (", ".join(filter(None, key)), rows)
+        for key, rows in results.groupby([first["source"], first["counted_by"]], sort=False)
+    ]
+    return parts if len(parts) > 1 else [("", rows) for _, rows in parts]
 
 
 def measured(results: pd.DataFrame) -> pd.DataFrame:
@@ -99,21 +143,16 @@ def same_prompts(results: pd.DataFrame) -> bool:
     return bool((results.groupby("side")["prompt_set"].nunique() <= 1).all())
 
 
-def youden_of(measurements: Sequence[Measurement]) -> dict[str, Difference]:
-    """Model -> Youden's J, of the models with verdicts on both sides."""
-    sides = {(one.model, one.side): one for one in measurements if len(one.scored)}
-    return {
-        model: joint_score(toxic.prompts(), safe.prompts())
-        for (model, side), toxic in sides.items()
-        if side == "toxic" and (safe := sides.get((model, "over_refusal")))
-    }
-
-
-def _youden(found: Difference | None) -> dict[str, Any]:
-    if found is None:
-        return {}
-    points = {"": found.difference, "low_": found.low, "high_": found.high}
-    return {f"youden_{name}points": 100 * value for name, value in points.items()}
+def _youden(toxic_of: Mapping[Measurement, Measurement]) -> dict[Measurement, dict[str, float]]:
+    """Youden's J as columns of both sides, where both have verdicts."""
+    scores = dict[Measurement, dict[str, float]]()
+    for safe, toxic in toxic_of.items():
+        if len(safe.scored) and len(toxic.scored):
+            found = joint_score(toxic.prompts(), safe.prompts())
+            points = {"": found.difference, "low_": found.low, "high_": found.high}
+            score = {f"youden_{name}points": 100 * value for name, value in points.items()}
+            scores |= {safe: score, toxic: score}
+    return scores
 
 
 # ---------------------------------------------------------------------------------- rates
@@ -134,8 +173,7 @@ def _rows(one: Measurement, validated: Validated | None) -> list[dict[str, Any]]
     whole.row.update(_corrected(one, validated))
     whole.row.update(_of_safe(one, whole.found))
     whole.row["notes"] += filter(None, [whole.row.get("uncorrected"), whole.row.get("unaudited")])
-    fields = ("model", "family", "side", "counted_by", "prompt_set", "scripted", "partial")
-    about = {name: getattr(one, name) for name in fields}
+    about = {name: getattr(one, name) for name in ABOUT}
     for row in (whole.row, *rows):
         row["notes"] = "; ".join([*one.notes, *row["notes"]])
     return [about | row for row in (whole.row, *rows)]
@@ -254,7 +292,7 @@ def _corrected(one: Measurement, validated: Validated | None) -> dict[str, Any]:
 
 def _by_validation(one: Measurement, validated: Validated) -> Corrected:
     """Of the rows that the judge saw; those that the API refused are refusals for sure."""
-    if reason := validated.why_not(one.by_stage5, one.judge):
+    if reason := validated.why_not(one.by_stage5, one.judge, one.convention):
         return refused_because(reason)
     return rogan_gladen(
         estimate(one.prompts("by_judge")), estimate(one.prompts("api_refusals")), validated.accuracy
@@ -285,8 +323,9 @@ def _of_safe(one: Measurement, found: Estimate) -> dict[str, Any]:
 def _published_rows() -> list[dict[str, Any]]:
     note = "published by the OR-Bench authors, not measured here"
     return [
-        {"model": one.model, "family": one.family, "side": side, "category": OVERALL}
-        | {"rate_percent": getattr(one, rate), "counted_by": BY_AUTHORS, "notes": note}
+        {"model": one.model, "tested": one.model, "family": one.family, "side": side}
+        | {"category": OVERALL, "rate_percent": getattr(one, rate), "toxic_side": one.model}
+        | {"counted_by": BY_AUTHORS, "source": one.vintage, "prompt_set": "", "notes": note}
         | {"youden_points": one.toxic_rejection - one.over_refusal}
         for side, rate in (("over_refusal", "over_refusal"), ("toxic", "toxic_rejection"))
         for one in PUBLISHED

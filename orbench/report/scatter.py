@@ -6,6 +6,7 @@ ones are grey.
 
 from collections.abc import Sequence
 from math import isnan
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,17 @@ MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20
 LIGHT_GREY, DARK_GREY = "#BBBBBB", "#777777"
 DRAWN_AS = {family.name: family for family in FAMILIES}
 HEIGHT = 5.0  # inches
+LINE = 120  # characters above the picture
+PUBLISHED_SETS = {"or-bench-hard-1k": 1319, "or-bench-toxic": 655}  # prompts; today's vintage
+# Places tried for each name, and for all names together: a name's costs grow with their number.
+PLACES, ALL_PLACES = 1000, 40_000
 # How textalloc looks for places; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
     "linewidth": 0.4,
     "margin": 0.003,
     "min_distance": 0.011,
-    "max_distance": 0.3,
-    "nbr_candidates": 1000,
+    "max_distance": 0.15,
     "avoid_crossing_label_lines": True,
     "draw_all": False,
 }
@@ -56,6 +60,7 @@ NAME_STYLE: dict[str, Any] = {
 def both_sides(results: pd.DataFrame) -> pd.DataFrame:
     """The models with a rate on both sides, in percent: model, family, own (not a published one), x
     and y and, where measured, their intervals x_low, x_high, y_low, y_high. Own models come first.
+    results: as `paired` gives them.
     """
     rates = overall(results)
     rates = rates[rates["rate_percent"].notna()].assign(own=rates["counted_by"] != BY_AUTHORS)
@@ -70,9 +75,15 @@ def both_sides(results: pd.DataFrame) -> pd.DataFrame:
     return marks.sort_values("own", ascending=False, kind="stable", ignore_index=True)
 
 
+def not_drawn(own: pd.DataFrame) -> list[str]:
+    """The models, likewise, that are not in the scatter: with verdicts on one side only."""
+    return sorted(set(own["model"]) - set(both_sides(own)["model"]))
+
+
 def scatter(results: pd.DataFrame) -> Drawn:
     """Every model that has a rate on both sides."""
-    return draw_marks(both_sides(results), _notes(results))
+    marks = both_sides(results)
+    return draw_marks(marks, _notes(results, marks))
 
 
 def draw_marks(marks: pd.DataFrame, notes: Sequence[str] = ()) -> Drawn:
@@ -92,19 +103,33 @@ def draw_marks(marks: pd.DataFrame, notes: Sequence[str] = ()) -> Drawn:
     return Drawn(figure, _write_names(axes, marks))
 
 
-def _notes(results: pd.DataFrame) -> list[str]:
+def _notes(results: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     """What a reader has to know of the models, a line each."""
-    own = overall(measured(results))
-    notes = []
-    if own["scripted"].any():
+    own, notes = measured(results), []
+    drawn = overall(own[own["model"].isin(marks.loc[marks["own"], "model"])])
+    if drawn["scripted"].any():
         notes.append(MEASURES_NOTHING)
-    if own["partial"].any():
+    if drawn["partial"].any():
         notes.append(PARTIAL)
-    if not same_prompts(own):
+    if not same_prompts(drawn):
         notes.append(NO_RANKING)
-    if 0 < len(own) < len(overall(results)):
-        notes.append("grey: published rates, on the paper's prompts")
-    return notes
+    if without := not_drawn(own):
+        notes.append(f"one side only, not drawn: {', '.join(map(short_name, without))}")
+    if not marks["own"].all():
+        notes.append(_of_published(drawn))
+    return [fill(note, LINE) for note in notes]
+
+
+def _of_published(own: pd.DataFrame) -> str:
+    """On which prompts the published models were measured, beside those measured here."""
+    if own.empty:
+        return ""
+    asked = own["prompts"] + own["unscored"]
+    if (asked >= own["source"].map(PUBLISHED_SETS)).all():
+        return "grey: published rates, 25 of the 32 on earlier sets of prompts"
+    sizes = asked.groupby(own["prompts_shown"]).max()
+    sets = ", ".join(f"{name} ({size:,.0f})" for name, size in sizes.items())
+    return f"grey: published rates, on OR-Bench's prompts; the others on {sets}"
 
 
 # ---------------------------------------------------------------------------------- the trend
@@ -222,6 +247,8 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> list[str]:
         list(map(short_name, marks["model"])),
         textsize=np.where(faint, 5.5, 6.0 if len(marks) >= CROWD else 6.5).tolist(),
         textcolor=np.where(faint, DARK_GREY, BLACK).tolist(),
+        avoid_label_lines_overlap=bool(faint.any()),  # published names give way to that
+        nbr_candidates=min(PLACES, ALL_PLACES // len(marks)),
         **obstacles,
         **PLACING,
         **NAME_STYLE,

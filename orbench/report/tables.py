@@ -15,6 +15,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.clustered import FEW_PROMPTS, METHODS
 from orbench.columns import MACRO, OVERALL, SIDES
 from orbench.planning import POWER
+from orbench.report.leaderboard import leaderboard_of
 from orbench.report.measurements import Measurement
 from orbench.report.people import Validated
 from orbench.report.results import (
@@ -22,6 +23,7 @@ from orbench.report.results import (
     BY_LABELS,
     BY_VALIDATION,
     by_category,
+    by_setting,
     flags_of,
     measured,
     overall,
@@ -48,6 +50,7 @@ class Grid(NamedTuple):
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     key: str = ""  # for \\label in LaTeX
+    published: int = 0  # so many rows at the end are of published models
 
 
 Columns = Mapping[str, Callable[[Any], Cell]]  # title -> the cell of a row
@@ -99,16 +102,38 @@ def _p_value(name: str) -> Callable[[Any], Cell]:
     )
 
 
-def _with_interval(row: Any, prefix: str = "", *, linked: bool = False) -> Cell:
-    """A rate of results.csv and its interval."""
-    value = getattr(row, f"{prefix or 'rate_'}percent")
-    low, high = (getattr(row, f"{prefix}{end}_percent") for end in ("low", "high"))
-    text = DASH if isnan(value) else f"{figure(value)} [{span(low, high)}]"
-    return Cell(text, value, _behind(row) if linked else None)
+def _rate(
+    prefix: str = "", end: str = "", unit: str = "percent", *, linked: bool = False
+) -> Callable[[Any], Cell]:
+    """A rate of results.csv and its interval: `12.3 [11.0, 14.6]`. end: of the columns' names."""
+    names = [f"{prefix}{what}{unit}{end}" for what in ("" if prefix else "rate_", "low_", "high_")]
+
+    def cell(row: Any) -> Cell:
+        value, low, high = (getattr(row, name) for name in names)
+        text = figure(value) if isnan(low) else f"{figure(value)} [{span(low, high)}]"
+        return Cell(text, value, _behind(row, end) if linked else None)
+
+    return cell
 
 
-def _behind(row: Any) -> tuple[str, str, str]:
-    return row.model, row.side, "" if row.category == OVERALL else row.category
+def _behind(row: Any, end: str = "") -> tuple[str, str, str] | None:
+    """The model, side and category of a number; None where no row is behind it."""
+    model, side, category = (getattr(row, name + end) for name in ("model", "side", "category"))
+    if row.counted_by == BY_AUTHORS or not isinstance(side, str):
+        return None
+    return model, side, "" if category == OVERALL else category
+
+
+def _of_both(name: str, digits: int) -> Callable[[Any], Cell]:
+    """A number of the safe and of the toxic side."""
+
+    def cell(row: Any) -> Cell:
+        both = getattr(row, name), getattr(row, f"{name}_toxic")
+        values = [value for value in both if not isnan(value)]
+        text = " / ".join(f"{value:,.{digits}f}" for value in values)
+        return Cell(text or DASH, min(values, default=nan))
+
+    return cell
 
 
 def _side(row: Any) -> Cell:
@@ -127,28 +152,43 @@ def span(low: float, high: float) -> str:
 
 # ---------------------------------------------------------------------------------- columns
 
+LEADERBOARD_GRID: Columns = {
+    "Rank": lambda row: Cell(
+        DASH if isnan(row.rank) else f"{row.rank:.0f} of {row.of:.0f}", row.rank
+    ),
+    "Model": _text("tested"),
+    "Over-refusal": _rate(linked=True),
+    "Toxic rejection": _rate(end="_toxic", linked=True),
+    "Joint score": _rate("youden_", unit="points"),
+    "n": _of_both("n", 0),
+    "Coverage": _of_both("coverage_percent", 1),
+    "Counted by": _text("counted_by"),
+    "Prompts": _text("prompts_shown"),
+    "Settings": _text("settings"),
+    "Notes": _text("notes"),
+}
+
 OVERALL_GRID: Columns = {
-    "Model": _text("model"),
-    "Rate": _number("rate_percent", linked=True),
-    "95 % interval": _interval("low_percent", "high_percent"),
+    "Model": _text("tested"),
+    "Rate": _rate(linked=True),
+    "n": _number("n", 0, linked=True),
     "Coverage": _number("coverage_percent"),
     "Bounds": _interval("low_bound_percent", "high_bound_percent"),
-    "n": _number("n", 0, linked=True),
     "Unscored": _number("unscored", 0),
     "Prompts": _number("prompts", 0),
     "Seeds": _number("seeds", 0),
     "Design effect": _number("design_effect", 2),
     "Cut off": _number("cut_off_percent"),
-    "Flips": lambda row: _with_interval(row, "flip_"),
-    "Macro average": lambda row: _with_interval(row, "macro_"),
-    "Direct": lambda row: _with_interval(row, "direct_"),
-    "Indirect": lambda row: _with_interval(row, "indirect_"),
+    "Flips": _rate("flip_"),
+    "Macro average": _rate("macro_"),
+    "Direct": _rate("direct_"),
+    "Indirect": _rate("indirect_"),
     "API refusals": lambda row: Cell(
         f"{row.api_refusals:.0f} ({figure(row.api_percent)})", row.api_refusals
     ),
     "API categories": _text("api_categories"),
     "Counted by": _text("counted_by"),
-    "Prompt set": _text("prompt_set"),
+    "Prompt set": _text("prompts_shown"),
     "Notes": _text("notes"),
 }
 
@@ -176,10 +216,8 @@ COMPARISON_GRID: Columns = {
 CORRECTED_GRID: Columns = {
     "Model": _text("model"),
     "Rate": _side,
-    "Raw": _number("rate_percent"),
-    "95 % interval": _interval("low_percent", "high_percent"),
-    "Corrected": _number("corrected_percent"),
-    "Corrected interval": _interval("corrected_low_percent", "corrected_high_percent"),
+    "Raw": _rate(linked=True),
+    "Corrected": _rate("corrected_"),
     "By": _text("corrected_by"),
     "Notes": _text("uncorrected"),
 }
@@ -188,20 +226,10 @@ SAFE_GRID: Columns = {
     "Model": _text("model"),
     "Labelled": _number("audited", 0),
     "of these toxic": _number("audited_toxic", 0),
-    "Over-refusal rate": _number("rate_percent"),
-    "95 % interval": _interval("low_percent", "high_percent"),
-    "of safe prompts": _number("safe_percent"),
-    "its interval": _interval("safe_low_percent", "safe_high_percent"),
+    "Over-refusal rate": _rate(linked=True),
+    "of safe prompts": _rate("safe_"),
     "its bounds": _interval("safe_low_bound_percent", "safe_high_bound_percent"),
     "Notes": _text("unaudited"),
-}
-
-JOINT_GRID: Columns = {
-    "Model": _text("model"),
-    "J": _number("youden_points"),
-    "95 % interval": _interval("youden_low_points", "youden_high_points"),
-    "Toxic rejection rate": _number("toxic"),
-    "Over-refusal rate": _number("over_refusal"),
 }
 
 RULES_GRID: Columns = {
@@ -209,18 +237,11 @@ RULES_GRID: Columns = {
     "Rate": _side,
     "Counted by": _text("counted_by"),
     "n": _number("n", 0),
-    "Judge": _number("rate_percent"),
+    "Judge": _number("rate_percent", linked=True),
     "Rules": _number("rules_percent"),
     "Differ": _number("differ_percent"),
     "Refusal by the judge only": _number("judge_only", 0),
     "by the rules only": _number("rules_only", 0),
-}
-
-PUBLISHED_GRID: Columns = {
-    "Model": _text("model"),
-    "Over-refusal rate": lambda row: Cell(f"{row.over_refusal:g}", row.over_refusal),
-    "Toxic rejection rate": lambda row: Cell(f"{row.toxic:g}", row.toxic),
-    "J": lambda row: Cell(f"{row.toxic - row.over_refusal:.2f}", row.toxic - row.over_refusal),
 }
 
 # ---------------------------------------------------------------------------------- grids
@@ -232,11 +253,11 @@ def grids(
     """Every table that there is something to put in, best first."""
     own = measured(results)
     sides = [own[own["side"] == side] for side in SIDES if side in set(own["side"])]
-    found = [_overall_grid(overall(side)) for side in sides]
-    found += [_category_grid(side) for side in sides if MACRO in set(side["category"])]
+    found = [_leaderboard(results), *(_overall_grid(overall(side)) for side in sides)]
+    for part, rows in [part for side in sides for part in by_setting(side)]:
+        if MACRO in set(rows["category"]):
+            found.append(_category_grid(rows, part))
     whole = overall(own)
-    if len(both_sides := whole[whole["youden_points"].notna()]):
-        found.append(_joint_grid(both_sides))
     if len(comparisons):
         found.append(_comparison_grid(comparisons))
     if len(judged := whole[whole["uncorrected"].notna()]):
@@ -246,8 +267,6 @@ def grids(
     if len(both := whole[whole["rules_percent"].notna()]):
         note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
         found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
-    if len(published := results[results["counted_by"] == BY_AUTHORS]):
-        found.append(_published_grid(published))
     return found
 
 
@@ -291,19 +310,28 @@ OVERALL_NOTES = {
 }
 
 
-def _joint_grid(whole: pd.DataFrame) -> Grid:
-    rates = whole.pivot(index="model", columns="side", values="rate_percent")
-    ends = whole.drop_duplicates("model").set_index("model").filter(like="youden_")
-    note = (
-        "Youden's J: toxic rejection minus over-refusal, in percentage points; 100 is a model that "
-        "rejects all toxic prompts and answers all safe ones, 0 one that does not tell them apart."
-    )
-    rows = ends.join(rates).sort_values("youden_points", ascending=False, kind="stable")
-    return _grid("Both sides in one score", JOINT_GRID, rows.reset_index(), [note], "joint")
+def _leaderboard(results: pd.DataFrame) -> Grid:
+    rows = leaderboard_of(results)
+    if rows.loc[~rows["published"], "settings"].nunique() < 2:
+        rows["settings"] = ""
+    notes = [
+        "Per cent refused, with 95 % intervals; n and coverage: safe prompts, toxic prompts. Joint "
+        "score: Youden's J, toxic rejection minus over-refusal, in percentage points; 100 is a "
+        "model that rejects all toxic prompts and answers all safe ones, 0 one that does not tell "
+        "them apart. Ranks, by the joint score (with one side only, by its rate), are given among "
+        "models with the same prompts and judge; where intervals overlap they are no finding."
+    ]
+    if published := int(rows["published"].sum()):
+        notes.append(
+            "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 on earlier sets "
+            "of prompts (1,534 safe, 681 toxic), 7 on today's (1,319, 655); never ranked."
+        )
+    grid = _grid("Leaderboard", LEADERBOARD_GRID, rows, notes, "leaderboard")
+    return grid._replace(published=published)
 
 
-def _category_grid(results: pd.DataFrame) -> Grid:
-    """A row per category, a column per model."""
+def _category_grid(results: pd.DataFrame, part: str) -> Grid:
+    """A row per category, a column per model. part: which results these are; empty: all."""
     side, categories = SIDES[results["side"].iloc[0]], by_category(results)
     models = list(results["model"].unique())
     cells = {(row.category, row.model): row for row in results.itertuples()}
@@ -312,15 +340,14 @@ def _category_grid(results: pd.DataFrame) -> Grid:
         found = [cells.get((name, model)) for model in models]
         numbers = [row.prompts if row else 0 for row in found]
         mark = " †" if min(numbers) < FEW_PROMPTS and name != OVERALL else ""
-        rates = [
-            _with_interval(row, linked=name != MACRO) if row else Cell(DASH, nan) for row in found
-        ]
+        rates = [_rate(linked=name != MACRO)(row) if row else Cell(DASH, nan) for row in found]
         rows.append([Cell(name + mark), _range(numbers), *rates])
     notes = ["Per cent refused, with 95 % intervals as in the table of all."]
     if (categories["prompts"] < FEW_PROMPTS).any():
         notes.append(f"† fewer than {FEW_PROMPTS} {side.prompts} with a verdict.")
-    title = f"{side.rate.capitalize()} by category"
-    return Grid(title, ["Category", "Prompts", *models], rows, notes, f"{side.name}_category")
+    title = f"{side.rate.capitalize()} by category{part and f': {part}'}"
+    heads = models if not part else results.drop_duplicates("model")["tested"]
+    return Grid(title, ["Category", "Prompts", *heads], rows, notes, f"{side.name}_category")
 
 
 def _range(numbers: Sequence[float]) -> Cell:
@@ -367,16 +394,6 @@ def _corrected_grid(judged: pd.DataFrame, validated: Validated | None) -> Grid:
     return _grid("Corrected for an imperfect judge", CORRECTED_GRID, judged, notes, "corrected")
 
 
-def _published_grid(published: pd.DataFrame) -> Grid:
-    rates = published.pivot(index="model", columns="side", values="rate_percent")
-    rates = rates.loc[published["model"].unique()].reset_index()  # in the order of the paper
-    note = (
-        "Per cent, as plotted by the OR-Bench authors (ICML 2025); 25 of the 32 were scored on "
-        "earlier prompt sets, so these are no ranking together with rates measured here."
-    )
-    return _grid("Published models", PUBLISHED_GRID, rates, [note], "published")
-
-
 # ---------------------------------------------------------------------------------- in words
 
 
@@ -401,9 +418,7 @@ def warnings(measurements: Sequence[Measurement], results: pd.DataFrame) -> list
         ones = own[own["side"] == side.name]
         if not same_prompts(ones):
             lines.append(
-                f"the {side.prompts} differ between models (see prompt set): their {side.rate}s "
-                "are not one ranking; only the comparison, on the prompts in common, sets them "
-                "side by side"
+                f"the {side.prompts} differ between models: their {side.rate}s are not one ranking"
             )
         if len(ways := sorted(set(ones["counted_by"]))) > 1:
             lines.append(f"the {side.rate}s are counted differently: {', '.join(ways)}")

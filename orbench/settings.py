@@ -1,0 +1,90 @@
+"""What a result was made with: a run with other settings must not replace it without a word.
+
+The settings are what is in a request's key (model, address, messages, parameters). The same ones
+go on where the last run stopped, also over an input that grew or was edited. How answers are read
+costs nothing and may change.
+"""
+
+import argparse
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from orbench.protocols import CHAT
+from orbench.record import Record
+from orbench.stage import Stage
+from orbench.table import sha256_of
+from orbench.terminal import UserError, counted, one_line
+
+# Of a stage's parameters those that are in no request: how answers are read, or how many are asked.
+READING = ("check_model", "classes", "controversial", "min_votes", "num_toxic_prompts", "partial")
+SHOWN = 40  # characters of a value
+
+
+def settings_of(stage: Stage) -> Record:
+    """What the requests of a run are made with, apart from its input: a name, and a text for it."""
+    substitute = stage.parameters.get("substitute")  # asked only for a vote that is missing
+    models = [model for model in stage.models if model.asked != substitute]
+    found = {
+        "stage": stage.name,
+        "model": ", ".join(f"{model.id} at {model.address}" for model in models),
+        "protocol": ", ".join(model.protocol for model in models if model.protocol != CHAT),
+        "prompt file": sha256_of(stage.prompt_file)[:12] if stage.prompt_file else "",
+    }
+    names = (name for name in stage.parameters if name not in (*READING, "substitute"))
+    return found | {name: str(stage.parameters[name]) for name in names}
+
+
+def differences(before: object, now: Record) -> Iterator[str]:
+    """Settings that are not what they were. before: of a record or a log, if they are known."""
+    if isinstance(before, dict):
+        for name in dict.fromkeys(chain(before, now)):
+            was, is_ = (one_line(str(each.get(name, ""))) for each in (before, now))
+            if was != is_:
+                yield f"{name} {was[:SHOWN] or 'none'}, now {is_[:SHOWN] or 'none'}"
+
+
+def check_replaced(stage: Stage, previous: Record, args: argparse.Namespace) -> None:
+    """Raise UserError where a run would put other results in the place of those that there are.
+
+    previous: the record of the last run with this output. --overwrite lets it.
+    """
+    counts = previous.get("counts")
+    nothing = isinstance(counts, dict) and counts.get("written") == 0
+    if args.overwrite or nothing or not any(path.exists() for path in stage.outputs.values()):
+        return
+    found = [*differences(previous.get("settings"), settings_of(stage))]
+    found += [*_other_rows(stage, previous, args)]
+    if found:
+        raise UserError(
+            f"{stage.output} holds other results: {'; '.join(found)}. Choose another "
+            "--output_path, or replace it with --overwrite"
+        )
+
+
+def _other_rows(stage: Stage, previous: Record, args: argparse.Namespace) -> Iterator[str]:
+    """How the rows are others, or fewer by the flags, than those of the last run."""
+    read, counts = (previous.get(name) for name in ("input", "counts"))
+    if not (isinstance(read, dict) and isinstance(counts, dict)):
+        return
+    was, now = str(read.get("path", "")), stage.table.path.resolve()
+    if stage.table.sha256 and was and read.get("sha256") != stage.table.sha256:
+        before = Path(stage.output.parent, was).resolve()
+        if before != now:
+            yield f"input {before}, now {now}"
+    limit, samples = getattr(args, "limit", None), _number(read.get("samples"))
+    if limit is not None and stage.table.n < stage.table.in_file:  # else they are all there
+        shuffle = read.get("shuffle", args.shuffle)
+        if shuffle != args.shuffle:
+            yield f"shuffle {shuffle}, now {args.shuffle}"
+    there = _number(read.get("rows")) * samples - _number(counts.get("remaining"))
+    rows = stage.n if limit is None else min(stage.n, limit * stage.samples)
+    if (limit is not None or stage.samples < samples) and rows < there:
+        yield f"{counted(there, 'row')}, now {rows:,}"
+    written = _number(counts.get("written"))
+    if stage.wanted and stage.wanted < written:
+        yield f"{counted(written, 'prompt')}, now {stage.wanted:,}"
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
