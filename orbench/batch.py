@@ -32,8 +32,10 @@ from orbench.answers import AnswerLog, Missing
 from orbench.batch_service import OVER, Service, Unknown, counts_of, error_of
 from orbench.chat import ADAPTABLE, BadRequest, Fatal, Limited, Passing
 from orbench.exchange import Pending, Rejected, Wanted, answer_in, read_result, request_line
+from orbench.message_batches import MessageBatches
+from orbench.mistral_batches import MistralBatches
 from orbench.models import PROVIDERS, Model
-from orbench.protocols import PROTOCOLS
+from orbench.protocols import MESSAGES, PROTOCOLS
 from orbench.run import Run
 from orbench.table import remove, write_text
 from orbench.terminal import UserError, counted, one_line, say
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from openai.types import Batch
 
 # https://platform.openai.com/docs/guides/batch and the package's BatchCreateParams: "up to 50,000
-# requests, and can be up to 200 MB in size"; Groq's are the same.
+# requests, and can be up to 200 MB in size"; Groq's are the same, Anthropic's are larger.
 MOST_BYTES = 200_000_000
 QUEUE_FULL = "token_limit_exceeded"  # too many tokens enqueued: it may do when others are done
 ENDING = ".batches.json"
@@ -225,12 +227,22 @@ def refuse_unable(models: Sequence[Model]) -> None:
         own = model.provider not in PROVIDERS or (
             model.base_url != PROVIDERS[model.provider].base_url
         )
-        if not own and not model.settings.batches:
+        takes = model.settings.batches
+        if MESSAGES in (model.protocol, model.settings.protocol):  # its batches hold nothing else
+            takes = takes and model.protocol == model.settings.protocol
+        if not own and not takes:
             able = ", ".join(name for name, provider in PROVIDERS.items() if provider.batches)
             raise UserError(
-                f"--batch: {model.provider}, which serves {model.asked}, has no batch service of "
-                f"OpenAI's protocol ({able} have one); drop --batch, or see --export_requests"
+                f"--batch: {model.provider}, which serves {model.asked}, has no batch service that "
+                f"is asked in this way ({able} have one); drop --batch, or see --export_requests"
             )
+
+
+def service_of(model: Model) -> type[Service]:
+    """How the batch service of a model's endpoint is spoken to."""
+    if model.protocol == MESSAGES:
+        return MessageBatches
+    return MistralBatches if model.provider == "mistral" else Service
 
 
 def ask_in_batches(
@@ -281,7 +293,7 @@ class Batches:
         self.pending, self.log, self.run, self.args = pending, log, run, args
         self.state = State(state_path(log.path))
         self.services = {
-            (model.endpoint, model.id): Service(
+            (model.endpoint, model.id): service_of(model)(
                 model, args.timeout, args.poll_interval, self.state.path
             )
             for model in models
@@ -363,7 +375,7 @@ class Batches:
                 say(f"{self.state.path}: batch {part.batch_id} is for {part.model}, not this run")
         for part in self.parts():
             if not part.batch_id:
-                self.make(part, doubtful=True)
+                self.make(part)
 
     def hand_in(self) -> None:
         """Put what is pending and in no batch yet into batches."""
@@ -407,20 +419,26 @@ class Batches:
         with draft.file:
             name = f"orbench-{state.tag}-{part.number}.jsonl"
             part.file_id = self.service(part).upload(name, draft.file)
-        state.parts.append(part)
-        state.save()
-        self.make(part)
+            state.parts.append(part)
+            state.save()
+            self.make(part, draft.file)
 
-    def make(self, part: Part, *, doubtful: bool = False) -> None:
-        """Make the batch of an uploaded file. doubtful: it may have been made already."""
+    def make(self, part: Part, lines: IO[bytes] | None = None) -> None:
+        """Make the batch of an uploaded file. lines: as uploaded; None: by a run that was killed,
+        which may have made it already.
+        """
         metadata = {"orbench": self.state.tag, "part": str(part.number)}
+        url, keys = "/v1" + PROTOCOLS[part.protocol].path, set(part.holds())
         try:
-            url = "/v1" + PROTOCOLS[part.protocol].path
-            made = self.service(part).make(part.file_id, url, metadata, doubtful=doubtful)
+            made = self.service(part).make(part.file_id, url, metadata, keys, lines)
         except (BadRequest, Unknown):
             self.state.parts.remove(part)  # it was turned down: there is none
             self.state.save()
             raise
+        if not made[0]:  # its requests are pending again
+            self.state.parts.remove(part)
+            self.state.save()
+            return
         part.batch_id, part.status = made
         self.state.save()
         say(f"batch {one_line(part.batch_id)}: {counted(part.n, 'request')} to {part.model}")

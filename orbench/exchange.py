@@ -188,6 +188,8 @@ def read_result(line: bytes) -> Result | None:
     try:
         entry = json.loads(line)
         custom_id, response, error = entry["custom_id"], entry.get("response"), entry.get("error")
+        if isinstance(result := entry.get("result"), dict):
+            response, error = _of_messages(result)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not isinstance(custom_id, str):
@@ -202,6 +204,36 @@ def read_result(line: bytes) -> Result | None:
         return Result(key, 200, body)
     # OpenAI puts a refused request's error into the body, vLLM beside an empty one.
     return Result(key, 0 if status < 300 else status, _error_in(body) or _error_in(error))
+
+
+# https://platform.claude.com/docs/en/api/errors: the error's type -> the status it has live. One
+# that is not here says nothing about the request: it may be sent again.
+STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+def _of_messages(result: dict[str, Any]) -> tuple[dict[str, Any] | None, Any]:
+    """Response and error of a result line as Anthropic's batches have it: succeeded with a message,
+    errored with what a live request's body would be, or a bare canceled or expired.
+
+    https://platform.claude.com/docs/en/build-with-claude/batch-processing
+    """
+    kind, body = result.get("type"), result.get("error")
+    if kind == "succeeded":
+        return {"status_code": 200, "body": result.get("message")}, None
+    if kind == "errored":
+        status = STATUSES.get(str(_error_in(body).get("type")), 500)
+        return {"status_code": status, "body": body}, None
+    return None, {"message": str(kind)}
 
 
 def _key(custom_id: str) -> bytes:

@@ -26,27 +26,29 @@ class Provider(NamedTuple):
     concurrency: int = 64  # requests in flight unless --concurrency says otherwise
     key_needed: bool = True
     empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
-    batches: bool = False  # takes OpenAI's files and batches endpoints
+    batches: bool = False  # has a batch service that `orbench.batch` speaks
     protocol: str = CHAT  # a key of PROTOCOLS
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
 
 
-# Which take the files and batches endpoints as OpenAI's client speaks them, by their documentation:
-# openai platform.openai.com/docs/guides/batch; groq console.groq.com/docs/batch (same lines, same
-# endpoints). Not: mistral, which has /v1/batch/jobs (docs.mistral.ai/capabilities/batch); together,
+# Which have a batch service, by their documentation. As OpenAI's client speaks it: openai
+# platform.openai.com/docs/guides/batch; groq console.groq.com/docs/batch (same lines, same
+# endpoints). In ways of their own (`orbench.batch.service_of`): anthropic, mistral. Not: together,
 # whose upload has the purpose "batch-api" and whose batch is wrapped in "job", with statuses in
 # capitals (docs.together.ai/reference/batch-create); gemini, which makes batches through the openai
 # client, but up- and downloads only through its own (ai.google.dev/gemini-api/docs/openai); vllm,
 # whose server has neither endpoint (`vllm run-batch` reads files: --export_requests).
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
-    "anthropic": Provider("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", protocol=MESSAGES),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES
+    ),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com/v1beta/openai/",
         "GEMINI_API_KEY",
         empty_is_refusal=True,
     ),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", batches=True),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     # Without require_parameters it drops what a provider does not take, and says nothing
     # (openrouter.ai/docs/features/provider-routing).

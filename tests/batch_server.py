@@ -10,7 +10,7 @@ import random
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from openai.types import Batch, FileObject
@@ -231,3 +231,167 @@ class BatchServer(Server):
 def as_json(answer: Batch | FileObject) -> Reply:
     """An object of the API as it goes over the wire."""
     return Reply(answer.model_dump_json())
+
+
+class MessageServer(BatchServer):
+    """Anthropic's batches in place of OpenAI's, by the page named in orbench/message_batches.py.
+
+    outcome: "ended", or a status that a batch never leaves. result: (body, reply to it) -> the
+    result's type and members, where it is not what the reply makes of it. A batch that was made by
+    somebody else is put into `batches`, newest last.
+    """
+
+    def __init__(self, reply: Callable[[Body, int], Reply]) -> None:
+        super().__init__(reply)
+        self.outcome = lambda number: "ended"
+        self.result: Callable[[int, Body], Json | None] = lambda number, body: None
+
+    def take(self, head: str, raw: bytes) -> Reply:
+        method, target, _ = head.split("\r\n")[0].split(" ")
+        parts = urlsplit(target)
+        route = (method, *parts.path.removeprefix("/v1/").split("/"))
+        assert re.search(r"(?im)^x-api-key: ", head), head
+        assert re.search(r"(?im)^anthropic-version: 2023-06-01", head), head
+        assert not re.search(r"(?im)^authorization: ", head), head
+        match route:
+            case ("POST", "messages", "batches"):
+                step = "create"
+            case ("GET", "messages", "batches"):
+                step = "list"
+            case ("GET", "messages", "batches", _):
+                step = "retrieve"
+            case ("GET", "messages", "batches", _, "results"):
+                step = "content"
+            case _:
+                self.live.append(json.loads(raw))
+                return Server.take(self, head, raw)
+        self.steps.append(step)
+        if self.refuse.get(step):
+            return self.refuse[step].pop(0)
+        reply = self.serve(step, route[-1], parts.query, head, raw)
+        if step == "content":
+            reply = Reply(self.files[route[3]], content_type="application/x-jsonl")
+        if step == self.stall:
+            self.stalled.set()
+            return reply._replace(fault="hang")
+        return reply
+
+    def create(self, body: Json) -> Reply:
+        requests = body.pop("requests")
+        ids = [request["custom_id"] for request in requests]
+        assert not body
+        assert 0 < len(set(ids)) == len(ids) <= 100_000
+        assert all(re.fullmatch(r"[\w-]{1,64}", one) for one in ids)
+        assert all(request.keys() == {"custom_id", "params"} for request in requests)
+        self.submitted.append(ids)
+        self.bodies.append([request["params"] for request in requests])
+        return self.add(f"msgbatch_{len(self.submitted)}", len(ids))
+
+    def add(self, batch_id: str, n: int) -> Reply:
+        """Have a batch of n requests, just made."""
+        zero = dict.fromkeys(("succeeded", "errored", "canceled", "expired"), 0)
+        day = "2026-01-01T00:00:00Z"
+        self.batches[batch_id] = {
+            "id": batch_id,
+            "type": "message_batch",
+            "processing_status": "in_progress",
+            "request_counts": {"processing": n, **zero},
+            **{"created_at": day, "expires_at": day, "ended_at": None, "results_url": None},
+        }
+        return self.show(batch_id)
+
+    def page(self, query: dict[str, list[str]]) -> Reply:
+        ids = list(reversed(self.batches))
+        if "after_id" in query:
+            ids = ids[ids.index(query["after_id"][0]) + 1 :]
+        data = [self.batches[batch_id] for batch_id in ids[:2]]
+        ends = {"first_id": ids[0], "last_id": data[-1]["id"]} if data else {}
+        return Reply(json.dumps({"data": data, "has_more": len(ids) > 2, **ends}))
+
+    def retrieve(self, batch_id: str) -> Reply:
+        batch = self.batches[batch_id]
+        self._looked[batch_id] = self._looked.get(batch_id, 0) + 1
+        if batch["processing_status"] != "ended" and self._looked[batch_id] >= self.polls:
+            number = int(batch_id.removeprefix("msgbatch_"))
+            batch["processing_status"] = self.outcome(number)
+            if batch["processing_status"] == "ended":
+                self.end(batch, number)
+        return self.show(batch_id)
+
+    def show(self, batch_id: str) -> Reply:
+        return Reply(json.dumps(self.batches[batch_id]))
+
+    def end(self, batch: Json, number: int) -> None:
+        """Answer a batch's requests."""
+        lines = []
+        counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
+        for custom_id, body in zip(
+            *(each[number - 1] for each in (self.submitted, self.bodies)), strict=True
+        ):
+            result = self.result(number, body) or self.answered(body)
+            counts[result["type"]] += 1
+            lines.append(json.dumps({"custom_id": custom_id, "result": result}) + "\n")
+        random.Random(len(lines)).shuffle(lines)  # the order is not that of the input
+        self.files[batch["id"]] = "".join(lines).encode()
+        batch["request_counts"] = counts
+        batch["results_url"] = f"{self.url}/messages/batches/{batch['id']}/results"
+
+    def answered(self, body: Body) -> Json:
+        """The result that stands for what a live request gets."""
+        raw = json.dumps(body).encode()
+        seen = self.seen[raw]
+        self.seen[raw] += 1
+        reply = self.reply(body, seen)
+        data = json.loads(reply.body)
+        return (
+            {"type": "succeeded", "message": data}
+            if reply.status == 200
+            else {"type": "errored", "error": data}
+        )
+
+
+class MistralServer(BatchServer):
+    """Mistral's jobs in place of OpenAI's batches, by the pages named in
+    orbench/mistral_batches.py; files are the same.
+    """
+
+    WORDS: ClassVar = {
+        "completed": "SUCCESS",
+        "failed": "FAILED",
+        "expired": "TIMEOUT_EXCEEDED",
+        "cancelled": "CANCELLED",
+        "validating": "QUEUED",
+        "in_progress": "RUNNING",
+    }
+
+    def take(self, head: str, raw: bytes) -> Reply:
+        return super().take(head.replace("/v1/batch/jobs", "/v1/batches", 1), raw)
+
+    def create(self, body: Json) -> Reply:
+        (file_id,) = body["input_files"]
+        assert body["model"]
+        more = {"completion_window": "24h", "metadata": body["metadata"]}
+        return super().create({"input_file_id": file_id, "endpoint": body["endpoint"], **more})
+
+    def page(self, query: dict[str, list[str]]) -> Reply:
+        start = 2 * int(query.get("page", ["0"])[0])
+        some = list(self.batches)[start : start + 2]
+        data = [json.loads(self.show(batch_id).body) for batch_id in some]
+        return Reply(json.dumps({"object": "list", "data": data, "total": len(self.batches)}))
+
+    def show(self, batch_id: str) -> Reply:
+        batch = self.batches[batch_id]
+        counts = batch.get("request_counts", {})
+        errors = batch.get("errors", {}).get("data", [])
+        job = {
+            "id": batch_id,
+            "status": self.WORDS[batch.get("status", "completed")],
+            "input_files": [batch["input_file_id"]],
+            "errors": [{"message": error["message"], "count": 1} for error in errors],
+            "output_file": batch.get("output_file_id"),
+            "error_file": batch.get("error_file_id"),
+            "total_requests": counts.get("total", 0),
+            "succeeded_requests": counts.get("completed", 0),
+            "failed_requests": counts.get("failed", 0),
+        }
+        return Reply(json.dumps(job))

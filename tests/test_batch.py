@@ -489,11 +489,12 @@ def test_a_service_that_tells_odd_things_of_its_batches_ends_in_no_traceback(
 
 def test_a_provider_without_the_protocol_refuses_before_anything_is_sent(tmp_path: Path) -> None:
     prompts = prompts_csv(tmp_path / "prompts.csv", 2)
-    flags = ["--model=mistral/mistral-small", f"--input_file={prompts}", "--batch"]
+    flags = ["--model=together/a/b", f"--input_file={prompts}", "--batch"]
     done = run(ALIGN, *flags, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
-        r"error: --batch: mistral, which serves .*openai, groq have.*", done.stderr.splitlines()[-1]
+        r"error: --batch: together, which serves .*openai, anthropic, mistral, groq have.*",
+        done.stderr.splitlines()[-1],
     )
 
 

@@ -1,8 +1,14 @@
 """Requests and answers as files, and runs split into shards."""
 
 import json
+import os
 import random
+import re
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,8 @@ from tests.conftest import (
     ALIGN,
     GENERATE,
     MODERATE,
+    ROOT,
+    environment,
     prompts_csv,
     read_csv,
     read_record,
@@ -488,3 +496,85 @@ def test_an_error_beside_a_200_is_no_answer() -> None:
         assert result is not None and result.status == 0
         with pytest.raises(Passing, match="no answer"):
             answer_in(result, resolve("gpt-x", environment={}), CHAT)
+
+
+# -- several machines, as docs/clusters.md has it ------------------------------------------------
+
+# It answers a file of requests, as `vllm run-batch -i FILE -o FILE --model M` does.
+RUN_BATCH = """\
+import json, sys
+source, target = (sys.argv[sys.argv.index(flag) + 1] for flag in ("-i", "-o"))
+with open(source) as requests, open(target, "w") as results:
+    for line in map(json.loads, requests):
+        said = "Like this: " + line["body"]["messages"][0]["content"]
+        body = {"choices": [{"finish_reason": "stop", "message": {"content": said}}]}
+        response = {"status_code": 200, "body": body}
+        result = {"custom_id": line["custom_id"], "response": response, "error": None}
+        print(json.dumps(result), file=results)
+"""
+
+
+def test_the_slurm_recipe_does_what_it_says(tmp_path: Path) -> None:
+    """With plain processes in the place of the array, and two parts instead of eight."""
+    page = (ROOT / "docs/clusters.md").read_text()
+    job, end = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[:2]
+    args = re.search(r"(?m)^args=.*\n", job)
+    assert args
+    prompts_csv(tmp_path / "prompts.csv", 12)
+    (tmp_path / "run_batch.py").write_text(RUN_BATCH)
+    (tmp_path / "alignment_checker").symlink_to(ROOT / "alignment_checker")
+    for name, command in (("python", ""), ("vllm", str(tmp_path / "run_batch.py"))):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} {command} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+
+    def sh(text: str, part: str = "") -> None:
+        text = text.replace("/8", "/2").replace("-8", "-2")
+        env = environment(PATH=f"{tmp_path}:{os.environ['PATH']}", SLURM_ARRAY_TASK_ID=part)
+        done = subprocess.run(["sh", "-ec", text], cwd=tmp_path, env=env, capture_output=True)
+        assert done.returncode == 0, done.stderr
+
+    for part in "12":
+        sh(job, part)
+    sh(args[0] + end)
+    rows = read_csv(tmp_path / "out.csv")
+    assert len(rows) == 12
+    assert all(row["response"] == f"Like this: {row['prompt']}" for row in rows)
+    assert all(len(lines_of(tmp_path / f"part-{part}.jsonl")) < 12 for part in "12")
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason='needs pip install "ray[data]"')
+def test_ray_writes_the_bytes_of_a_live_run_when_killed_in_the_middle(
+    serve: Serve, tmp_path: Path
+) -> None:
+    middle = threading.Event()
+
+    def reply(body: Body, seen: int) -> Reply:
+        """From the middle on nothing comes back, until the script was killed."""
+        if len(server.requests) > 300 and not middle.is_set():
+            middle.set()
+        return respond(body)._replace(fault="hang" if middle.is_set() and not killed else "")
+
+    killed = True
+    server = serve(reply)
+    live, far = tmp_path / "live", tmp_path / "far"
+    live.mkdir()
+    far.mkdir()
+    assert align(live, url=server.url, n=600).returncode == 0
+    align(far, "--export_requests=r.jsonl", url=server.url, n=600)
+    server.requests.clear()
+    middle.clear()
+    killed = False
+    flags = ("r.jsonl", "answers", f"--server={server.url.removesuffix('/v1')}", "--actors=2")
+    script = start("docs/ray_answers.py", *flags, cwd=far)
+    assert middle.wait(120)
+    script.kill()
+    script.communicate()
+    killed = True
+    server.requests.clear()
+    done = run("docs/ray_answers.py", *flags, cwd=far, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert 300 <= len(server.requests) < 600  # what has an answer is not asked again
+    files = sorted((far / "answers").iterdir())
+    done = align(far, "--import_answers", *map(str, files), url=server.url, n=600)
+    assert done.returncode == 0, done.stderr
+    assert (far / "out.csv").read_bytes() == (live / "out.csv").read_bytes()
