@@ -73,7 +73,7 @@ def rate_in_words(row: Row) -> str:
     if cut_off := row.get("cut_off_percent"):
         counts.append(f"cut off {float(cut_off):.1f} %")
     counts.append(f"unscored {float(row['unscored']):,.0f}")
-    counts += [row["notes"]] if row["notes"] else []
+    counts += [note for note in row["notes"].split("; ") if note and note[:7] != "cut off"]
     return f"{SIDES[row['side']].rate} {figure} ({', '.join(counts)})"
 
 

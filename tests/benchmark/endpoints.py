@@ -146,7 +146,7 @@ def play(name: str, rows: int, concurrency: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("scene", nargs="*", help=f"one of: {'; '.join(SCENES)}")
+    parser.add_argument("scene", nargs="*", help=f"one of: {'; '.join(SCENES)}".replace("%", "%%"))
     parser.add_argument("--rows", type=int, default=0, help="in place of the scene's own")
     parser.add_argument("--concurrency", type=int, default=0, help="in place of the scene's own")
     args = parser.parse_args()
