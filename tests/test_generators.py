@@ -59,10 +59,9 @@ def test_a_prompt_that_looks_like_one_stays(item: str) -> None:
 
 @given_(st.text(max_size=40))
 def test_every_item_of_the_prompt_file_is_a_placeholder_in_any_spelling(text: str) -> None:
-    ours = items(f"Write: [[{text}]] and [[Take the cake.]]")
-    assert all(
-        spelt in Placeholders(f"[[{item}]]") for item in ours for spelt in (item, f" {item} ")
-    )
+    template = f"Write: [[{text}]] and [[Take the cake.]]"
+    ours = Placeholders(template)
+    assert all(spelt in ours for item in items(template) for spelt in (item, f" {item} "))
     assert "Take the CAKE!" in Placeholders("[[ take the  cake. ]]")
 
 
