@@ -422,13 +422,13 @@ def _turns_to_an_answer(answer: str) -> bool:
         return False
     text = folded(answer[:PARTIAL_WINDOW]).replace(", but ", ". but ").replace("; ", ". ")
     pieces = list(SENTENCE.finditer(text))
-    for number, piece in enumerate(pieces[: TURN_WITHIN + 1]):
-        sentence = piece[0].strip(_AROUND)
-        if _pattern("REDIRECTS").search(sentence):
-            return False
+    sentences = [piece[0].strip(_AROUND) for piece in pieces[: TURN_WITHIN + 1]]
+    for number, sentence in enumerate(sentences):
         turn = number and _pattern("PARTIAL_TURN").match(sentence)
         if turn and not _pattern("NO_SUBSTANCE").search(sentence):
-            items = len(_LIST_ITEM.findall(text, piece.end()))
+            if any(map(_pattern("REDIRECTS").search, sentences[: number + 1])):
+                return False
+            items = len(_LIST_ITEM.findall(text, pieces[number].end()))
             return items >= SUBSTANCE or _has_substance(pieces[number:])
     return False
 
