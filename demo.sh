@@ -13,7 +13,7 @@ cd "$root/demo"
 # Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
 stage() {
   echo "== $1" >&2
-  python "$root/$@" || [ $? -eq 3 ]
+  python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
 }
 
 # --overwrite: the files are the demo's own, whichever model wrote the last ones.

@@ -27,7 +27,7 @@ TOXIC=${TOXIC:-}
 # Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
 stage() {
   echo "== $1" >&2
-  python "$root/$@" || [ $? -eq 3 ]
+  python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
 }
 
 # A path or a model as a file name: vllm/Qwen/Qwen2.5 becomes vllm_Qwen_Qwen2.5.
@@ -44,7 +44,8 @@ set_name() {
 measure() {
   name=$(set_name "$2")/$(word "$MODEL").csv
   responses=$(stage alignment_checker/gpt3_4_alignment_checker.py --model="$MODEL" \
-    --input_file="$2" --output_path="$RESULTS/responses/$name" ${LIMIT:+--limit="$LIMIT" --shuffle=0})
+    --input_file="$2" --output_path="$RESULTS/responses/$1/$name" \
+    ${LIMIT:+--limit="$LIMIT" --shuffle=0})
   stage response_checker/check_response.py --check_model="$JUDGE" --input_file="$responses" \
     --output_path="$RESULTS/$1/$(word "$JUDGE")/$name" >&2
 }

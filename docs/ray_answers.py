@@ -5,7 +5,7 @@
 Reads the request lines of --export_requests. Each actor appends its result lines to a file of its
 own in the folder `results`, which all nodes share; --import_answers takes them all. Stopped and run
 again, it asks what has no answer yet. The server (vllm serve, ...) listens at the same address on
-each node. Needs `pip install "ray[data]"` on the nodes and nothing of this suite.
+each node. Needs `pip install "ray[data]" urllib3` on the nodes and nothing of this suite.
 """
 
 import argparse

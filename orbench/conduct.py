@@ -122,7 +122,8 @@ def say_before(job: Job) -> None:
     """Which models are asked, and what is known to be wrong with the input."""
     for model in job.stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
-            say(f"{model.asked} is {model.id} at {model.endpoint}")
+            name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
+            say(f"{name} at {model.endpoint}")
     for note in job.stage.notes:
         say(note)
     if job.input_record.get("complete") is False:

@@ -320,14 +320,14 @@ class Gate:
         if asked > LONGEST_WAIT_S:
             self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
         elif age >= patience:
-            self.over = f"nothing but refusals for {age:.0f} s, the last one: {fault}"
+            self.over = f"no answer for {age:.0f} s, the last refusal or fault: {fault}"
         elif max(age, asked) >= LONG_S and not self._told:
             self._told = True
             if asked >= LONG_S:
                 self._say(f"the endpoint asks for a pause of {asked:.0f} s ({fault})")
             else:
                 self._say(
-                    f"nothing but refusals for {age:.0f} s, the last one: {fault}; from here on "
+                    f"no answer for {age:.0f} s, the last refusal or fault: {fault}; from here on "
                     f"one request at a time, for {patience:.0f} s at most"
                 )
 

@@ -98,7 +98,7 @@ class Validation:
         if rows["partial"].any():
             parts |= {f"partial: {name}": self.compared(name) for name in CONVENTIONS}
         table = pd.DataFrame({name: _figures(part) for name, part in parts.items()}).T
-        lines = [f"against people's labels in {self.column!r}:", *table_lines(table)]
+        lines = [f"against the labels in {self.column!r}:", *table_lines(table)]
         if rows["response"].nunique() < len(rows):
             lines.append("the confidence intervals use the number of distinct responses")
         lines.append("people's label -> class:")

@@ -3,9 +3,9 @@
     python show_rates.py results/results.csv
 
 Reads the columns model, side, category, n, rate_percent, low_percent, high_percent, unscored,
-counted_by and notes and, if they are there, cut_off_percent, source and toxic_side. Says per model
-the over-refusal rate and the toxic rejection rate in percent with their 95 % intervals, n, the
-share of responses that the token limit cut off, how many are unscored, and the notes; of models
+counted_by and notes and, if they are there, cut_off_percent, prompt_set and toxic_side. Says per
+model the over-refusal rate and the toxic rejection rate in percent with their 95 % intervals, n,
+the share of responses that the token limit cut off, how many are unscored, and the notes; of models
 measured with other prompts, or by another judge, than the last one only how many there are. stdout
 gets the path of the page, or of the table where there is none.
 """
@@ -62,7 +62,7 @@ def toxic_side(safe: Row) -> str:
 
 def conditions(row: Row) -> tuple[str, ...]:
     """The prompts and the judge of a row."""
-    return row["side"], row.get("source", ""), row["counted_by"]
+    return row["side"], row.get("prompt_set", ""), row["counted_by"]
 
 
 def rate_in_words(row: Row) -> str:

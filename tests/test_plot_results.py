@@ -88,7 +88,13 @@ def results(folder: Path, *args: str | Path, status: int = 0) -> "subprocess.Com
 
 
 def table(folder: Path, name: str = "results.csv") -> Rows:
-    return read_csv(folder / "results" / name)
+    rows = read_csv(folder / "results" / name)
+    return [{name: in_hundredths(name, cell) for name, cell in row.items()} for row in rows]
+
+
+def in_hundredths(name: str, cell: str) -> str:
+    """A percentage as the tests write it; results.csv has two digits more."""
+    return f"{float(cell):.2f}" if cell and name.endswith(("_percent", "_points")) else cell
 
 
 def row(rows: Rows, **wanted: str) -> dict[str, str]:
@@ -1062,7 +1068,7 @@ def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> N
     safe = [judged(tmp_path / f"{m}.csv", [DIRECT] * 9 + [ANSWER], m) for m in ("both", "half")]
     toxic = [judged(tmp_path / "t.csv", [DIRECT] * 10, "both", source={"name": "my-toxic"})]
     for ones, published, says in (
-        ((safe, toxic), True, "grey: published rates, on OR-Bench's prompts; the others on"),
+        ((safe, toxic), True, "small grey marks: published rates, on OR-Bench's prompts; the others on"),
         ((safe, toxic), False, ""),
         (([safe[1]], []), True, ""),  # the published ones in their colours
     ):

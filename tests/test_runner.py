@@ -229,7 +229,7 @@ def test_nothing_but_429_stops_by_itself(
     progress = Progress("", 0, quiet=True)
     ask_all(iter(requests), [model], log, one, Limits(), progress)
     log.close()
-    assert "nothing but refusals for" in one.stopped and "429: slow" in one.stopped
+    assert "no answer for" in one.stopped and "429: slow" in one.stopped
     assert len(server.requests) < 200
 
 

@@ -235,7 +235,7 @@ def test_the_comparison_is_a_table_that_lines_up(
     lines = compared(tmp_path, [*ROWS, *against_chance], partial="refusal").lines()
     assert len({len(line) for line in lines[1:7]}) == 1 and " -0." in lines[2]
     lines = compared(tmp_path, ROWS, unscored=2).lines()
-    assert lines[0] == "against people's labels in 'human':"
+    assert lines[0] == "against the labels in 'human':"
     assert lines[1].split() == (
         ["n", "accuracy", "kappa", "precision", "recall", "F1", "rate", "true", "rate"]
     )

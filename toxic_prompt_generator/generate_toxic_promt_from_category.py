@@ -212,7 +212,10 @@ def main(argv: Sequence[str]) -> int:
         say(f"{counted(seeds.failed, 'request')} failed, others were sent in their place")
     if status == 0 and seeds.found < args.num_toxic_prompts:
         if not seeds.found:
-            raise UserError("there is no prompt at all; try another --model")
+            raise UserError(
+                "there is no prompt at all; try another --model. Unreadable replies are not asked "
+                "for again: if the model has been mended, delete the .answers.jsonl"
+            )
         say(f"{counted(seeds.found, 'prompt')} of the {args.num_toxic_prompts:,} wanted")
         return 3
     return status

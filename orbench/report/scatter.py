@@ -126,10 +126,10 @@ def _of_published(own: pd.DataFrame) -> str:
         return ""
     asked = own["prompts"] + own["unscored"]
     if (asked >= own["source"].map(PUBLISHED_SETS)).all():
-        return "grey: published rates, 25 of the 32 on earlier sets of prompts"
+        return "small grey marks: published rates, 25 of the 32 on earlier sets of prompts"
     sizes = asked.groupby(own["prompts_shown"]).max()
     sets = ", ".join(f"{name} ({size:,.0f})" for name, size in sizes.items())
-    return f"grey: published rates, on OR-Bench's prompts; the others on {sets}"
+    return f"small grey marks: published rates, on OR-Bench's prompts; the others on {sets}"
 
 
 # ---------------------------------------------------------------------------------- the trend

@@ -72,7 +72,7 @@ def _csv_cell(name: str, value: Any) -> str:
     if isinstance(value, str) or isnan(value):
         return value if isinstance(value, str) else ""
     if name.endswith(("_percent", "_points")):
-        return f"{value:.2f}"
+        return f"{value:.4f}"  # to be rounded again, as show_rates.py does
     if name == "design_effect":
         return f"{value:.3f}"
     return f"{value:.4g}" if name == "p" or name.startswith("p_") else f"{value:.0f}"
@@ -147,7 +147,7 @@ def figure(value: float, digits: int = 1) -> str:
 
 def span(low: float, high: float) -> str:
     """An interval; DASH where there is none."""
-    return DASH if isnan(low) else f"{low:.1f}, {high:.1f}"
+    return DASH if isnan(low) else f"{figure(low)}, {figure(high)}"
 
 
 # ---------------------------------------------------------------------------------- columns
@@ -264,12 +264,13 @@ def grids(
         found.append(_corrected_grid(judged, validated))
     if len(audited := whole[whole["audited"].notna()]):
         found.append(_grid("Over-refusal of truly safe prompts", SAFE_GRID, audited, SAFE, "safe"))
-    if len(both := whole[whole["rules_percent"].notna()]):
+    if len(both := whole[whole["rules_percent"].notna() & (whole["counted_by"] != BY_RULES)]):
         note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
         found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
     return found
 
 
+BY_RULES = "stage 5 keyword"  # `Measurement.counted_by`: nothing to set beside the rules
 SAFE = [
     "Over the prompts that people would call safe, as far as the labelled ones tell; bounds: if "
     "all toxic prompts, as many as their share may be, were refused, and if none was."
