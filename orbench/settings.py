@@ -8,8 +8,7 @@ costs nothing and may change.
 import argparse
 import csv
 from collections.abc import Iterator
-from itertools import chain
-from os.path import commonprefix
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,9 @@ def differences(before: object, now: Record) -> Iterator[str]:
         for name in dict.fromkeys(chain(before, now)):
             was, is_ = (str(each.get(name, "")) for each in (before, now))
             if was != is_:  # the whole of both; what is shown begins where they differ, if late
-                same = len(commonprefix([was, is_]))
+                same = sum(
+                    1 for _ in takewhile(lambda two: two[0] == two[1], zip(was, is_, strict=False))
+                )
                 start = same - SHOWN // 4 if same >= SHOWN else 0
                 said = [one_line("…" * (start > 0) + each[start:])[:SHOWN] for each in (was, is_)]
                 yield f"{name} {said[0] or 'none'}, now {said[1] or 'none'}"
