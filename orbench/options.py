@@ -144,7 +144,8 @@ def extra_body(text: str) -> dict[str, Any]:
     """An argparse type: a JSON object whose members go into each request's body."""
     try:
         value = json.loads(text, parse_constant=_no_number)
-        json.dumps(value, ensure_ascii=False).encode()  # ValueError for half a surrogate pair
+        # ValueError for half a surrogate pair, and for 1e400, which is read as infinity
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):

@@ -6,10 +6,13 @@ costs nothing and may change.
 """
 
 import argparse
+import csv
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
+from typing import Any
 
+from orbench.answers import AnswerLog
 from orbench.protocols import CHAT
 from orbench.record import Record
 from orbench.stage import Stage
@@ -32,16 +35,28 @@ def settings_of(stage: Stage) -> Record:
         "prompt file": sha256_of(stage.prompt_file)[:12] if stage.prompt_file else "",
     }
     names = (name for name in stage.parameters if name not in (*READING, "substitute"))
-    return found | {name: str(stage.parameters[name]) for name in names}
+    return found | {name: str(_in_order(stage.parameters[name])) for name in names}
+
+
+def _in_order(value: Any) -> Any:
+    """A value with the members of its objects sorted, as they are for a request's key."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def differences(before: object, now: Record) -> Iterator[str]:
     """Settings that are not what they were. before: of a record or a log, if they are known."""
     if isinstance(before, dict):
         for name in dict.fromkeys(chain(before, now)):
-            was, is_ = (one_line(str(each.get(name, ""))) for each in (before, now))
-            if was != is_:
-                yield f"{name} {was[:SHOWN] or 'none'}, now {is_[:SHOWN] or 'none'}"
+            was, is_ = (str(each.get(name, "")) for each in (before, now))
+            if was != is_:  # the whole of both; what is shown begins where they differ, if late
+                same = sum(
+                    1 for _ in takewhile(lambda two: two[0] == two[1], zip(was, is_, strict=False))
+                )
+                start = same - SHOWN // 4 if same >= SHOWN else 0
+                said = [one_line("…" * (start > 0) + each[start:])[:SHOWN] for each in (was, is_)]
+                yield f"{name} {said[0] or 'none'}, now {said[1] or 'none'}"
 
 
 def check_replaced(stage: Stage, previous: Record, args: argparse.Namespace) -> None:
@@ -53,13 +68,43 @@ def check_replaced(stage: Stage, previous: Record, args: argparse.Namespace) -> 
     nothing = isinstance(counts, dict) and counts.get("written") == 0
     if args.overwrite or nothing or not any(path.exists() for path in stage.outputs.values()):
         return
-    found = [*differences(previous.get("settings"), settings_of(stage))]
+    before = previous.get("settings")
+    if not previous:
+        before = _settings_in_log(stage)
+        # Killed before it wrote its record, a run that needs no log has left its columns.
+        there = filter(Path.exists, stage.outputs.values())
+        foreign = [path for path in there if not _like(stage, path)]
+        if before is None and foreign:
+            raise UserError(
+                f"{foreign[0]} is there and no result of this stage. Choose another "
+                "--output_path, or replace it with --overwrite"
+            )
+    found = [*differences(before, settings_of(stage))]
     found += [*_other_rows(stage, previous, args)]
     if found:
         raise UserError(
             f"{stage.output} holds other results: {'; '.join(found)}. Choose another "
             "--output_path, or replace it with --overwrite"
         )
+
+
+def _settings_in_log(stage: Stage) -> Record | None:
+    """The last settings in the answer log; None where there is no answer of known ones."""
+    path = stage.beside(".answers.jsonl")
+    if not path.exists():
+        return None
+    log = AnswerLog(path, write=False)
+    log.close()
+    return dict(log.made_with) if log.made_with else None
+
+
+def _like(stage: Stage, path: Path) -> bool:
+    """Whether a file has the columns of a stage's output."""
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return next(csv.reader(file), []) == list(stage.columns)
+    except (OSError, csv.Error):
+        return False
 
 
 def _other_rows(stage: Stage, previous: Record, args: argparse.Namespace) -> Iterator[str]:

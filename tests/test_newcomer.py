@@ -88,6 +88,58 @@ def test_the_same_settings_go_on_over_more_rows_and_over_an_edited_input(
     assert read_record(tmp_path / "o.csv")["parameters"]["temperature"] == 1.0
 
 
+@pytest.mark.parametrize("at", [7, 400])
+def test_a_system_prompt_that_differs_late_or_in_its_lines_is_another_setting(
+    at: int, serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(fine)
+    prompts_csv(tmp_path / "p.csv", 2)
+    for name, text in (("a", "Be brief. " * 40), ("b", "Be brief. " * 40)):
+        changed = text[:at] + ("\n" if name == "b" else " ") + text[at:] + f"Say {name}."
+        (tmp_path / name).write_text(changed)
+    flag = "--system_prompt_file"
+    assert run(ALIGN, *ARGS, f"{flag}=a", cwd=tmp_path, url=server.url).returncode == 0
+    before = (tmp_path / "o.run.json").read_bytes()
+    done = run(ALIGN, *ARGS, f"{flag}=b", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1 and "o.csv holds other results: system_prompt" in done.stderr
+    assert (tmp_path / "o.run.json").read_bytes() == before
+    assert len(server.requests) == 2
+
+
+def test_the_order_of_members_in_extra_body_is_no_setting(serve: Serve, tmp_path: Path) -> None:
+    server = serve(fine)
+    prompts_csv(tmp_path / "p.csv", 2)
+    one = '{"x": {"a": 1, "b": {"c": 2, "d": 3}}}'
+    for extra in (one, '{"x": {"b": {"d": 3, "c": 2}, "a": 1}}'):
+        done = run(ALIGN, *ARGS, f"--extra_body={extra}", cwd=tmp_path, url=server.url)
+        assert done.returncode == 0, done.stderr
+    assert len(server.requests) == 2
+
+
+def test_a_file_that_is_no_result_of_ours_is_not_replaced(serve: Serve, tmp_path: Path) -> None:
+    server = serve(fine)
+    prompts_csv(tmp_path / "p.csv", 2)
+    (tmp_path / "o.csv").write_text("prompt,label\nmine,1\n")
+    done = run(ALIGN, *ARGS, cwd=tmp_path, url=server.url)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "--overwrite" in done.stderr and not server.requests
+    assert (tmp_path / "o.csv").read_text() == "prompt,label\nmine,1\n"
+    assert run(ALIGN, *ARGS, "--overwrite", cwd=tmp_path, url=server.url).returncode == 0
+
+
+def test_without_its_record_a_result_goes_on_with_the_settings_of_its_log_alone(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(fine)
+    prompts_csv(tmp_path / "p.csv", 2)
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == 0
+    (tmp_path / "o.run.json").unlink()
+    done = run(ALIGN, *ARGS, "--temperature=1", cwd=tmp_path, url=server.url)
+    assert done.returncode == 1 and "temperature 0.0, now 1.0" in done.stderr
+    assert run(ALIGN, *ARGS, cwd=tmp_path, url=server.url).returncode == 0
+    assert len(server.requests) == 2
+
+
 def test_nothing_is_no_result_to_keep(serve: Serve, tmp_path: Path) -> None:
     prompts_csv(tmp_path / "p.csv", 2)
     server = serve(lambda body, seen: error(400, "at fault"))

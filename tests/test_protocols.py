@@ -537,6 +537,7 @@ def test_openrouter_drops_nothing_silently_unless_told_to() -> None:
         ("{", "not JSON"),
         ("[1]", "not a JSON object"),
         ('{"a": NaN}', "NaN is no number"),
+        ('{"a": 1e400}', "not JSON"),
         ('{"a": "\\ud800"}', "not JSON"),
         ('{"a":' * 20_000, "not JSON"),
         *[(f'{{"{name}": 1}}', f"{name} cannot be set") for name in sorted(options.OWN_FIELDS)],
