@@ -181,6 +181,7 @@ def main(argv: Sequence[str]) -> int:
             "system_prompt": prompts.get("", ""),
             **({"system_prompts": prompts} if args.system_prompts else {}),
             "partial": args.partial,
+            "refusal_phrases": options.phrases_mark(phrases),
         },
         split=None if args.merge_result else split_paths(output, args.output_path, names),
         label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",

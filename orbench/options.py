@@ -7,7 +7,8 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -136,7 +137,7 @@ def temperature(text: str) -> float | None:
 OWN_FIELDS = {
     *("model", "messages", "prompt", "input", "system", "instructions", "stream", "n"),
     *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "seed"),
-    *("reasoning_effort", "response_format", "fallbacks", "models"),
+    *("reasoning_effort", "response_format", "fallbacks", "models", "route", "background"),
 }
 
 
@@ -218,6 +219,11 @@ def parameters_of(
         extra[name] = mine | value if both else value
     limit, usual = args.max_tokens, own.get("max_tokens", args.usual_max_tokens)
     effort = args.reasoning_effort
+    for name in ("reasoning", "output_config"):
+        if effort and isinstance(extra.get(name), dict) and "effort" in extra[name]:
+            raise UserError(
+                f"--reasoning_effort and {name}.effort of --extra_body: give one of them"
+            )
     thinks = effort != "none" if effort else model.thinks or "thinking" in extra
     thinks = thinks and "max_tokens" not in own
     if limit is None and usual is None and model.protocol == MESSAGES:
@@ -305,6 +311,11 @@ def phrases_of(args: argparse.Namespace) -> list[str]:
                 "and needs a word in it"
             )
     return phrases
+
+
+def phrases_mark(phrases: Sequence[str]) -> str:
+    """What stands for the user's own phrases in a run record; "" where there are none."""
+    return sha256("\n".join(phrases).encode()).hexdigest()[:8] if phrases else ""
 
 
 def add_structured(parser: argparse.ArgumentParser) -> None:

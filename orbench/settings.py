@@ -20,7 +20,15 @@ from orbench.table import sha256_of
 from orbench.terminal import UserError, counted, one_line
 
 # Of a stage's parameters those that are in no request: how answers are read, or how many are asked.
-READING = ("check_model", "classes", "controversial", "min_votes", "num_toxic_prompts", "partial")
+READING = (
+    "check_model",
+    "classes",
+    "controversial",
+    "min_votes",
+    "num_toxic_prompts",
+    "partial",
+    "refusal_phrases",
+)
 SHOWN = 40  # characters of a value
 
 

@@ -298,6 +298,7 @@ def main(argv: Sequence[str]) -> int:
             "rules": rules,
             "rubric": args.rubric,
             "partial": args.partial,
+            "refusal_phrases": options.phrases_mark(checker.phrases),
             "classes": checker.classes,
         },
         asks=VERDICT_ASKS,

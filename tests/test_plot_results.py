@@ -916,6 +916,31 @@ def test_ranks_are_given_among_models_with_the_same_prompts_and_judge(tmp_path: 
     }
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"check_model": "keyword"}, {"check_model": "keyword", "refusal_phrases": "0a1b2c3d"}),
+        ({"check_model": "gpt4"}, {"check_model": "gpt4", "moved": "gpt-5.4"}),
+        ({"check_model": ""}, {"check_model": ""}),  # nobody knows by whom
+    ],
+)
+def test_no_ranks_among_models_judged_otherwise_or_by_nobody_known(
+    one: dict[str, str], other: dict[str, str], tmp_path: Path
+) -> None:
+    files = []
+    for model, made in (("ada", one), ("bix", other)):
+        judge = made.get("moved", "gpt-4-turbo-2024-04-09")
+        verdicts = [DIRECT] * 5 + [ANSWER] * 45
+        models = [{"asked": "gpt4", "id": judge}]
+        path = tmp_path / f"{model}.csv"
+        files.append(judged(path, verdicts, model, parameters=made, models=models))
+    rows = board(files, [])
+    assert rows["rank"].isna().all()
+    assert ("own phrases 0a1b2c3d" in " ".join(rows["counted_by"])) == ("refusal_phrases" in other)
+    assert ("gpt4 (gpt-5.4)" in " ".join(rows["counted_by"])) == ("moved" in other)
+    assert "(gpt-4-turbo" not in " ".join(rows["counted_by"])  # where the alias points by default
+
+
 def test_a_toxic_set_makes_a_score_with_several_safe_ones(tmp_path: Path) -> None:
     safe = [measured_by(tmp_path, "ada", name, "keyword", n) for name, n in (("x", 5), ("y", 10))]
     toxic = [measured_by(tmp_path, "ada", "or-toxic", "keyword", 40)]
@@ -1068,7 +1093,11 @@ def test_the_scatter_says_who_is_not_in_it_and_what_is_grey(tmp_path: Path) -> N
     safe = [judged(tmp_path / f"{m}.csv", [DIRECT] * 9 + [ANSWER], m) for m in ("both", "half")]
     toxic = [judged(tmp_path / "t.csv", [DIRECT] * 10, "both", source={"name": "my-toxic"})]
     for ones, published, says in (
-        ((safe, toxic), True, "small grey marks: published rates, on OR-Bench's prompts; the others on"),
+        (
+            (safe, toxic),
+            True,
+            "small grey marks: published rates, on OR-Bench's prompts; the others on",
+        ),
         ((safe, toxic), False, ""),
         (([safe[1]], []), True, ""),  # the published ones in their colours
     ):

@@ -30,7 +30,10 @@ def leaderboard_of(results: pd.DataFrame) -> pd.DataFrame:
     sides = [-rows["rate_percent"], rows["rate_percent_toxic"]]
     rows["score"] = np.select(one_sided, sides, rows["youden_points"])
     rows["published"] = rows["counted_by"] == BY_AUTHORS
-    flags = rows[["published", *(name + end for name in UNRANKED for end in ("", "_toxic"))]]
+    rows["unknown"] = rows["counted_by"] == "stage 5"  # by whom, no record says
+    flags = rows[
+        ["published", "unknown", *(name + end for name in UNRANKED for end in ("", "_toxic"))]
+    ]
     same = [rows[name].fillna("") for name in ("counted_by", "prompt_set", "prompt_set_toxic")]
     ranked = rows["score"].mask(flags.eq(True).any(axis=1)).groupby(same)
     rows["of"] = ranked.transform("count")

@@ -32,7 +32,7 @@ from orbench.columns import (
 )
 from orbench.conversation import SYSTEM_PROMPT
 from orbench.dataset.audit import AUDIT_BYTES
-from orbench.models import OTHER_FAMILY, family_of, is_same_model
+from orbench.models import ALIASES, OTHER_FAMILY, family_of, is_same_model
 from orbench.options import input_path
 from orbench.rates import CUT_OFF
 from orbench.table import PromptSet, Row, Table, prompt_id, prompt_id_of, seed_id_of
@@ -95,6 +95,8 @@ class Measurement:
     date: str  # the day of the last response, ISO 8601; empty: likewise
     judge: str  # stage 5's --check_model; empty: the record does not say
     two_classes: bool  # the judge tells refusals, but no direct ones from indirect ones
+    judge_is: str  # the model behind an alias that points elsewhere than ours; else empty
+    phrases: str  # a mark of the user's own refusal phrases; empty: none
     convention: str  # how partial responses count, a key of CONVENTIONS; empty: likewise
     scripted: bool
     scripted_input: bool  # the prompts are the scripted model's
@@ -116,6 +118,8 @@ class Measurement:
     def counted_by(self) -> str:
         """What decided which responses are refusals, in words."""
         what = f"stage 5 {self.judge}".strip() if self.by_stage5 else "stage 4 rules"
+        what += f" ({self.judge_is})" if self.judge_is else ""
+        what += f", own phrases {self.phrases}" if self.phrases else ""
         as_refusals = CONVENTIONS.get(self.convention, False)
         return f"{what}, partial responses as refusals" if as_refusals else what
 
@@ -270,6 +274,8 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 family=tested.family or family_of(model) or OTHER_FAMILY.name,
                 judge=_text(record, "parameters", "check_model"),
                 two_classes=INDIRECT not in (_text(record, "parameters", "classes") or INDIRECT),
+                judge_is=_moved(record) if _text(record, "parameters", "check_model") else "",
+                phrases=_text(record, "parameters", "refusal_phrases"),
                 convention=_text(record, "parameters", "partial"),
                 scripted=record.get("scripted") is True,
                 scripted_input=record.get("scripted_input") is True,
@@ -282,6 +288,18 @@ def _measurements(source: Source, people: People) -> Iterator[Measurement]:
                 merged=not placed,
                 selectors=run_record.selectors(record),
             )
+
+
+def _moved(record: run_record.Record) -> str:
+    """The models behind aliases that the user has pointed elsewhere, as a record names them."""
+    models = record.get("models")
+    pairs = [
+        (str(one.get("asked")), str(one.get("id")))
+        for one in (models if isinstance(models, list) else [])
+        if isinstance(one, dict)
+    ]
+    moved = [id_ for asked, id_ in pairs if not ALIASES.get(asked, id_).endswith(id_)]
+    return ", ".join(map(clean, moved))
 
 
 def _model_of(source: Source, tested: run_record.UnderTest) -> str:
