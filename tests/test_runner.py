@@ -951,7 +951,8 @@ def test_from_log_gives_no_verdict_where_a_judge_was_never_asked(
     server = serve(reply)
     args = ("--input_file_path=p.csv", OUT)
     run(MODERATE, "--moderator_model=a,b", *args, cwd=tmp_path, url=server.url)
-    (tmp_path / "o.run.json").unlink()  # as if it had been killed before its third judge
+    for name in ("o.csv", "o.run.json"):  # as if it had been killed before its third judge
+        (tmp_path / name).unlink()
     three = ("--moderator_model=a,b,c", *args)
     done = run(MODERATE, *three, "--from_log", cwd=tmp_path, url=server.url)
     assert done.returncode == 1, done.stderr
