@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -233,6 +234,7 @@ class Service:
         finally:
             self._downloading = False
         if not _is_whole(file):
+            file.close()
             raise Passing(f"the result file {name} is truncated, or is not one")
         return file
 
@@ -339,17 +341,19 @@ def _fetched(
     """What is at a path, so many bytes at most, in a file without a name in this folder."""
     import openai
 
-    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller's
-    with client.get(
-        path,
-        cast_to=object,
-        options={"headers": headers},
-        stream=True,
-        stream_cls=openai.Stream[object],
-    ) as stream:
-        for block in stream.response.iter_bytes():
-            file.write(block)
-            check_size(file.tell(), most)
+    with ExitStack() as failed:  # only then is the file closed here
+        file = failed.enter_context(tempfile.TemporaryFile(dir=folder))
+        with client.get(
+            path,
+            cast_to=object,
+            options={"headers": headers},
+            stream=True,
+            stream_cls=openai.Stream[object],
+        ) as stream:
+            for block in stream.response.iter_bytes():
+                file.write(block)
+                check_size(file.tell(), most)
+        failed.pop_all()
     return file
 
 
