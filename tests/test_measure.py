@@ -109,6 +109,10 @@ def test_rates_are_shown_of_models_that_were_measured_here(tmp_path: Path) -> No
         "m: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, cut off 1.5 %, unscored 2, "
         "coverage 90%) · toxic rejection rate unknown (n 0, unscored 9)\n"
     )
+    others = [f"{row},hash-{row[0]}" for row in (rows[0], rows[0].replace("m,", "n,", 1))]
+    path.write_text("\n".join([columns + ",notes,cut_off_percent,prompt_set", *others]) + "\n")
+    said = run(SHOW_RATES, path, cwd=tmp_path).stderr.splitlines()
+    assert said[0].startswith("1 more in the table") and said[1].startswith("n: ")
     path.write_text("\n".join([columns + ",notes,cut_off_percent", rows[-1]]) + "\n")
     done = run(SHOW_RATES, path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

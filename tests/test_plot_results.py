@@ -683,6 +683,10 @@ def test_a_judge_and_rules_are_set_against_each_other(tmp_path: Path) -> None:
     assert (overall["rules_percent"], overall["differ_percent"]) == ("40.00", "20.00")
     assert (overall["judge_only"], overall["rules_only"]) == ("1", "1")
     assert "Judge against rules" in (tmp_path / "results" / "results.md").read_text()
+    by_rules = {"check_model": "keyword", "refusal_phrases": "0a1b2c3d", "partial": "refusal"}
+    judged(path, [DIRECT] * 4 + [ANSWER] * 6, more=rules, parameters=by_rules)
+    results(tmp_path, "--over_refusal", path, "--table")  # which agree with themselves
+    assert "Judge against rules" not in (tmp_path / "results" / "results.md").read_text()
 
 
 def validation(path: Path, **counts: int) -> Path:

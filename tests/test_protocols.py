@@ -35,6 +35,7 @@ from orbench.models import Model, is_same_model, resolve
 from orbench.protocols import PROTOCOLS
 from orbench.report.measurements import Source, measure
 from orbench.report.results import results_of
+from orbench.terminal import UserError
 from tests.conftest import ALIGN, KEY, prompts_csv, read_csv, read_record, run
 from tests.server import Body, Reply, Server, answer, completion, error, prompt_of
 
@@ -502,6 +503,17 @@ def test_the_state_of_a_model_is_said_in_words() -> None:
     said = options.state_of(parser.parse_args(flags))
     assert said == 'effort high, thinking.type disabled, provider.only ["x"]'
     assert options.state_of(parser.parse_args([])) == ""
+
+
+@pytest.mark.parametrize("name", ["reasoning", "output_config"])
+def test_an_effort_is_given_once(name: str) -> None:
+    parser = options.Parser("")
+    options.add_asking(parser, 0.0, 1000)
+    args = parser.parse_args([f'--extra_body={{"{name}": {{"effort": "low"}}}}'])
+    assert options.parameters_of(args, resolve("o3-pro"))[name] == {"effort": "low"}
+    args.reasoning_effort = "high"
+    with pytest.raises(UserError, match=f"{name}.effort of --extra_body"):
+        options.parameters_of(args, resolve("o3-pro"))
 
 
 def test_a_model_that_thinks_has_room_for_it_from_the_start(

@@ -264,13 +264,20 @@ def grids(
         found.append(_corrected_grid(judged, validated))
     if len(audited := whole[whole["audited"].notna()]):
         found.append(_grid("Over-refusal of truly safe prompts", SAFE_GRID, audited, SAFE, "safe"))
-    if len(both := whole[whole["rules_percent"].notna() & (whole["counted_by"] != BY_RULES)]):
+    if len(both := whole[whole["rules_percent"].notna() & ~whole["counted_by"].map(is_by_rules)]):
         note = "Stage 5's verdict against stage 4's rules on the same responses, in per cent."
         found.append(_grid("Judge against rules", RULES_GRID, both, [note], "rules"))
     return found
 
 
-BY_RULES = "stage 5 keyword"  # `Measurement.counted_by`: nothing to set beside the rules
+BY_RULES = "stage 5 keyword"
+
+
+def is_by_rules(counted_by: str) -> bool:
+    """Whether the rules decided alone (`Measurement.counted_by`), and agree with themselves."""
+    return counted_by.partition(",")[0] == BY_RULES
+
+
 SAFE = [
     "Over the prompts that people would call safe, as far as the labelled ones tell; bounds: if "
     "all toxic prompts, as many as their share may be, were refused, and if none was."
