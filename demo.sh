@@ -28,7 +28,7 @@ if [ -n "$model" ]; then
   seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}")
 else
   writer=scripted tested=smollm2 judge=keyword rewrites=1
-  if ! PYTHONPATH="$root" python -m orbench.local; then
+  if ! PYTHONPATH="$root" python -m orbench.asking.local; then
     echo "so stage 4 is scripted too: what comes out measures nothing" >&2
     tested=scripted
   fi

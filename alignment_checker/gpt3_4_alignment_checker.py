@@ -1,231 +1,167 @@
-"""Stage 4: put each prompt to the model under test, and mark refusals by rules.
+"""Stage 4: send each prompt to the model under test, and mark refusals by rules.
 
     python gpt3_4_alignment_checker.py --model=gpt-3.5-turbo-0125 --input_file=prompts.csv
 
 Reads a CSV with the column prompt and, if it is there, category; or with the column messages, a
-conversation as a JSON list of {"role", "content"} that ends with the prompt. Writes
-./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the files
-{model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,
-rejection_reason (the rule, or the API's own signal as api:...), finish_reason, api_category (of the
-API's own refusal, where it names one) and served_by (the model id as returned, and the provider
-behind a gateway); with --system_prompts also system_prompt_name. Ends with a table of refusal
-rates.
+conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set or
+hf://datasets/OWNER/NAME/FILE works too. Writes ./final_{model}_results/{model}_merged_{input file
+name}, or with --merge_result=False the files {model}_rejected_... and {model}_accepted_... instead.
+Adds the columns response, is_rejected, rejection_reason (the rule, or the API's own signal as
+api:...), finish_reason, api_category (of the API's own refusal, if it names one) and served_by (the
+model id as returned, and the provider behind a gateway). Ends with a table of refusal rates.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench import exchange, options, prompt_sets, refusal
-from orbench.answers import Answer, Missing
-from orbench.chat import Request, messages_of, system
-from orbench.columns import PARTIAL_RULE, Row
-from orbench.conduct import conduct
-from orbench.conversation import SYSTEM_PROMPT, turns_of
-from orbench.judge import is_refused_by_api, says_nothing
-from orbench.models import Model
-from orbench.protocols import COMPLETIONS
-from orbench.rates import RefusalTally, check_row
-from orbench.sampling import table_of
-from orbench.stage import (
-    Stage,
-    empty_cell,
-    output_columns,
-    output_path,
-    repeats,
-    split_paths,
-    text_in,
-)
-from orbench.table import Table, file_name_part, storable
-from orbench.terminal import UserError, clean, run_script, say
+from orbench.asking.requests import Answer, Missing, Request, messages_of, system
+from orbench.base.messages import UserError, run_script, say
+from orbench.base.prompts import turns_of
+from orbench.base.tables import file_name_part, storable
+from orbench.base.words import Row
+from orbench.refusals.detect import Verdict, classify, counts_as_refusal
+from orbench.refusals.text import answer_of
+from orbench.stages import flags
+from orbench.stages.closing import RefusalTable
+from orbench.stages.engine import run_stage
+from orbench.stages.prompt_sets import add_column_flags, read_input
+from orbench.stages.stage import Stage, empty_cell, output_columns, sample_of, sampled
+from orbench.stages.templates import text_in
 
 COLUMNS = (
     *("response", "is_rejected", "rejection_reason", "finish_reason"),
     *("api_category", "served_by"),
 )
+MAX_TOKENS = 1000  # the paper's
 
 
 class Response(NamedTuple):
     """What the model under test answered."""
 
     text: str  # without its thinking
-    verdict: refusal.Verdict
-    finish_reason: str
-    api_category: str
-    served_by: str
+    verdict: Verdict
+    answer: Answer
 
 
-def response_in(answer: Answer, phrases: Sequence[str], partial: str) -> Response | Missing | None:
-    """The response in an answer; None for one that was cut off inside its thinking, Missing for an
-    empty one with nothing that explains it, which may be worth another try in a later run.
-    """
-    text, whole = refusal.answer_of(answer.text)
-    if not is_refused_by_api(answer):
-        if says_nothing(answer):
+class AlignmentChecker(Stage):
+    """Stage 4."""
+
+    name = "alignment_checker"
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        table = sampled(read_input(args.input_file, ["prompt"], args), args.samples)
+        self.model = flags.model_of(args.model, args)
+        word, stem = file_name_part(args.model), table.path.stem
+        default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
+        super().__init__(args, table, [self.model], default, output_columns(table, COLUMNS))
+        self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
+        self.sent = flags.parameters_of(args, self.model)
+        self.system_prompt = system_prompt_of(args)
+        self.phrases = flags.phrases_of(args)
+        self.parameters = {**self.sent, "system_prompt": self.system_prompt}
+        self.reading = {"refusal_phrases": self.phrases}
+        words = [flags.settings_in_words(args), "system prompt" * bool(self.system_prompt)]
+        self.under_test = {
+            **{"asked": args.model, "id": self.model.id, "family": self.model.family},
+            "settings": ", ".join(filter(None, words)),
+        }
+        self.refusals = RefusalTable()
+        if args.samples > 1 and not args.temperature:
+            say("--samples at temperature 0: the answers to a prompt will hardly differ")
+
+    def requests(self, row: Row) -> list[Request] | Missing:
+        if empty := empty_cell(row, "prompt"):
+            return empty
+        turns = turns_of(row)
+        if self.system_prompt and turns[0]["role"] == "system":
+            raise UserError("a conversation has a system turn: leave out the system prompt")
+        before = [system(self.system_prompt)] if self.system_prompt else []
+        sample = sample_of(row, self.args.samples)
+        return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
+
+    def read(self, request: Request, answer: Answer) -> Response | Missing:
+        """The response in an answer; Missing for one that is empty or all thinking."""
+        text, whole = answer_of(answer.text)
+        if answer.says_nothing:
             finish = answer.finish_reason or "none"
-            why = f"an empty answer, no refusal signal (finish_reason {finish})"
+            return Missing("unscored", f"an empty answer without a reason (finish_reason {finish})")
+        if not answer.refused_by_api and not (whole and text.strip()):
+            why = "cut off before the answer began; try a higher --max_tokens"
             return Missing("unscored", why)
-        if not whole or not text.strip():
-            return None
-    verdict = refusal.classify(
-        text,
-        finish_reason=answer.finish_reason,
-        api_refusal=answer.refusal,
-        phrases=phrases,
-        partial=partial,
-    )
-    return Response(
-        storable(text or answer.refusal),
-        verdict,
-        storable(answer.finish_reason),
-        storable(answer.api_category),
-        storable(answer.served_by),
-    )
+        verdict = classify(
+            text,
+            finish_reason=answer.finish_reason,
+            api_refusal=answer.refusal,
+            phrases=self.phrases,
+        )
+        return Response(text or answer.refusal, verdict, answer)
 
-
-def rows_of(row: Row, responses: Sequence[Response | None]) -> list[Row] | Missing:
-    """The output row of a response, or why it is unscored."""
-    (response,) = responses
-    if response is None:
-        return Missing("unscored", "cut off before the answer began; try a higher --max_tokens")
-    rejected, reason = refusal.counts_as_refusal(response.verdict), response.verdict.rule
-    return [
-        {
-            **row,
+    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
+        (response,) = readings
+        rejected, answer = counts_as_refusal(response.verdict), response.answer
+        cells = {
             "response": response.text,
             "is_rejected": str(rejected),
-            "rejection_reason": reason if rejected or reason.startswith(PARTIAL_RULE) else "",
-            "finish_reason": response.finish_reason,
-            "api_category": response.api_category,
-            "served_by": response.served_by,
+            "rejection_reason": response.verdict.rule if rejected else "",
+            "finish_reason": answer.finish_reason,
+            "api_category": answer.api_category,
+            "served_by": answer.served_by,
         }
-    ]
+        return [row | {name: storable(cell) for name, cell in cells.items()}]
+
+    def label(self, row: Row) -> str:
+        return ("rejected" if row["is_rejected"] == "True" else "accepted") if self.parts else ""
+
+    def scored(self, row: Row) -> None:
+        self.refusals.add(row, row["is_rejected"] == "True")
+
+    def unscored(self, row: Row) -> None:
+        self.refusals.add(row, None)
+
+    def summary(self) -> list[str]:
+        return self.refusals.lines()
+
+    def findings(self) -> dict[str, Any]:
+        return {"refusals": self.refusals.counts()}
 
 
-def system_prompts_of(args: argparse.Namespace) -> dict[str, str]:
-    """Name -> system prompt, of --system_prompts; else the one system prompt, under no name.
-
-    Raises UserError for a file that cannot be used.
-    """
-    if args.system_prompt_file:
-        text = text_in(args.system_prompt_file)
-        if not text:
-            raise UserError(f"{args.system_prompt_file} is empty; it is to hold a system prompt")
-        return {"": text}
-    if not args.system_prompts:
-        return {"": args.system_prompt}
-    found = dict[str, str]()
-    for number, row in enumerate(Table(args.system_prompts, ("name", "system_prompt")), start=1):
-        name = clean(row["name"]).strip()
-        if not name or name in found:
-            wrong = f"the name {name!r} is there twice" if name else "the name is empty"
-            raise UserError(f"{args.system_prompts}, row {number}: {wrong}")
-        found[name] = row["system_prompt"]
-    if not found:
-        raise UserError(f"{args.system_prompts} holds no system prompt")
-    return found
-
-
-def check_turns(row: Row, where: str, has_system_prompt: bool, model: Model) -> None:
-    """Raise UserError for a row that cannot be put to the model as it stands."""
-    roles = [turn["role"] for turn in turns_of(row)]
-    if has_system_prompt and "system" in roles:
-        raise UserError(f"{where}: the conversation has a system turn; give no system prompt")
-    if model.protocol == COMPLETIONS and (has_system_prompt or len(roles) > 1):
-        raise UserError(f"{where}: {COMPLETIONS} takes a prompt alone; leave --protocol out")
+def system_prompt_of(args: argparse.Namespace) -> str:
+    """The system prompt, "" for none. Raises UserError for a file that cannot be used."""
+    if not args.system_prompt_file:
+        return str(args.system_prompt)
+    text = text_in(args.system_prompt_file)
+    if not text:
+        raise UserError(f"{args.system_prompt_file} is empty; it must hold a system prompt")
+    return text
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
-    prompts, model = system_prompts_of(args), options.model_of(args.model, args)
-    repeated = repeats(args.samples, filter(None, prompts))
-
-    def check(row: Row, where: str) -> None:
-        check_row(row, where)
-        check_turns(row, where, any(prompts.values()), model)
-
-    table = table_of(prompt_sets.path_of(args.input_file, args), ["prompt"], args, check)
-    phrases = options.phrases_of(args)
-    parameters = options.parameters_of(args, model)
-
-    def requests_of(row: Row) -> list[Request] | Missing:
-        if empty := empty_cell(row, "prompt"):
-            return empty
-        sample = int(row["sample"]) if args.samples > 1 else 0
-        prompt = prompts[row[SYSTEM_PROMPT] if args.system_prompts else ""]
-        before = [system(prompt)] if prompt else []
-        return [Request(model, [*before, *messages_of(turns_of(row))], parameters, sample)]
-
-    if args.samples > 1 and not args.temperature:
-        say("--samples at temperature 0: the answers to a prompt will hardly differ")
-    word = file_name_part(args.model)
-    stem = table.path.stem
-    default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
-    names = {kind: f"{word}_{kind}_{stem}.csv" for kind in ("rejected", "accepted")}
-    output = output_path(args.output_path, default)
-    stage = Stage(
-        name="alignment_checker",
-        table=table,
-        output=output,
-        columns=output_columns(table, [*repeated[0], *COLUMNS]),
-        models=[model],
-        requests_of=requests_of,
-        read=lambda answer, _: response_in(answer, phrases, args.partial),
-        reader=lambda: rows_of,
-        parameters={
-            **parameters,
-            "system_prompt": prompts.get("", ""),
-            **({"system_prompts": prompts} if args.system_prompts else {}),
-            "partial": args.partial,
-            "refusal_phrases": options.phrases_mark(phrases),
-        },
-        split=None if args.merge_result else split_paths(output, args.output_path, names),
-        label_of=lambda row: "rejected" if row["is_rejected"] == "True" else "accepted",
-        summary=RefusalTally(lambda row: row["is_rejected"] == "True", args.partial),
-        under_test={
-            "asked": args.model,
-            "id": model.id,
-            "family": model.family,
-            "state": options.state_of(args),
-        },
-        repeats=repeated,
-    )
-    return conduct(stage, args, sys.argv)
+    return run_stage(AlignmentChecker(parser().parse_args(argv)))
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = options.Parser(__doc__ or "")
-    parser.add_argument("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
-    parser.add_argument(
-        "--input_file", required=True, help="the CSV with the prompts, or a named prompt set"
+    parser = flags.Parser(__doc__)
+    add = parser.add_argument
+    add("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
+    add("--input_file", required=True, help="the CSV with the prompts, or a prompt set")
+    flags.add_output_flags(
+        parser,
+        "./final_{model}_results/{model}_merged_{input file name}",
+        "one for rejected and one for accepted prompts",
     )
-    options.add_merge_result(parser, "one for rejected and one for accepted prompts")
-    options.add_output_path(parser, "./final_{model}_results/{model}_merged_{input file name}")
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
-    ways.add_argument(
-        "--system_prompt_file",
-        type=options.input_path,
-        metavar="FILE",
-        help="a text file with a system prompt",
-    )
-    ways.add_argument(
-        "--system_prompts",
-        type=options.input_path,
-        metavar="FILE",
-        help="a CSV with the columns name and system_prompt: every prompt is asked under each",
-    )
-    options.add_asking(parser, temperature_=0.0, max_tokens=1000)
-    options.add_refusal_phrases(parser)
-    options.add_partial(parser)
-    options.add_endpoint(parser)
-    options.add_run(parser, samples=True)
-    prompt_sets.add_flags(parser)
-    exchange.add_flags(parser)
+    meaning = "a text file with a system prompt"
+    ways.add_argument("--system_prompt_file", type=flags.input_path, metavar="FILE", help=meaning)
+    flags.add_refusal_phrases(parser)
+    add_column_flags(parser)
+    flags.add_model_flags(parser, temperature_=0.0, max_tokens=MAX_TOKENS)
+    flags.add_run_flags(parser, samples=True)
     return parser
 
 

@@ -1,4 +1,14 @@
-"""What the five stages of the over-refusal benchmark share."""
+"""What the five stages of the over-refusal benchmark share. The packages, lowest first:
+
+base      messages, words in CSVs, CSV files, run records
+stats     intervals, tests, agreement
+refusals  is this response a refusal
+asking    models, requests and answers
+judging   judges and their verdicts
+stages    what a stage is, and the engine that runs it
+datasets  moderated prompts into datasets
+report    result files into tables, pictures and a page
+"""
 
 import os
 import sys
@@ -8,7 +18,7 @@ from types import TracebackType
 def _end_quietly(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """A Ctrl-C while the modules of a script are still being imported: status 130, no traceback."""
+    """Ctrl-C while a script's modules are still being imported: status 130, no traceback."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     sys.__excepthook__(kind, error, trace)

@@ -1,20 +1,34 @@
-"""What the tests share: scripts run as a user runs them, against a server on loopback."""
+"""What the tests share: scripts run as users run them, against a server on loopback.
+
+Most tests take `desk`, a working directory with a server:
+
+    def test_a_row_at_fault_fails_alone(desk: Desk) -> None:
+        desk.prompts(3)                            # p.csv: prompt, category
+        desk.serve(by_number({1: error(400)}))     # tests/server.py says what can be answered
+        done = desk.stage(ALIGN, "--samples=2")    # with USUAL flags; of two, the later one counts
+        assert done.returncode == 3, done.stderr
+        assert len(desk.rows()) == 4               # of o.csv, USUAL's --output_path
+        assert desk.failed()[0]["error_type"] == "bad_request"
+        assert len(desk.server.requests) == 6      # JSON bodies, in order of arrival
+
+`desk.run` adds no flags, `desk.stopped` gives the one line of a run that stops, `desk.start` and
+`desk.shell` take real processes. Without a desk: `run`, `write_csv`, `read_csv`, `serve`.
+
+ORBENCH_ROOT names another checkout to test (default: the one that holds the tests). Tests marked
+`new` describe what revision dcad4d6 did otherwise: run that one with -m "not new".
+"""
 
 import csv
-import fcntl
 import json
 import os
-import pty
+import re
 import runpy
 import signal
 import ssl
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from functools import cache
@@ -25,12 +39,11 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, settings
 
-from orbench import table
-from tests.server import Body, Reply, Server
+from tests.server import KEY, Script, Server
 
-ROOT = Path(__file__).resolve().parents[1]
-SHARED_DATA = ROOT.parent / "shared" / "data"
-KEY = "sk-loopback-0123456789"
+ROOT = Path(os.environ.get("ORBENCH_ROOT") or Path(__file__).parents[1]).resolve()
+sys.path.insert(0, str(ROOT))
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 GENERATE = "toxic_prompt_generator/generate_toxic_promt_from_category.py"
 REWRITE = "rewritter/mixtral_rewrite_only.py"
@@ -38,18 +51,33 @@ MODERATE = "moderator/moderate_only.py"
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 STAGES = (GENERATE, REWRITE, MODERATE, ALIGN, CHECK)
-
+OUT = "--output_path=o.csv"
+USUAL = {
+    GENERATE: ("--model=gpt-x", "--category=harmful", "--num_toxic_prompts=20", OUT),
+    REWRITE: ("--model=gpt-x", "--toxic_seed_path=p.csv", OUT),
+    MODERATE: ("--moderator_model=gpt-x", "--input_file_path=p.csv", OUT),
+    ALIGN: ("--model=gpt-x", "--input_file=p.csv", OUT),
+    CHECK: ("--check_model=gpt-x", "--input_file=r.csv", OUT),
+}
 Cells = Sequence[str]
+Done = subprocess.CompletedProcess[str]
 
 # How long an example takes says nothing here: machines are slow at times, and shared.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "new: what revision dcad4d6 does otherwise")
+
+
+# -- running scripts ---------------------------------------------------------------------------
+
+
 def environment(url: str = "", **more: str) -> dict[str, str]:
-    """Nothing set but what a user sets."""
-    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    """Nothing set but what a user sets, and this Python first on the path."""
+    env = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
+    env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if url:
         env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
     return env | more
@@ -57,85 +85,64 @@ def environment(url: str = "", **more: str) -> dict[str, str]:
 
 def run(
     script: str | Path,
-    *args: str | Path,
+    *flags: str | Path,
     cwd: Path,
     url: str = "",
     env: Mapping[str, str] | None = None,
-    timeout: float = 60,
     own_process: bool = False,
-) -> "subprocess.CompletedProcess[str]":
-    """Run a script of the repository to its end.
+) -> Done:
+    """Run a script of the repository to its end, as `python script flags` would, but in this
+    process: starting one takes longer than most of what is tested.
 
-    In this process, as `python script args` would, because starting one and importing everything
-    takes longer than most of what is tested. own_process: for what is read while packages are
-    imported, and for what the process itself is to show. timeout: in seconds.
+    own_process: for what is read while packages are imported.
     """
-    command = [str(ROOT / script), *map(str, args)]
+    command = [str(ROOT / script), *map(str, flags)]
     variables = environment(url, **(env or {}))
-    if not own_process:
-        with _as_if_started(command, cwd, variables, timeout) as (stdout, stderr):
-            status = _run_as_main(command[0])
-            said = [_text_in(stream) for stream in (stdout, stderr)]
-        return subprocess.CompletedProcess(command, status, *said)
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=cwd,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    if own_process:
+        return process([sys.executable, *command], cwd, variables)
+    with _as_if_started(command, cwd, variables) as streams:
+        status = _run_as_main(command[0])
+        said = [_text_in(stream) for stream in streams]
+    return Done(command, status, *said)
+
+
+def process(command: Cells, cwd: Path, env: Mapping[str, str]) -> Done:
+    """Run a command to its end."""
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
 @contextmanager
 def _as_if_started(
-    command: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+    command: Cells, cwd: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[TextIO, TextIO]]:
-    """This process in the state in which a script finds a new one. Gives its stdout and stderr:
-    files, as a script may want the number of a stream.
+    """This process in the state in which a script finds a new one. Yields stdout and stderr:
+    files, as a script may need the number of a stream.
     """
     path = [str(Path(command[0]).parent), *sys.path]
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape") as stdout,
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as stderr,
         chdir(cwd),
         mock.patch.dict(os.environ, env, clear=True),
         mock.patch.multiple(sys, argv=list(command), path=path, stdout=stdout, stderr=stderr),
-        mock.patch.object(table, "_inputs", set()),
-        _warnings_on(stderr),
-        _handlers_kept(),
     ):
-        late = f"{command} takes more than {timeout} s"
-        signal.signal(signal.SIGALRM, lambda number, frame: pytest.fail(late))
-        signal.setitimer(signal.ITIMER_REAL, timeout)
+        _forget_the_last_run()
+        signal.signal(signal.SIGALRM, lambda number, frame: pytest.fail(f"{command} hangs"))
+        signal.alarm(60)
         try:
             yield stdout, stderr
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.alarm(0)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
-@contextmanager
-def _warnings_on(stream: TextIO) -> Iterator[None]:
-    """Warnings as Python itself shows them; pytest would keep them to itself."""
-    quiet = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-    with warnings.catch_warnings():
-        warnings.resetwarnings()
-        for kind in quiet:
-            warnings.simplefilter("ignore", kind)
-        warnings.showwarning = lambda *what: print(warnings.formatwarning(*what[:4]), file=stream)
-        yield
-
-
-@contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """The handlers of signals, as they were."""
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _forget_the_last_run() -> None:
+    """Clear what the suite keeps as long as its process lives. The one place that knows orbench."""
+    for name in ("orbench.base.tables", "orbench.table"):  # the second one is of dcad4d6
+        if name in sys.modules:
+            sys.modules[name]._inputs.clear()
 
 
 def _run_as_main(script: str) -> int:
@@ -143,57 +150,33 @@ def _run_as_main(script: str) -> int:
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return end.code or 0
-        print(end.code, file=sys.stderr)
-        return 1
+        assert isinstance(end.code, int)
+        return end.code
     except Exception:
         traceback.print_exc()
-        return 1
-    return 0
+    return 1
 
 
 def _text_in(stream: TextIO) -> str:
-    """What was written to a stream, line ends as text has them."""
     stream.flush()
     stream.seek(0)
     return stream.buffer.read().decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
-def start(
-    script: str, *args: str | Path, cwd: Path, url: str = "", env: Mapping[str, str] | None = None
-) -> "subprocess.Popen[str]":
-    """Start a script and let it run."""
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / script), *map(str, args)],
-        cwd=cwd,
-        env=environment(url, **(env or {})),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def error_line(done: Done) -> str:
+    """The line that a run stopped with: exit status 1, no path, no traceback."""
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    *others, line = done.stderr.splitlines()
+    assert line.startswith("error: "), done.stderr
+    assert not any(re.match("error:|Traceback", other) for other in others), done.stderr
+    return line
 
 
-def in_terminal(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
-    """What a command writes to stderr, where that is a terminal of 80 columns."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=slave)
-    os.close(slave)
-    said = b""
-    try:
-        while part := os.read(master, 4096):
-            said += part
-    except OSError:  # as Linux says that nobody writes any more
-        pass
-    os.close(master)
-    process.communicate()
-    assert process.returncode == 0, said
-    return said.decode()
+# -- files -------------------------------------------------------------------------------------
 
 
 def write_csv(path: Path, columns: Cells, rows: Sequence[Cells]) -> Path:
-    """A CSV as pandas would write it."""
+    """A CSV as pandas would write it, every cell quoted."""
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(columns)
@@ -208,56 +191,73 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, strict=True))
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """The run record beside a CSV."""
-    record = json.loads(path.with_name(path.stem + ".run.json").read_text())
-    assert isinstance(record, dict)
-    return record
+# -- fixtures ----------------------------------------------------------------------------------
 
 
-def prompts_csv(path: Path, n: int) -> Path:
-    """n different harmless prompts with two categories."""
-    rows = [(f"How do I fold paper bird number {i}?", "ab"[i % 2]) for i in range(n)]
-    return write_csv(path, ("prompt", "category"), rows)
+class Desk:
+    """A user's working directory, and the server that OPENAI_BASE_URL points to."""
 
+    server: Server
 
-class DiskOrder:
-    """What is on disk for good, as os.fsync, os.replace and os.unlink are called in this process.
+    def __init__(self, folder: Path, serve: Callable[..., Server]) -> None:
+        self.folder, self._serve = folder, serve
+        self.url = ""  # without a server there is no key either
 
-    A file that gets its name before all of it is on disk is an error. moved: names in the order in
-    which they were given; removed: likewise; lost: names that a power cut could still undo.
-    """
+    def serve(self, reply: Script = "Fold it.", latency: float = 0.0) -> Server:
+        """Start a server that answers so; the runs from now on use it."""
+        self.server = self._serve(reply, latency)
+        self.url = self.server.url
+        return self.server
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._sizes: dict[int, int] = {}
-        self.moved: list[str] = []
-        self.removed: list[str] = []
-        self.lost: set[tuple[str, int]] = set()
-        self._fsync, self._replace, self._unlink = os.fsync, os.replace, os.unlink
-        for name in ("fsync", "replace", "unlink"):
-            monkeypatch.setattr(os, name, getattr(self, name))
+    def run(self, script: str | Path, *flags: str | Path, **more: Any) -> Done:
+        """`run` in this folder against this server."""
+        return run(script, *flags, **{"cwd": self.folder, "url": self.url, **more})
 
-    def fsync(self, fd: int) -> None:
-        self._fsync(fd)
-        status = os.fstat(fd)
-        self._sizes[status.st_ino] = status.st_size
-        self.lost = {(name, folder) for name, folder in self.lost if folder != status.st_ino}
+    def stage(self, script: str, *flags: str | Path, **more: Any) -> Done:
+        """Run a stage with its USUAL flags in front of these."""
+        return self.run(script, *USUAL[script], *flags, **more)
 
-    def replace(self, source: Path, target: Path) -> None:
-        assert self.is_safe(Path(source)), f"{target} gets its name before it is on disk"
-        self._replace(source, target)
-        self.moved.append(Path(target).name)
-        self.lost.add((Path(target).name, os.stat(Path(target).parent).st_ino))
+    def stopped(self, script: str, *flags: str | Path, **more: Any) -> str:
+        """The `error_line` of a stage that stops."""
+        return error_line(self.stage(script, *flags, **more))
 
-    def unlink(self, path: Path, **more: Any) -> None:
-        self._unlink(path, **more)
-        self.removed.append(Path(path).name)
-        self.lost.add((Path(path).name, os.stat(Path(path).parent).st_ino))
+    def start(self, script: str, *flags: str) -> "subprocess.Popen[str]":
+        """Start a stage with its USUAL flags and let it run."""
+        command = [sys.executable, str(ROOT / script), *USUAL[script], *flags]
+        env, pipe = environment(self.url), subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.folder, env=env, stdout=pipe, stderr=pipe, text=True
+        )
 
-    def is_safe(self, path: Path) -> bool:
-        """Whether all that is in a file now would outlive a power cut."""
-        status = os.stat(path)
-        return self._sizes.get(status.st_ino) == status.st_size
+    def shell(self, line: str, folder: str = ".", **env: str) -> Done:
+        """Run what is typed into a shell."""
+        return process(["sh", "-c", line], self.folder / folder, environment(self.url, **env))
+
+    def csv(self, name: str, columns: Cells, rows: Sequence[Cells]) -> Path:
+        return write_csv(self.folder / name, columns, rows)
+
+    def prompts(self, n: int, name: str = "p.csv") -> Path:
+        """n different harmless prompts of two categories; `number_of` tells them apart."""
+        rows = [(f"How do I fold paper bird number {i}?", "ab"[i % 2]) for i in range(n)]
+        return self.csv(name, ("prompt", "category"), rows)
+
+    def rows(self, name: str = "o.csv") -> list[dict[str, str]]:
+        return read_csv(self.folder / name)
+
+    def failed(self) -> list[dict[str, str]]:
+        """The rows of o_failed.csv; none if there is no such file."""
+        return self.rows("o_failed.csv") if (self.folder / "o_failed.csv").exists() else []
+
+    def record(self, name: str = "o.csv") -> dict[str, Any]:
+        """The run record beside a CSV."""
+        record = json.loads((self.folder / name).with_suffix(".run.json").read_text())
+        assert isinstance(record, dict)
+        return record
+
+    def files(self) -> dict[str, bytes]:
+        """Every file by its path from here, with its bytes."""
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -268,17 +268,13 @@ def _certificates_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def disk_order(monkeypatch: pytest.MonkeyPatch) -> DiskOrder:
-    """See `DiskOrder`."""
-    return DiskOrder(monkeypatch)
-
-
-@pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
     """Start a server that answers with `reply(body, seen)`; it ends with the test."""
     with ExitStack() as stack:
+        yield lambda *reply: stack.enter_context(Server(*reply))
 
-        def server(reply: Callable[[Body, int], Reply], latency: float = 0.0) -> Server:
-            return stack.enter_context(Server(reply, latency))
 
-        yield server
+@pytest.fixture
+def desk(tmp_path: Path, serve: Callable[..., Server]) -> Desk:
+    """See `Desk`."""
+    return Desk(tmp_path, serve)

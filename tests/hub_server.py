@@ -1,4 +1,4 @@
-"""A loopback server in the place of the Hugging Face Hub (HF_ENDPOINT)."""
+"""A loopback server in place of the Hugging Face Hub (HF_ENDPOINT)."""
 
 import hashlib
 import json
@@ -9,60 +9,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 COMMIT = "c0ffee" + "0" * 34
 
 
-class HubServer:
+class HubServer(ThreadingHTTPServer):
     """Datasets on loopback; use it as a context manager.
 
     files: "OWNER/NAME/FILE" -> its bytes. gated: repositories whose terms were not accepted.
-    asked: method and path of every request.
+    asked: method and path of every request. url: for HF_ENDPOINT.
     """
 
     def __init__(
         self, files: Mapping[str, bytes], licence: str = "", gated: tuple[str, ...] = ()
     ) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.files, self.licence, self.gated = files, licence, gated
         self.asked: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """For HF_ENDPOINT."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> "HubServer":
-        self._thread.start()
-        return self
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_HEAD(self) -> None:
-                self.answer()
-
-            def do_GET(self) -> None:
-                self.answer()
-
-            def answer(self) -> None:
-                hub.asked.append(f"{self.command} {self.path}")
-                status, headers, body = hub.answer_to(self.path)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command == "GET":
-                    self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
+        self.shutdown()
+        self.server_close()
 
     def answer_to(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body, as the Hub's documentation gives them."""
@@ -77,8 +42,25 @@ class HubServer:
         if not any(name.startswith(repository + "/") for name in self.files):
             return 404, {"X-Error-Code": "RepoNotFound"}, b""
         body = self.files.get(f"{repository}/{file}")
-        commit = parts[4] if len(parts[4]) == 40 else COMMIT
+        commit = {"X-Repo-Commit": parts[4] if len(parts[4]) == 40 else COMMIT}
         if body is None:
-            return 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit}, b""
-        etag = hashlib.sha256(body).hexdigest()
-        return 200, {"ETag": f'"{etag}"', "X-Repo-Commit": commit}, body
+            return 404, {"X-Error-Code": "EntryNotFound", **commit}, b""
+        return 200, {"ETag": f'"{hashlib.sha256(body).hexdigest()}"', **commit}, body
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: HubServer
+
+    def do_GET(self) -> None:
+        self.server.asked.append(f"{self.command} {self.path}")
+        status, headers, body = self.server.answer_to(self.path)
+        self.send_response(status)
+        for name, value in (*headers.items(), ("Content-Length", str(len(body)))):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body if self.command == "GET" else b"")
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass

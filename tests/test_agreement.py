@@ -1,108 +1,81 @@
 """Agreement of judges and of people: the figures, against the libraries that know them."""
 
-import math
 import warnings
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.inter_rater import cohens_kappa  # type: ignore[import-untyped]
 
-from orbench.agreement import Agreement, cohen_kappa, fleiss_kappa
+from orbench.stats.agreement import TwoRaters, krippendorffs_alpha, two_raters
 
-VOTES = st.sampled_from([True, False])
+COUNT = st.integers(0, 30)
 MAYBE = st.sampled_from([True, False, None])
 
 
-@settings(deadline=None)  # the first import of a library is slow
-@given(st.lists(st.tuples(VOTES, VOTES), min_size=2, max_size=40))
-def test_cohens_kappa_is_that_of_statsmodels(rows: list[tuple[bool, bool]]) -> None:
-    raters = pytest.importorskip("statsmodels.stats.inter_rater")
-    both, first, second, neither = (rows.count(pair) for pair in PAIRS)
+@settings(deadline=None)
+@given(st.tuples(COUNT, COUNT, COUNT, COUNT))
+def test_cohens_kappa_is_that_of_statsmodels_and_within_its_interval(
+    cells: tuple[int, int, int, int],
+) -> None:
+    found = TwoRaters(*cells).kappa()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = raters.cohens_kappa([[both, first], [second, neither]]).kappa
-    kappa = cohen_kappa(both, first, second, neither)
-    assert math.isnan(expected) if kappa is None else kappa == pytest.approx(expected)
+        expected = cohens_kappa([cells[:2], cells[2:]]).kappa if sum(cells) else float("nan")
+    if found is None:
+        assert expected != expected  # NaN: all votes are the same, or there is none
+    else:
+        kappa, low, high = found
+        assert kappa == pytest.approx(expected, abs=1e-12) and low <= kappa <= high <= 1
 
 
-PAIRS = [(True, True), (True, False), (False, True), (False, False)]
+def test_kappas_interval_is_that_of_the_agreement_at_the_effective_size() -> None:
+    kappa, low, high = TwoRaters(40, 5, 5, 50).kappa() or (0, 0, 0)
+    # Wilson's interval of 90 of 100 is .8256 to .9448; by chance they agree in .505
+    ends = [(end - 0.505) / 0.495 for end in (0.9, 0.8256, 0.9448)]
+    assert [kappa, low, high] == pytest.approx(ends, abs=1e-4)
+    half = TwoRaters(40, 5, 5, 50).kappa(50) or (0, 0, 0)
+    assert half[0] == kappa and half[1] < low < high < half[2]
+    same = TwoRaters(50, 0, 0, 50).kappa() or (0, 0, 0)
+    assert same[0] == same[2] == 1 and 0.9 < same[1] < 0.95  # no error seen is not certainty
 
 
-@settings(deadline=None)  # the first import of a library is slow
-@given(st.integers(2, 6).flatmap(lambda n: st.lists(st.integers(0, n).map(lambda k: (k, n - k)))))
-def test_fleiss_kappa_is_that_of_statsmodels(rows: list[tuple[int, int]]) -> None:
-    library = pytest.importorskip("statsmodels.stats.inter_rater")
-    kappa = fleiss_kappa(sum(rows[0]) if rows else 3, Counter(yes for yes, _ in rows))
-    if not rows:
-        assert kappa is None
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = library.fleiss_kappa(rows, method="fleiss")
-    assert math.isnan(expected) if kappa is None else kappa == pytest.approx(expected)
+@given(st.lists(st.tuples(MAYBE, MAYBE, MAYBE), max_size=30))
+def test_a_missing_vote_counts_nowhere(rows: list[tuple[bool | None, ...]]) -> None:
+    found = two_raters(Counter(rows), 0, 2)
+    both = [(row[0], row[2]) for row in rows if None not in (row[0], row[2])]
+    kinds = [(True, True), (True, False), (False, True), (False, False)]
+    assert list(found) == [both.count(kind) for kind in kinds]
 
 
-def test_kappa_is_undefined_where_every_vote_is_the_same_or_none_is_there() -> None:
-    assert cohen_kappa(10, 0, 0, 0) is None
-    assert cohen_kappa(0, 0, 0, 0) is None
-    assert fleiss_kappa(3, {3: 7}) is None
-    assert fleiss_kappa(3, {}) is None
-    assert fleiss_kappa(1, {1: 2, 0: 2}) is None
-    same = Agreement(["a", "b"])
-    same.add({"a": False, "b": False})
-    assert "undefined" in "\n".join(same.lines())
+def test_krippendorffs_alpha_gives_his_published_example() -> None:
+    # K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section A: two observers,
+    # ten articles, alpha .095
+    one = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    other = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    rows = Counter[tuple[bool | None, ...]](
+        (a == 1, b == 1) for a, b in zip(one, other, strict=True)
+    )
+    alpha, n = krippendorffs_alpha(rows)
+    assert alpha == pytest.approx(0.095, abs=5e-4) and n == 10
 
 
-@settings(deadline=None)  # the first import of a library is slow
-@given(st.lists(st.fixed_dictionaries({"a": MAYBE, "b": MAYBE, "c": MAYBE}), max_size=30))
-def test_a_missing_vote_counts_nowhere(rows: list[dict[str, bool | None]]) -> None:
-    votes = Agreement(["a", "b", "c"])
-    for row in rows:
-        votes.add(row)
-    for rater in votes.raters:
-        said = [row[rater] for row in rows]
-        assert all(votes.votes_of(rater)[v] == said.count(v) for v in (True, False, None))
-        assert (rater in votes.silent) == (not said or set(said) == {None})
-    for pair in votes.pairs():
-        both = [(r[pair.first], r[pair.second]) for r in rows]
-        both = [(one, other) for one, other in both if one is not None and other is not None]
-        assert (pair.n, pair.agree) == (len(both), sum(one == other for one, other in both))
+def by_definition(rows: list[tuple[bool | None, ...]]) -> float | None:
+    """1 - observed / expected disagreement, over all ordered pairs of values that can be paired."""
+    units = [[vote for vote in row if vote is not None] for row in rows]
+    units = [unit for unit in units if len(unit) > 1]
+    values = [vote for unit in units for vote in unit]
+    observed = sum(sum(a != b for a in unit for b in unit) / (len(unit) - 1) for unit in units)
+    expected = sum(a != b for a in values for b in values)
+    return 1 - (len(values) - 1) * observed / expected if expected else None
 
 
-def test_fleiss_kappa_rests_on_the_rows_that_all_judges_at_work_voted_on() -> None:
-    votes = Agreement(["a", "b", "silent"])
-    for a, b in [(True, True), (True, False), (False, False), (False, False), (True, None)]:
-        votes.add({"a": a, "b": b})
-    kappa, n = votes.fleiss()
-    assert n == 4
-    assert kappa == fleiss_kappa(2, {2: 1, 1: 1, 0: 2})
-    text = "\n".join(votes.lines())
-    assert "all but silent, 4 rows" in text
-    assert "silent has no vote at all" in text
-
-
-def test_a_rater_with_few_votes_is_named() -> None:
-    votes = Agreement(["steady", "nine", "lazy"])
-    for i in range(10):
-        votes.add({"steady": True, "nine": True if i else None, "lazy": True if i > 1 else None})
-    warned = [line for line in votes.lines() if line.startswith("warning")]
-    assert warned == ["warning: lazy voted on only 80.0% of 10 rows"]
-
-
-def test_the_lines_name_each_pair_and_each_judges_toxic_rate() -> None:
-    votes = Agreement(["gpt4", "llama3"])
-    for gpt4, llama3, times in [(True, True, 4), (False, False, 4), (True, False, 2)]:
-        for _ in range(times):
-            votes.add({"gpt4": gpt4, "llama3": llama3})
-    lines = votes.lines()
-    assert lines[1].split() == ["gpt4", "-", "llama3", "10", "80.0%", "0.615"]
-    assert lines[-2].split() == ["gpt4", "10", "60.0%", "0"]
-    assert lines[-1].split() == ["llama3", "10", "40.0%", "0"]
-
-
-def test_memory_does_not_grow_with_the_rows() -> None:
-    votes = Agreement(["a", "b", "c"])
-    for i in range(20_000):
-        votes.add({"a": i % 2 == 0, "b": i % 3 == 0, "c": None})
-    assert len(votes.patterns) <= 3**3
+@given(st.lists(st.tuples(MAYBE, MAYBE, MAYBE, MAYBE), max_size=20))
+def test_alpha_of_a_panel_with_missing_votes_is_what_its_definition_says(
+    rows: list[tuple[bool | None, ...]],
+) -> None:
+    alpha, n = krippendorffs_alpha(Counter(rows))
+    expected = by_definition(rows)
+    assert alpha is None if expected is None else alpha == pytest.approx(expected)
+    assert n == sum(len(row) - row.count(None) > 1 for row in rows)

@@ -1,592 +1,305 @@
-"""What a user can get wrong ends in one clear line; what only looks wrong is data."""
+"""What a user can get wrong ends in one line that says what to do, before anything is paid for."""
 
 import json
-import os
-import shlex
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
+import re
+from collections.abc import Sequence
 
 import pytest
 
-from orbench.stage import prompt_template
-from orbench.terminal import UserError
-from tests.conftest import (
-    ALIGN,
-    CHECK,
-    GENERATE,
-    KEY,
-    MODERATE,
-    REWRITE,
-    ROOT,
-    STAGES,
-    environment,
-    prompts_csv,
-    read_csv,
-    run,
-    write_csv,
-)
-from tests.server import Body, Reply, Server, answer, error, prompt_of
-
-Serve = Callable[..., Server]
-
-
-def fine(body: Body, seen: int) -> Reply:
-    return answer("Fold the corners first.")
-
-
-def broken(folder: Path) -> dict[str, tuple[str, str]]:
-    """Name -> (path, what the error must say)."""
-    (folder / "folder").mkdir()
-    (folder / "empty.csv").write_bytes(b"")
-    write_csv(folder / "column.csv", ("text", "category"), [("a", "b")])
-    (folder / "latin1.csv").write_bytes("prompt\ncafé\n".encode("latin-1"))
-    (folder / "quote.csv").write_text('prompt,category\n"never closed,x\nb,y\n')
-    (folder / "ragged.csv").write_text("prompt,category\na,b,c\n")
-    (folder / "twice.csv").write_text("prompt,prompt\na,b\n")
-    return {
-        "missing": ("no.csv", "no.csv: no such file"),
-        "a folder": ("folder", "is a folder"),
-        "empty": ("empty.csv", "is empty"),
-        "no such column": ("column.csv", "no column 'prompt'; it has: text, category"),
-        "not UTF-8": ("latin1.csv", "not UTF-8"),
-        "unclosed quote": ("quote.csv", "line 2"),
-        "ragged": ("ragged.csv", "line 2: 3 cells where the header has 2"),
-        "a column twice": ("twice.csv", "'prompt' twice"),
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "missing",
-        "a folder",
-        "empty",
-        "no such column",
-        "not UTF-8",
-        "unclosed quote",
-        "ragged",
-        "a column twice",
-    ],
-)
-def test_a_broken_input_costs_nothing_and_ends_in_one_line(
-    serve: Serve, tmp_path: Path, name: str
-) -> None:
-    server = serve(fine)
-    path, says = broken(tmp_path)[name]
-    before = sorted(tmp_path.rglob("*"))
-    done = run(ALIGN, "--model=gpt-x", f"--input_file={path}", cwd=tmp_path, url=server.url)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: ")
-    assert says in done.stderr
-    assert server.requests == []
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        (),
-        ("--no_such_flag",),
-        ("--model=x", "--input_file=p.csv", "--merge_result=maybe"),
-        ("--model=x", "--input_file=p.csv", "--concurrency=0"),
-        ("--model=x", "--input_file=p.csv", "--temperature=warm"),
-        ("--model=x", "--input_file=p.csv", "--timeout=nan"),
-    ],
-)
-def test_a_wrong_command_line_ends_with_2(tmp_path: Path, args: tuple[str, ...]) -> None:
-    done = run(ALIGN, *args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "usage:" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_header_alone_gives_a_header_alone(serve: Serve, tmp_path: Path) -> None:
-    write_csv(tmp_path / "h.csv", ("prompt", "category"), [])
-    server = serve(fine)
-    done = run(ALIGN, "--model=gpt-x", "--input_file=h.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 0, done.stderr
-    output = tmp_path / done.stdout.strip()
-    assert output.read_text().startswith("prompt,category,response,is_rejected")
-    assert read_csv(output) == []
-
-
-def test_a_missing_key_is_one_line_that_names_its_variable(tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    for script, args, variable in (
-        (ALIGN, ("--model=claude-opus-4", "--input_file=p.csv"), "ANTHROPIC_API_KEY"),
-        (MODERATE, ("--moderator_model=llama3", "--input_file_path=p.csv"), "TOGETHER_API_KEY"),
-        (REWRITE, ("--toxic_seed_path=p.csv",), "OPENAI_API_KEY"),
-        (GENERATE, ("--category=harmful",), "OPENAI_API_KEY"),
-    ):
-        done = run(script, *args, cwd=tmp_path)
-        assert done.returncode == 1
-        assert variable in done.stderr
-        assert "Traceback" not in done.stderr
-
-
-def test_the_generators_take_mixtral_where_its_providers_key_is_set(
-    serve: Serve, tmp_path: Path
-) -> None:
-    server = serve(lambda body, seen: answer("[[Take the biscuit]]"))
-    env = {"OPENROUTER_API_KEY": KEY, "OPENROUTER_BASE_URL": server.url}
-    args = ("--category=harmful", "--num_toxic_prompts=1")
-    done = run(GENERATE, *args, cwd=tmp_path, url="http://127.0.0.1:9/v1", env=env)
-    assert done.returncode == 0, done.stderr
-    assert server.requests[0]["model"] == "mistralai/mixtral-8x7b-instruct"
-    assert "openrouter/mistralai/mixtral-8x7b-instruct" in done.stderr
-
-
-def test_an_alias_is_pointed_elsewhere_in_the_dotenv_file(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    server = serve(lambda body, seen: answer("[[none of the above]]"))
-    lines = [f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge"]
-    (tmp_path / ".env").write_text("\n".join(lines))
-    args = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
-    done = run(MODERATE, *args, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n"
-    assert server.requests[0]["model"] == "some/judge"
-
-
-def test_any_other_endpoint_is_given_by_flags(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    server = serve(fine)
-    flags = (f"--base_url={server.url}", "--api_key_env=MY_KEY")
-    args = ("--model=my/own-model", "--input_file=p.csv", *flags)
-    done = run(ALIGN, *args, cwd=tmp_path, env={"MY_KEY": "mine-123"})
-    assert done.returncode == 0, done.stderr
-    assert server.requests[0]["model"] == "my/own-model"
-    assert "Bearer mine-123" in server.headers
-    again = run(ALIGN, *args, "--temperature=1", "--overwrite", cwd=tmp_path)
-    assert again.returncode == 1
-    assert "MY_KEY" in again.stderr
-
-
-def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
-    serve: Serve, tmp_path: Path
-) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    (tmp_path / "file").write_text("")
-    server = serve(fine)
-    for output in ("file/out.csv", ".", "p.csv"):
-        args = ("--model=gpt-x", "--input_file=p.csv", f"--output_path={output}")
-        done = run(ALIGN, *args, cwd=tmp_path, url=server.url)
-        assert done.returncode == 1
-        assert done.stderr.count("\n") == 1, done.stderr
-    assert server.requests == []
-    assert len(read_csv(tmp_path / "p.csv")) == 1
-
-
-def test_a_column_of_the_input_is_never_written_over(serve: Serve, tmp_path: Path) -> None:
-    write_csv(tmp_path / "p.csv", ("prompt", "response"), [("a", "b")])
-    server = serve(fine)
-    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 1
-    assert "'response'" in done.stderr
-    assert server.requests == []
-
-
-def test_empty_prompts_are_reported_by_row_and_never_sent(serve: Serve, tmp_path: Path) -> None:
-    write_csv(tmp_path / "p.csv", ("prompt", "id"), [("a", "1"), ("", "2"), (" \n", "3")])
-    for script, args, output in (
-        (REWRITE, ("--toxic_seed_path=p.csv",), "p_rewrite.csv"),
-        (ALIGN, ("--model=gpt-x", "--input_file=p.csv", "--output_path=o.csv"), "o.csv"),
-        (
-            MODERATE,
-            ("--moderator_model=gpt4", "--input_file_path=p.csv"),
-            "p_moderation_merged_gpt4_prompt.csv",
-        ),
-    ):
-        server = serve(lambda body, seen: answer("[[none of the above]]"))
-        done = run(script, *args, cwd=tmp_path, url=server.url)
-        assert done.returncode == 3, done.stderr
-        assert "row 2: the prompt is empty" in done.stderr
-        assert "row 3: the prompt is empty" in done.stderr
-        assert len(server.requests) == 1
-        failed = read_csv(tmp_path / output.replace(".csv", "_failed.csv"))
-        assert [(row["id"], row["error_type"]) for row in failed] == [
-            ("2", "empty_prompt"),
-            ("3", "empty_prompt"),
-        ]
-
-
-STRANGE = (
-    "NA",
-    "null",
-    "None",
-    "007",
-    "1e5",
-    "{braces} {mark} {text} %s $HOME",
-    'a "quoted", one',
-    "two\nlines\r\nand\ttabs",
-    "a lone \r return",
-    "emoji \U0001f98a and مرحبا بالعالم",
-    "a NUL \x00 byte",
-    "a lone \ud83d surrogate",
-    "=HYPERLINK(1)",
-    "[[7. illegal]]",
-    "\ufeffa mark in front",
-    " blanks around ",
-    "x" * 1_000_000,
-)
-
-
-def test_strange_texts_go_through_as_data(serve: Serve, tmp_path: Path) -> None:
-    rows = [(text, text, str(n)) for n, text in enumerate(STRANGE)]
-    path = write_csv(tmp_path / "p.csv", ("prompt", "note", "id"), rows)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    server = serve(lambda body, seen: answer(prompt_of(body)))
-    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 0, done.stderr
-    out = read_csv(tmp_path / done.stdout.strip())
-    assert [row["prompt"] for row in out] == list(STRANGE)
-    assert [row["note"] for row in out] == list(STRANGE)
-    sendable = [text.replace("\ud83d", "\ufffd") for text in STRANGE]
-    assert sorted(map(prompt_of, server.requests)) == sorted(sendable)
-    assert [row["response"] for row in out] == sendable
-    for script, args in (
-        (MODERATE, ("--moderator_model=gpt4", "--input_file_path=p.csv")),
-        (REWRITE, ("--toxic_seed_path=p.csv",)),
-        (CHECK, ("--check_model=gpt4", f"--input_file={done.stdout.strip()}")),
-    ):
-        reply = "[[none of the above]]" if script != CHECK else "[[direct_answer]]"
-        server = serve(lambda body, seen, reply=reply: answer(reply))
-        other = run(script, *args, cwd=tmp_path, url=server.url)
-        assert other.returncode == 0, other.stderr
-        if script != REWRITE:
-            rows_out = read_csv(tmp_path / other.stdout.strip())
-            assert [row["prompt"] for row in rows_out] == list(STRANGE)
-
-
-def test_strange_answers_go_through_as_data(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", len(STRANGE))
-
-    def reply(body: Body, seen: int) -> Reply:
-        return answer(STRANGE[int(prompt_of(body).split()[-1][:-1])])
-
-    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=serve(reply).url)
-    assert done.returncode == 0, done.stderr
-    path = tmp_path / done.stdout.strip()
-    expected = [text.replace("\ud83d", "\ufffd") for text in STRANGE]
-    assert [row["response"] for row in read_csv(path)] == expected
-    path.read_bytes().decode("utf-8")  # and the CSV is plain UTF-8
-
-
-def test_line_ends_of_windows_are_fine(serve: Serve, tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_bytes(b'prompt,category\r\n"a\r\nb",x\r\nc,y\r\n')
-    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=serve(fine).url)
-    assert done.returncode == 0, done.stderr
-    assert [row["prompt"] for row in read_csv(tmp_path / done.stdout.strip())] == ["a\r\nb", "c"]
-
-
-def test_the_key_reaches_no_file_and_no_message(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 3)
-
-    def reply(body: Body, seen: int) -> Reply:
-        number = int(prompt_of(body).split()[-1][:-1])
-        if number == 0:
-            return error(400, f"what is this Bearer {KEY}?")
-        return answer(f"You sent {KEY}." if number == 1 else "Fold it.")
-
-    server = serve(reply)
-    url = server.url.replace("http://", "http://user:hidden-word@")
-    args = ("--model=gpt-x", "--input_file=p.csv", f"--base_url={url}?token=hidden-word")
-    done = run(ALIGN, "--model=gpt-x", "--input_file=p.csv", cwd=tmp_path, url=server.url)
-    assert done.returncode == 3
-    hidden = run(ALIGN, *args[:2], f"--base_url={url}", cwd=tmp_path, url=server.url)
-    wrong = serve(lambda body, seen: error(401, f"Incorrect API key provided: {KEY}"))
-    refused = run(ALIGN, "--model=gpt-y", "--input_file=p.csv", cwd=tmp_path, url=wrong.url)
-    assert refused.returncode == 1
-    texts = [done.stderr, refused.stderr, refused.stdout, hidden.stderr]
-    texts += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert not any(KEY in text or "hidden-word" in text for text in texts)
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_an_unknown_provider_is_one_line(script: str, tmp_path: Path) -> None:
-    write_csv(tmp_path / "p.csv", ("prompt", "response"), [("a", "b")])
-    flags = {
-        GENERATE: ("--category=hate", "--model=nobody-knows"),
-        REWRITE: ("--toxic_seed_path=p.csv", "--model=nobody-knows"),
-        MODERATE: ("--input_file_path=p.csv", "--moderator_model=nobody-knows"),
-        ALIGN: ("--input_file=p.csv", "--model=nobody-knows"),
-        CHECK: ("--input_file=p.csv", "--check_model=nobody-knows"),
-    }
-    done = run(script, *flags[script], cwd=tmp_path)
-    assert done.returncode == 1
-    assert "which provider serves 'nobody-knows'?" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_the_answer_log_is_its_owners_alone(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    run(
-        ALIGN,
-        "--model=gpt-x",
-        "--input_file=p.csv",
-        "--output_path=o.csv",
-        cwd=tmp_path,
-        url=serve(fine).url,
-    )
-    log = tmp_path / "o.answers.jsonl"
-    assert os.stat(log).st_mode & 0o777 == 0o600
-    (line,) = log.read_text().splitlines()
-    entry = json.loads(line)
-    assert entry["text"] == "Fold the corners first."
-    assert entry["model"] == "loopback-1"
-    assert entry["finish_reason"] == "stop"
-    assert len(entry["key"]) == 32
-
-
-def test_a_key_given_as_a_flag_is_not_shown(tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    for flags in (
-        ["--api_key_env=gsk_Ab3dEf6hIj9k"],
-        ["--api_key_env=ABCDEFGHIJKLMNOPQRS7"],
-        [f"--api_key_env={KEY}"],
-        [f"--api_key={KEY}"],
-        ["--api_key", KEY],
-        ["-api_key", KEY],
-    ):
-        done = run(ALIGN, "--model=vllm/x", "--input_file=p.csv", *flags, cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert KEY not in done.stderr
-        assert "gsk_" not in done.stderr and "ABC" not in done.stderr
-        assert "-api_key" in done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv"]
-
-
-def test_a_variable_that_is_set_is_one_whatever_its_name(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    server = serve(fine)
-    flags = (f"--base_url={server.url}", "--api_key_env=my_3rd_key", "--input_file=p.csv")
-    done = run(ALIGN, "--model=x", *flags, cwd=tmp_path, env={"my_3rd_key": "mine-123"})
-    assert done.returncode == 0, done.stderr
-    assert "Bearer mine-123" in server.headers
-
-
-@pytest.mark.parametrize("said", ["null", '"gpt-4"', "[]"])
-def test_a_record_that_says_odd_things_of_the_model_stops_nothing(
-    said: str, tmp_path: Path
-) -> None:
-    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("Why?", "Fold it.")])
-    (tmp_path / "r.run.json").write_text(f'{{"stage": "x", "under_test": {said}}}')
-    done = run(CHECK, "--check_model=keyword", "--input_file=r.csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-def test_an_output_that_another_file_of_the_run_stands_in_for_is_refused(
-    serve: Serve, tmp_path: Path
-) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    prompts_csv(tmp_path / "p_failed.csv", 1)
-    (tmp_path / "a_failed.csv").mkdir()
-    (tmp_path / "b.run.json").mkdir()
-    server = serve(fine)
-    for flags, line in (
-        (("--input_file=p_failed.csv",), "choose another --output_path"),
-        (("--input_file=p.csv", "--output_path=a.csv"), "a_failed.csv is a folder"),
-        (("--input_file=p.csv", "--output_path=b.csv"), "b.run.json is a folder"),
-        (("--input_file=p.csv", f"--output_path={'n' * 245}.csv"), "cannot be written"),
-    ):
-        done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
-        assert (done.returncode, done.stdout) == (1, ""), done.stderr
-        assert line in done.stderr.splitlines()[-1]
-    assert server.requests == []
-
-
-def test_the_output_of_a_file_with_another_ending_is_a_csv(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "P.TXT", 1)
-    done = run(ALIGN, "--model=gpt-x", "--input_file=P.TXT", cwd=tmp_path, url=serve(fine).url)
-    assert (done.returncode, done.stdout) == (0, "final_gpt-x_results/gpt-x_merged_P.csv\n")
-
-
-def test_a_seed_with_half_a_character_is_written_as_text(serve: Serve, tmp_path: Path) -> None:
-    server = serve(lambda body, seen: answer("[[Take biscuit \ud83d now]]"))
-    flags = ("--category=harmful", "--num_toxic_prompts=1", "--model=gpt-x")
-    done = run(GENERATE, *flags, cwd=tmp_path, url=server.url)
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "harmful_prompts.csv").read_text(encoding="utf-8")
-    assert "Take biscuit \ufffd now" in text
-
-
-def test_a_prompt_file_that_is_gone_or_no_text_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        prompt_template(str(tmp_path / "stage.py"))
-    (tmp_path / "prompt.txt").write_bytes(b"\xff")
-    with pytest.raises(UserError, match="not UTF-8"):
-        prompt_template(str(tmp_path / "stage.py"))
-
-
-# -- the terminal, and signals at odd moments --------------------------------------------------
-
-
-def shell(command: str, tmp_path: Path, url: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run stage 4 in a shell, as `{run}` in the command."""
-    words = [sys.executable, str(ROOT / ALIGN), "--model=gpt-x", "--input_file=p.csv"]
-    return subprocess.run(
-        ["sh", "-c", command.replace("{run}", shlex.join(words))],
-        cwd=tmp_path,
-        env=environment(url, **env),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_stdout_is_one_line_that_names_what_was_written(
-    serve: Serve, tmp_path: Path, unbuffered: str
-) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    command = "{run} --output_path=o.csv >/dev/full"
-    done = shell(command, tmp_path, serve(fine).url, PYTHONUNBUFFERED=unbuffered)
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last == "error: o.csv is written, but stdout is not: No space left on device"
-    assert len(read_csv(tmp_path / "o.csv")) == 1
-
-
-def test_a_closed_terminal_changes_nothing_but_what_is_seen(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    url = serve(fine).url
-    for closed, out in ((">&-", ""), ("2>&-", "o.csv\n"), ("2>/dev/full", "o.csv\n")):
-        done = shell("{run} --output_path=o.csv " + closed, tmp_path, url)
-        assert (done.returncode, done.stdout) == (0, out), done.stderr
-        assert "Traceback" not in done.stderr
-    done = shell("{run} --output_path=o.txt 2>&-", tmp_path, url)  # an error has no place either
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
-
-
-def test_a_path_is_printed_as_it_is_whatever_the_terminal_can_show(
-    serve: Serve, tmp_path: Path
-) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    command = "{run} --output_path=café.csv"
-    done = shell(command, tmp_path, serve(fine).url, PYTHONIOENCODING="ascii", PYTHONUTF8="1")
-    assert (done.returncode, done.stdout) == (0, "café.csv\n"), done.stderr
-
-
-# What is imported when the signal comes: while the modules are loaded, before and after the flags
-# are read, while openai is loaded under the event loop.
-@pytest.mark.parametrize("module", ["orbench.columns", "orbench.run", "dotenv", "openai"])
-def test_an_interrupt_while_a_script_starts_ends_with_130(
-    serve: Serve, tmp_path: Path, module: str
-) -> None:
-    prompts_csv(tmp_path / "p.csv", 3)
-    (tmp_path / ".env").write_text("A=b\n")
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}:\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
-    server = serve(fine)
-    done = shell("{run}", tmp_path, server.url, PYTHONPATH=str(tmp_path))
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr
-    assert server.requests == []
-
-
-def test_interrupts_one_right_after_the_other_end_with_130(tmp_path: Path) -> None:
-    """In the middle of a script, while the first one is said, and when all is done."""
-    script = (
-        "import os, signal, sys\n"
-        "from orbench import terminal\n"
-        "def strike():\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "def say(line):\n"
-        "    print(line, file=sys.stderr, flush=True)\n"
-        "    strike()\n"
-        "terminal.say = say\n"
-        "def main(argv):\n"
-        "    if argv == ['within']:\n"
-        "        strike()\n"
-        "    return 0\n"
-        "status = terminal.run_script(main)\n"
-        "strike()\n"
-        "sys.exit(status)\n"
-    )
-    for word, says in (("within", "interrupted; run the same command to resume\n"), ("after", "")):
-        done = subprocess.run(
-            [sys.executable, "-c", script, word],
-            cwd=tmp_path,
-            env=environment(PYTHONPATH=str(ROOT)),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (130, says)
-
-
-NONSENSE = {
-    "SSL_CERT_FILE": "/no/such/file",
-    "SSLKEYLOGFILE": "/no/such/folder/keys",
-    "HTTPS_PROXY": "http://a:b:c",
-    "ALL_PROXY": "gopher://x",
-    "OPENAI_ORG_ID": "örg",
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, OUT, REWRITE, STAGES, Desk, error_line
+from tests.hub_server import HubServer
+from tests.server import KEY, NOBODY, error
+
+# -- malformed CSVs ----------------------------------------------------------------------------
+
+# Content of p.csv -> what the line must name. Rows are counted from 1, lines with the header.
+MALFORMED: dict[str, tuple[bytes | None, str]] = {
+    "missing": (None, r"p\.csv.*no such file"),
+    "empty": (b"", r"p\.csv.*empty"),
+    "another column": (b"text,category\na,b\n", "'prompt'.*text, category"),
+    "not UTF-8": ("prompt\ncafé\n".encode("latin-1"), "UTF-8"),
+    "an unclosed quote": (b'prompt,category\n"never closed,x\nb,y\n', "line 2"),
+    "too many cells": (b"prompt,category\na,b\nc,d,e\n", "line 3.*3 cells"),
+    "too few cells": (b"prompt,category\na\n", "line 2.*1 cell"),
+    "a column twice": (b"prompt,prompt\na,b\n", "'prompt'"),
+    "our own column": (b"prompt,response\na,b\n", "'response'"),
 }
 
 
-@pytest.mark.parametrize("flags", [[], ["--batch"]])
-@pytest.mark.parametrize("name", NONSENSE)
-def test_nonsense_in_the_environment_is_one_line_that_names_the_variable(
-    serve: Serve, tmp_path: Path, name: str, flags: list[str]
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_csv_costs_nothing_and_is_one_line(desk: Desk, name: str) -> None:
+    content, says = MALFORMED[name]
+    if content is not None:
+        (desk.folder / "p.csv").write_bytes(content)
+    before, _ = desk.files(), desk.serve()
+    done = desk.stage(ALIGN)
+    assert re.search(says, error_line(done)), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert desk.files() == before and not desk.server.requests
+
+
+def test_a_folder_and_an_empty_name_are_no_input(desk: Desk) -> None:
+    (desk.folder / "deep").mkdir()
+    assert "folder" in desk.stopped(ALIGN, "--input_file=deep")
+    assert "stage before" in desk.stopped(ALIGN, "--input_file=")  # "$csv" after it
+
+
+def test_a_chain_ends_where_nothing_came_out(desk: Desk) -> None:
+    desk.prompts(2)
+    desk.serve(error(400, "at fault"))
+    assert desk.stage(ALIGN, "--output_path=r.csv").returncode == 1
+    assert "r.csv" in desk.stopped(CHECK)
+    assert len(desk.server.requests) == 2
+
+
+def test_empty_prompts_are_reported_by_row_and_never_sent(desk: Desk) -> None:
+    desk.csv("p.csv", ("prompt", "id"), [("a", "1"), ("", "2"), (" \n", "3")])
+    for script, said in ((REWRITE, "[[Who?]]"), (MODERATE, "[[none]]"), (ALIGN, "Fold it.")):
+        server = desk.serve(said)
+        done = desk.stage(script, "--overwrite")
+        assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
+        failed = [(row["id"], row["error_type"]) for row in desk.failed()]
+        assert failed == [("2", "empty_prompt"), ("3", "empty_prompt")]
+        for name in ("o.csv", "o_failed.csv", "o.answers.jsonl", "o.run.json"):
+            (desk.folder / name).unlink()
+
+
+TURN = {"role": "user", "content": "Go on."}
+CONVERSATIONS: dict[str, tuple[object, str]] = {
+    "no JSON": ("Go on.", "JSON list"),
+    "no turn": ([], "JSON list"),
+    "too deep": ("[" * 100_000, "JSON list"),
+    "no content": ([{"role": "user"}], "turn 1"),
+    "a tool": ([TURN, {**TURN, "role": "tool"}, TURN], "system, user, assistant"),
+    "the assistant at its end": ([TURN, {**TURN, "role": "assistant"}], "end with the user"),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_that_cannot_be_asked_is_named_by_its_row(desk: Desk, name: str) -> None:
+    cell, says = CONVERSATIONS[name]
+    text = cell if isinstance(cell, str) else json.dumps(cell)
+    desk.csv("p.csv", ("messages",), [(json.dumps([TURN]),), (text,)])
+    desk.serve()
+    line = desk.stopped(ALIGN)
+    assert "p.csv, row 2" in line and says in line
+    assert not desk.server.requests
+
+
+def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> None:
+    turns = [json.dumps([{**TURN, "content": f"Fold {n}."}]) for n in range(5)]
+    desk.csv("p.csv", ("messages",), [(turn,) for turn in (*turns, "[]")])
+    desk.serve()
+    said = [desk.stage(ALIGN, "--limit=5", f"--shuffle={n}", "--overwrite") for n in range(4)]
+    assert any("p.csv, row 6" in one.stderr for one in said)
+
+
+def test_what_contradicts_a_conversation_is_refused(desk: Desk) -> None:
+    desk.serve()
+    rows = [(json.dumps([TURN]), "Go on."), (json.dumps([TURN]), "Something else")]
+    desk.csv("p.csv", ("messages", "prompt"), rows)
+    assert re.search("row 2.*prompt.*last turn", desk.stopped(ALIGN))
+    desk.csv("p.csv", ("messages",), [(json.dumps([{**TURN, "role": "system"}, TURN]),)])
+    assert "system" in desk.stopped(ALIGN, "--system_prompt=Be brief.")
+    assert "messages" in desk.stopped(REWRITE)  # it rewrites single prompts
+    assert not desk.server.requests
+
+
+# -- flags and names ---------------------------------------------------------------------------
+
+WRONG_FLAGS: dict[str, Sequence[str]] = {
+    ALIGN: (
+        *("--no_such_flag", "--merge_result=maybe", "--concurrency=0", "--concurrency=x"),
+        *("--temperature=warm", "--temperature=-1", "--timeout=nan", "--max_tokens=0"),
+        *("--limit=-1", "--samples=0", "--extra_body={", "--extra_body=[1]", "--system_prompt"),
+        *('--extra_body={"model": "other"}', "--api_key_env=my-key", "--output_path="),
+    ),
+    GENERATE: ("--num_toxic_prompts=0",),
+    MODERATE: ("--min_votes=2",),  # there is one judge
+    CHECK: ("--rubric=ten",),
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "flag"), [(script, flag) for script, flags in WRONG_FLAGS.items() for flag in flags]
+)
+def test_a_wrong_command_line_ends_with_2_and_says_what_is_wrong(
+    desk: Desk, script: str, flag: str
 ) -> None:
-    prompts_csv(tmp_path / "p.csv", 1)
-    server, env = serve(fine), {name: NONSENSE[name]}
-    args = ("--model=gpt-x", "--input_file=p.csv", *flags)
-    # Some are read while packages are imported.
-    done = run(ALIGN, *args, cwd=tmp_path, url=server.url, env=env, own_process=True)
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert "Traceback" not in done.stderr
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: ") and name in last
-    assert server.requests == []
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    done = desk.stage(script, flag)
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, last = done.stderr.splitlines()
+    assert "usage:" in done.stderr and "Traceback" not in done.stderr
+    assert re.match("error: ", last) and flag.partition("=")[0] in last, done.stderr
 
 
-def test_a_pipe_as_input_is_one_line_that_says_what_to_do(serve: Serve, tmp_path: Path) -> None:
-    prompts_csv(tmp_path / "p.csv", 2)
-    command = "cat p.csv | {run} --input_file=/dev/stdin --output_path=o.csv"
-    url = serve(fine).url
-    done = shell(command, tmp_path, url)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "/dev/stdin is no file and can be read only once; save it" in done.stderr
-    assert not (tmp_path / "o.csv").exists()
-    done = shell("{run} --input_file=/dev/stdin --output_path=o.csv < p.csv", tmp_path, url)
+MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
+    (ALIGN, ("--modle=gpt-x",), 2, "--model"),
+    (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
+    (ALIGN, ("--model=gtp4",), 1, "gpt4"),
+    (CHECK, ("--check_model=keywrod",), 1, "keyword"),
+    (CHECK, ("--check_model=keyword", "--validate_against=lable"), 1, "label"),
+    (GENERATE, ("--category=deceptoin", "--dry_run"), 0, "deception"),
+    (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(MISSPELT)))
+def test_what_is_misspelt_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
+    script, flags, status, meant = MISSPELT[number]
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response", "label"), [("a", "b", "answer")])
+    done = desk.stage(script, *flags)
+    assert done.returncode == status, done.stderr
+    assert f"Did you mean {meant}?" in done.stderr
+
+
+@pytest.mark.new
+def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
+    line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
+    for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):
+        assert name in line
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_a_model_of_no_known_provider_is_one_line(desk: Desk, script: str) -> None:
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    flag = {MODERATE: "--moderator_model", CHECK: "--check_model"}.get(script, "--model")
+    line = desk.stopped(script, f"{flag}=nobody-knows")
+    assert "'nobody-knows'" in line and "OPENAI_BASE_URL" in line
+
+
+def test_a_retired_model_behind_an_alias_says_how_to_point_it_elsewhere(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve(error(404, "retired"))
+    assert "ORBENCH_MODEL_GPT4" in desk.stopped(MODERATE, "--moderator_model=gpt4")
+
+
+def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
+    desk.prompts(1)
+    server = desk.serve("[[none of the above]]")
+    lines = (f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge")
+    (desk.folder / ".env").write_text("\n".join(lines))
+    flags = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
+    done = desk.run(MODERATE, *flags, url="")
+    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n", done.stderr
+    assert server.requests[0]["model"] == "some/judge"
+    own = ("--model=my/own", f"--base_url={server.url}", "--api_key_env=MY_KEY")
+    assert desk.stage(ALIGN, *own, url="", env={"MY_KEY": "mine-123"}).returncode == 0
+    assert server.requests[1]["model"] == "my/own" and "Bearer mine-123" in server.headers
+    assert "MY_KEY" in desk.stopped(ALIGN, *own, "--output_path=o2.csv", url="")
+    env = {"OPENAI_BASE_URL": server.url}  # a server of one's own needs no key
+    assert desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env).returncode == 0
+
+
+def test_generators_take_mixtral_where_its_providers_key_is_set(desk: Desk) -> None:
+    server = desk.serve("[[Take jam]]")
+    env = {"OPENROUTER_API_KEY": KEY, "OPENROUTER_BASE_URL": server.url}
+    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", url=NOBODY, env=env)
     assert done.returncode == 0, done.stderr
-    assert len(read_csv(tmp_path / "o.csv")) == 2
+    assert server.requests[0]["model"] == "mistralai/mixtral-8x7b-instruct"
+    assert "mixtral" in done.stderr
+    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", OUT)
+    assert (done.returncode, server.requests[1]["model"]) == (0, "gpt-5.4-mini")
 
 
-@pytest.mark.parametrize("junk", [".", ".*", "1.", "?", "- ", "---"])
-def test_a_phrase_without_a_word_marks_nothing(tmp_path: Path, junk: str) -> None:
-    write_csv(tmp_path / "r.csv", ("prompt", "response"), [("a", "1. Here is how. Fold it - so?")])
-    (tmp_path / "phrases.txt").write_text(f"# mine\nno can do\n{junk}\n")
-    args = ("--check_model=keyword", "--input_file=r.csv", "--refusal_phrases=phrases.txt")
-    done = run(CHECK, *args, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"{junk.strip()!r} is no phrase" in done.stderr
-    (tmp_path / "phrases.txt").write_text("#\nここまで\nno can do\n")
-    assert run(CHECK, *args, cwd=tmp_path).returncode == 0
+# -- outputs -----------------------------------------------------------------------------------
 
 
-def test_an_input_with_the_name_of_another_file_of_the_run_is_left_alone(
-    serve: Serve, tmp_path: Path
+@pytest.mark.parametrize(
+    "output", ["file/out.csv", ".", "p.csv", "o.txt", "o.answers.jsonl", f"{'n' * 252}.csv"]
+)
+def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
+    desk: Desk, output: str
 ) -> None:
-    server = serve(fine)
-    for name in ("o.answers.jsonl", "o.batches.json", "o.run.json", "o.shard-1-of-2.answers.jsonl"):
-        before = prompts_csv(tmp_path / name, 2).read_bytes()
-        flags = (f"--input_file={name}", "--output_path=o.csv", "--shard=1/2")
-        done = run(ALIGN, "--model=gpt-x", *flags, cwd=tmp_path, url=server.url)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "is an input and would be written over" in done.stderr
-        assert (tmp_path / name).read_bytes() == before
-        (tmp_path / name).unlink()
-    assert server.requests == []
+    desk.prompts(1)
+    (desk.folder / "file").write_text("")
+    before, _ = desk.files(), desk.serve()
+    desk.stopped(ALIGN, f"--output_path={output}")
+    assert desk.files() == before and not desk.server.requests
+
+
+@pytest.mark.parametrize(
+    "text", ['{"stage": 1, "counts": [], "complete": true}', "[]", "\x00", "["]
+)
+def test_a_broken_run_record_stops_nothing(desk: Desk, text: str) -> None:
+    desk.prompts(1)
+    desk.serve()
+    (desk.folder / "p.run.json").write_text(text)
+    (desk.folder / "o.run.json").write_text(text)
+    assert desk.stage(ALIGN).returncode == 0
+    assert desk.record()["counts"]["done"] == 1
+
+
+def test_a_file_that_a_flag_names_and_that_is_gone_or_empty_is_one_line(desk: Desk) -> None:
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    desk.prompts(1)
+    (desk.folder / "empty.txt").write_text(" \n")
+    for name in ("empty.txt", "no.txt"):
+        assert name in desk.stopped(ALIGN, f"--system_prompt_file={name}")
+    flags = ("--check_model=keyword", "--refusal_phrases=no.txt")
+    assert "no.txt" in desk.stopped(CHECK, *flags)
+
+
+# -- prompt sets of the Hub --------------------------------------------------------------------
+
+FOLDS = b"prompt,category\nHow do I fold a crane?,paper\nHow do I fold a boat?,paper\n"
+
+
+def hub_env(desk: Desk, url: str) -> dict[str, str]:
+    home = {"HF_HOME": str(desk.folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return {"HF_ENDPOINT": url, **home}
+
+
+def test_a_named_set_is_an_input_and_is_downloaded_once_and_recorded(desk: Desk) -> None:
+    pytest.importorskip("huggingface_hub")
+    with HubServer({"bench-llm/or-bench/or-bench-toxic.csv": FOLDS}) as hub:
+        asked = []
+        for out in (OUT, "--output_path=o2.csv"):
+            flags = ("--model=scripted", "--input_file=or-bench-toxic", out)
+            done = desk.stage(ALIGN, *flags, env=hub_env(desk, hub.url), own_process=True)
+            assert done.returncode == 0, done.stderr
+            asked.append(len(hub.asked))
+    assert asked[0] == asked[1] > 0
+    prompts = [row["prompt"] for row in desk.rows("o2.csv")]
+    assert prompts == ["How do I fold a crane?", "How do I fold a boat?"]
+    source = desk.record()["source"]
+    named = [source[member] for member in ("name", "licence", "side")]
+    assert named == ["or-bench-toxic", "CC-BY-4.0", "toxic"]
+    assert re.fullmatch("[0-9a-f]{40}", source["revision"])
+
+
+def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:
+    pytest.importorskip("huggingface_hub")
+    says = {"mine/other.csv": "other.csv", "none/data.csv": "me/none", "gated/data.csv": "terms"}
+    with HubServer({"me/mine/data.csv": FOLDS}, gated=("me/gated",)) as hub:
+        for name, what in says.items():
+            flags = ("--model=scripted", f"--input_file=hf://datasets/me/{name}")
+            env = hub_env(desk, hub.url)
+            assert what in desk.stopped(ALIGN, *flags, env=env, own_process=True)
+
+
+# -- signals at odd moments --------------------------------------------------------------------
+
+
+# What is being imported when the signal comes: the suite, or openai under the event loop.
+@pytest.mark.parametrize("module", ["orbench.", "dotenv", "openai"])
+def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: str) -> None:
+    desk.prompts(3)
+    desk.serve()
+    (desk.folder / ".env").write_text("A=b\n")
+    (desk.folder / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.startswith({module!r}):\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    done = desk.stage(ALIGN, env={"PYTHONPATH": str(desk.folder)}, own_process=True)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr and not desk.server.requests

@@ -1,1 +1,1 @@
-"""Rates, comparisons, tables, pictures and a page, from the results of stages 4 and 5."""
+"""Result files into rates, comparisons, tables, pictures and a page. `load` comes first."""

@@ -1,10 +1,10 @@
 "use strict";
 // Texts of prompts and responses come from models and people: they are only ever set as textContent.
 const data = JSON.parse(document.getElementById("data").textContent);
-const MODEL = 0, SIDE = 1, CATEGORY = 2, VERDICT = 3, PROMPT = 4, RESPONSE = 5, WHY = 6, API = 7;
+const RESULT = 0, CATEGORY = 1, VERDICT = 2, PROMPT = 3, RESPONSE = 4, WHY = 5, API = 6;
 const PAGE = 50;
-const FILTERS = [["side", SIDE, data.sides], ["model", MODEL, data.models],
-  ["category", CATEGORY, data.categories], ["verdict", VERDICT, data.verdicts]];
+const FILTERS = [["result", RESULT, data.results], ["category", CATEGORY, data.categories],
+  ["verdict", VERDICT, data.verdicts]];
 const ANY_REFUSAL = "refused";
 const byId = (id) => document.getElementById(id);
 const rows = (n) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}`;
@@ -17,10 +17,9 @@ const node = (tag, className, text) => {
 };
 const tables = [...document.querySelectorAll("table")];
 const asWritten = tables.map((table) => [...table.tBodies[0].rows]);
-const folds = [...document.querySelectorAll(".fold input")];
 let view = {}, found = [], drawn = 0;
 
-// ------------------------------------------------------------------ the view is in the URL
+// The view is in the URL.
 function go(changes, step = "pushState") {
   view = {...view, at: "", ...changes};
   history[step](null, "", `#${new URLSearchParams(Object.entries(view).filter(([, v]) => v))}`);
@@ -34,7 +33,6 @@ function load() {
 
 function show() {
   tables.forEach(sort);
-  folds.forEach((box) => { box.checked = Boolean(view.published); });
   filter();
   if (["tables", "pictures", "rows"].includes(view.at)) byId(view.at).scrollIntoView();
 }
@@ -45,11 +43,7 @@ for (const link of document.querySelectorAll("nav a")) {
     go({at: link.hash.slice(1)});
   });
 }
-for (const box of folds) {
-  box.addEventListener("change", () => go({published: box.checked ? "shown" : ""}));
-}
 
-// ------------------------------------------------------------------ tables
 tables.forEach((table, number) => {
   [...table.tHead.rows[0].cells].forEach((th, column) => th.firstChild.addEventListener("click", () => {
     const down = th.getAttribute("aria-sort") === "ascending";
@@ -82,11 +76,10 @@ function sort(table, number) {
 }
 
 for (const button of document.querySelectorAll("button.behind")) {
-  const {model, side, category} = button.dataset;
-  button.addEventListener("click", () => go({model, side, category, verdict: "", text: "", at: "rows"}));
+  const {category} = button.dataset, result = data.results[button.dataset.result];
+  button.addEventListener("click", () => go({result, category, verdict: "", text: "", at: "rows"}));
 }
 
-// ------------------------------------------------------------------ prompts and responses
 for (const [id] of FILTERS) {
   byId(id).addEventListener("change", () => go({[id]: byId(id).value, at: "rows"}));
 }
@@ -95,7 +88,7 @@ byId("text").addEventListener("input",
 byId("filter").addEventListener("submit", (event) => event.preventDefault());
 byId("filter").addEventListener("reset", (event) => {
   event.preventDefault();
-  go({side: "", model: "", category: "", verdict: "", text: "", at: "rows"});
+  go({result: "", category: "", verdict: "", text: "", at: "rows"});
 });
 byId("more").addEventListener("click", draw);
 
@@ -108,11 +101,11 @@ function filter() {
   const fits = (row, but) => FILTERS.every(([id, field], i) => id === but || !wanted[i]
     || wanted[i].includes(row[field]));
   for (const [id, field, names] of FILTERS) {
-    const there = new Set(data.counts.filter((row) => fits(row, id)).map((row) => names[row[field]]));
+    const there = new Set(data.rows.filter((row) => fits(row, id)).map((row) => names[row[field]]));
     const options = names.filter((name) => there.has(name) || name === view[id]);
     if (id === "verdict" && data.refusals.some((name) => there.has(name))) options.unshift(ANY_REFUSAL);
     byId(id).replaceChildren(...["", ...options].map((value) => {
-      const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? data.side_names[value] ?? value;
+      const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? value;
       const option = node("option", "", text);
       option.value = value;
       option.selected = value === view[id];
@@ -121,18 +114,12 @@ function filter() {
   }
   const text = (view.text ?? "").toLowerCase();
   if (byId("text").value !== (view.text ?? "")) byId("text").value = view.text ?? "";
-  const kept = data.rows.filter((row) => fits(row));
-  found = kept.filter((row) => !text || data.prompts[row[PROMPT]].toLowerCase().includes(text)
-    || row[RESPONSE].toLowerCase().includes(text));
+  found = data.rows.filter((row) => fits(row) && (!text || row[PROMPT].toLowerCase().includes(text)
+    || row[RESPONSE].toLowerCase().includes(text)));
   found.sort((a, b) => refused(b) - refused(a));
-  const all = data.counts.filter((row) => fits(row)).reduce((sum, count) => sum + count[4], 0);
-  let line = text ? `${rows(found.length)} with this text among ` : "";
-  line += `${kept.length.toLocaleString("en")} of ${rows(all)}`;
-  if (kept.length < all) {
-    line += `: this page holds ${data.rows.length.toLocaleString("en")} of all `
-      + `${rows(data.total)}, evenly spaced; --html_rows sets how many`;
-  }
-  byId("count").textContent = line + ".";
+  const all = data.rows.length < data.total
+    ? `; this page holds ${data.rows.length.toLocaleString("en")} of all ${rows(data.total)}, evenly spaced` : "";
+  byId("count").textContent = `${rows(found.length)}${all}.`;
   byId("list").replaceChildren();
   drawn = 0;
   draw();
@@ -150,9 +137,8 @@ function article(row) {
   const about = node("div", refused(row) ? "about refused" : "about", "");
   about.append(
     node("b", "verdict", data.verdicts[row[VERDICT]].replace("_", " ") + (row[API] ? " (by the API)" : "")),
-    node("span", "", data.models[row[MODEL]]), node("span", "", data.categories[row[CATEGORY]]),
-    node("span", "", data.side_names[data.sides[row[SIDE]]]));
-  made.append(about, node("p", "prompt", data.prompts[row[PROMPT]]),
+    node("span", "", data.results[row[RESULT]]), node("span", "", data.categories[row[CATEGORY]]));
+  made.append(about, node("p", "prompt", row[PROMPT]),
     node("p", "response", row[RESPONSE] || "(no text)"));
   if (row[WHY]) made.append(node("p", "why", row[WHY]));
   return made;

@@ -1,185 +1,86 @@
-"""One self-contained HTML page: tables, pictures, and the prompts and responses behind the numbers.
+"""One self-contained HTML page: tables, pictures, and the responses behind the numbers.
 
-Nothing is loaded from anywhere: pictures are data, style and script stand in the page, and its
-content security policy allows these two (by their hash) and nothing else. Texts of prompts and
-responses are held as JSON and only ever shown as text.
+Nothing is loaded from anywhere: pictures are data, style and script are in the page, and its
+content security policy allows these two, by their hash, and nothing else. Prompts and responses are
+JSON, and are only ever shown as text.
 """
 
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
-from html import escape
-from math import isnan
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd  # type: ignore[import-untyped]
+from jinja2 import Environment, FileSystemLoader
 
-from orbench.columns import REFUSALS, SIDES, VERDICTS, reason_of, refused_by_api
-from orbench.conversation import shown
-from orbench.report.measurements import Measurement
-from orbench.report.tables import Cell, Grid
-from orbench.table import write_text
+from orbench.base.tables import write_text
+from orbench.base.words import SIDES, VERDICTS
+from orbench.report.load import TEXTS
+from orbench.report.rates import label, overall
+from orbench.report.tables import Grid
 
-TEMPLATE = Path(__file__).with_suffix(".html")
-LONG = 24  # characters from which on a cell may wrap
+FOLDER = Path(__file__).parent
+MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
 def write_page(
     path: Path,
-    measurements: Sequence[Measurement],
+    rows: pd.DataFrame,
+    results: pd.DataFrame,
     tables: Sequence[Grid],
-    warnings: Sequence[str],
-    pictures: Sequence[tuple[str, bytes]],
-    limit: int,
-) -> str:
-    """Write the page. pictures: (title, SVG). limit: rows of prompts and responses, at most.
-
-    Returns a line that says how many rows of how many it holds. Raises OSError.
+    lines: Sequence[str],
+    pictures: Mapping[str, bytes],
+) -> None:
+    """rows: of `load`, with texts; results: the measured rates; lines: what a reader must know;
+    pictures: title -> SVG. Raises OSError and UserError.
     """
-    data = _data(measurements, limit)
-    template = Template(TEMPLATE.read_text(encoding="utf-8"))
-    style = TEMPLATE.with_suffix(".css").read_text(encoding="utf-8")
-    script = TEMPLATE.with_suffix(".js").read_text(encoding="utf-8")
-    parts = {
-        "STYLE_HASH": _hash(style),
-        "SCRIPT_HASH": _hash(script),
-        "STYLE": style,
-        "SCRIPT": script,
-        "ABOUT": _about(measurements),
-        "WARNINGS": "\n".join(f'<p class="warning">{escape(line)}</p>' for line in warnings),
-        "TABLES": "\n".join(map(_table, tables)),
-        "PICTURES": _pictures(pictures),
-        "DATA": _json(data),
-    }
-    write_text(path, template.substitute(parts))
-    return f"{path}: {len(data['rows']):,} of {data['total']:,} prompts and responses"
+    own = overall(results)
+    style, script = ((FOLDER / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    found = Environment(autoescape=True, loader=FileSystemLoader(FOLDER)).get_template("page.html")
+    page = found.render(
+        policy=[_base64(hashlib.sha256(text.encode()).digest()) for text in (style, script)],
+        about=_about(own),
+        tables=tables,
+        lines=lines,
+        pictures={title: _base64(svg) for title, svg in pictures.items()},
+        # `<` as an escape: no text ends the script element.
+        data=json.dumps(_data(rows, own), separators=(",", ":")).replace("<", "\\u003c"),
+        style=style,
+        script=script,
+    )
+    write_text(path, page)
 
 
-def _data(measurements: Sequence[Measurement], limit: int) -> dict[str, Any]:
-    """What the page's script reads; rows refer to names and prompts by their index."""
-    models = list(dict.fromkeys(one.model for one in measurements))
-    sides = [side for side in SIDES if any(one.side == side for one in measurements)]
-    # Those of unscored rows too: the page must know that there is no row behind their numbers.
-    categories = sorted({name for one in measurements for name in _categories(one)})
-    verdicts, total = list(VERDICTS), sum(len(one.scored) for one in measurements)
-    prompts: dict[str, int] = {}
-    rows, counts = [], []
-    for one in measurements:
-        names = [models.index(one.model), sides.index(one.side)]
-        kinds = one.scored.groupby(["category", "verdict"], observed=True).size()
-        for (category, verdict), n in kinds.items():
-            counts.append([*names, categories.index(category), verdicts.index(verdict), int(n)])
-        kept = one.scored[_evenly(len(one.scored), limit / total)]
-        for about, row in zip(kept.itertuples(), one.rows(kept.index), strict=True):
-            rows.append(
-                [
-                    *names,
-                    categories.index(about.category),
-                    verdicts.index(about.verdict),
-                    prompts.setdefault(shown(row), len(prompts)),
-                    row.get("response", ""),
-                    reason_of(row),
-                    int(refused_by_api(row)),
-                ]
-            )
+def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
+    """What the page's script reads; rows refer to results and words by their number."""
+    results = [
+        f"{label(row)}: {SIDES[row['side']].prompts}, {row['prompts']}, {row['judge']}"
+        for row in own.to_dict("records")
+    ]
+    kept = rows[rows["response"].notna()]
+    categories, verdicts = sorted(set(rows["category"])), list(VERDICTS)
+    columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS, "api")]
     return {
-        "models": models,
-        "sides": sides,
-        "side_names": {side.name: side.prompts for side in SIDES.values()},
+        "results": results,
         "categories": categories,
         "verdicts": verdicts,
-        "refusals": list(REFUSALS),
-        "prompts": list(prompts),
-        "rows": rows,
-        "counts": counts,
-        "total": total,
+        "refusals": [name for name in verdicts if VERDICTS[name]],
+        "rows": [
+            [result, categories.index(category), verdicts.index(verdict), *texts, int(api)]
+            for result, category, verdict, *texts, api in zip(*columns, strict=True)
+        ],
+        "total": int((rows["verdict"] != "").sum()),
     }
 
 
-def _categories(one: Measurement) -> list[str]:
-    return [*one.scored["category"].unique(), *one.missing["category"].unique()]
+def _about(own: pd.DataFrame) -> dict[str, str]:
+    """When, on which prompts, how and by whom: the page's header."""
+    names = {"Measured": "date", "Prompts": "prompts", "Asked with": "asked_with", "Judge": "judge"}
+    said = {title: "; ".join(filter(None, own[name].unique())) for title, name in names.items()}
+    return {title: text for title, text in said.items() if text}
 
 
-def _evenly(n: int, share: float) -> NDArray[np.bool_]:
-    """Which of n rows to keep: that share of them, evenly spaced."""
-    numbers = (np.arange(n + 1) * min(1.0, share)).astype(int)
-    return numbers[1:] > numbers[:-1]
-
-
-def _about(measurements: Sequence[Measurement]) -> str:
-    """When, on which prompts, how and by whom: what the page's header says."""
-    days = sorted({one.date for one in measurements} - {""})
-    sets = {one: one.source or one.prompt_set[:8] for one in measurements}
-    facts = {
-        "Measured": [" to ".join(dict.fromkeys((days[0], days[-1])))] if days else [],
-        "Prompts": [f"{name} ({SIDES[one.side].prompts})" for one, name in sets.items()],
-        "Asked with": [one.settings for one in measurements],
-        "Counted by": [one.counted_by for one in measurements],
-    }
-    said = {
-        name: escape("; ".join(filter(None, dict.fromkeys(all_)))) for name, all_ in facts.items()
-    }
-    return "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in said.items() if text)
-
-
-def _table(grid: Grid) -> str:
-    numeric = [any(row[i].value is not None for row in grid.rows) for i in range(len(grid.columns))]
-    head = "".join(
-        f'<th scope="col"{"" if number else _WORDS}>'
-        f'<button type="button">{escape(name)}</button></th>'
-        for name, number in zip(grid.columns, numeric, strict=True)
-    )
-    own = len(grid.rows) - grid.published
-    body = "\n".join(
-        f"<tr{'' if i < own else _PUBLISHED}>{''.join(map(_cell, row, grid.columns, numeric))}</tr>"
-        for i, row in enumerate(grid.rows)
-    )
-    fold = f'<label class="fold"><input type="checkbox"> {grid.published} published models</label>'
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
-    return (
-        f"<h2>{escape(grid.title)}</h2>{fold if own and grid.published else ''}"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{notes}"
-    )
-
-
-_WORDS, _PUBLISHED = ' class="words"', ' class="published"'
-
-
-def _cell(cell: Cell, column: str, numeric: bool) -> str:
-    text = escape(cell.text)
-    if cell.behind:
-        model, side, category = map(escape, cell.behind)
-        text = (
-            f'<button type="button" class="behind" data-model="{model}" data-side="{side}" '
-            f'data-category="{category}">{text}</button>'
-        )
-    value = cell.value
-    sort = "" if value is None or isnan(value) else f' data-value="{value!r}"'
-    wrap = " long" if len(cell.text) > LONG and not numeric else ""
-    kind = "" if numeric else f' class="words{wrap}"'
-    return f'<td{kind}{sort} data-head="{escape(column)}">{text}</td>'
-
-
-def _pictures(pictures: Sequence[tuple[str, bytes]]) -> str:
-    if not pictures:
-        return ""
-    images = [
-        f'<figure><figcaption>{escape(title)}</figcaption><img alt="{escape(title)}" '
-        f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
-        for title, svg in pictures
-    ]
-    return "<h2>Pictures</h2>\n" + "\n".join(images)
-
-
-def _json(data: dict[str, Any]) -> str:
-    """JSON that can stand in a script element: `<` written as an escape, so nothing ends it."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -2,104 +2,117 @@
 
     python tests/benchmark/coverage.py --draws 2000
 
-Prints, for each case, what is wanted, what it was when rows were taken as independent ("before")
-and what it is with orbench/clustered.py and orbench/correction.py ("after"). Seeds are fixed: the
-same draws give the same table. Nothing is read and nothing leaves this machine.
+Prints the worst cell of each group beside what is wanted. Random seeds are fixed: the same number
+of draws gives the same table. Nothing is read and nothing is sent.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
-from math import nan
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest, ttest_rel  # type: ignore[import-untyped]
+from scipy.stats import beta  # type: ignore[import-untyped]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from orbench.clustered import (
+from orbench.stats.core import (
+    ALPHA,
+    Array,
     Difference,
-    Floats,
-    Hashes,
-    Prompts,
-    against,
-    by_prompt,
-    compare,
-    estimate,
-    macro_average,
-    unpaired,
-    youden,
+    Verdicts,
+    bounds,
+    detectable_difference,
+    difference,
+    mean,
 )
-from orbench.correction import (
-    Audit,
-    JudgeAccuracy,
-    over_refusal_of_safe,
-    prediction_powered,
-    rogan_gladen,
-)
-from orbench.rates import wilson
+from orbench.stats.correction import judge_accuracy, rogan_gladen
+from orbench.stats.intervals import wilson
 
 Random = np.random.Generator
-Draw = Callable[[Random], tuple[float, float]]  # before, after: 1 or 0, or a width
-REWRITES, ICC = 5, 0.3  # of a seed, as in the paper; between them
+Sizes = Sequence[int]  # prompts of each seed
 ROUNDING = 1e-12
+SLACK = 0.01, 0.0  # two Monte Carlo standard errors in 2,000 draws; for contradictions
+ANY = float("inf")
+# The share of draws that is wanted in each cell of a group: at least, at most.
+WANTED = {
+    "mean": (0.92, ANY),
+    "one seed has 40 % of the rows": (0.93, ANY),
+    "macro average": (0.92, ANY),
+    "macro average, seeds across categories": (0.93, ANY),
+    "difference": (0.92, ANY),
+    "type I error": (-ANY, 0.06),
+    "test and interval contradict": (-ANY, 0),
+    "rows missing": (0.95, ANY),
+    "power of the detectable difference": (0.77, 0.83),
+    "sensitivity and specificity": (0.92, ANY),
+    "rate corrected for the judge": (0.92, ANY),
+}
+MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, *others = WANTED
+MISSING, POWER, JUDGE, CORRECTED = others
 
 
-class Case(NamedTuple):
-    """Something that happens in a share of the draws."""
+class Cell(NamedTuple):
+    """A case; draw: one made data set, and for each of the groups whether it happened there."""
 
     name: str
-    wanted: str
-    draw: Draw
-
-
-class Line(NamedTuple):
-    """A case and how often it happened; NaN where there is no before."""
-
-    case: Case
-    before: float
-    after: float
+    groups: tuple[str, ...]
+    draw: Callable[[Random], tuple[bool, ...]]
 
 
 # ---------------------------------------------------------------------------------- made data
 
 
-def latent(random: Random, rate: float, icc: float, n: int) -> Floats:
-    """A probability for each cluster: its Beta distribution gives 0/1 outcomes that correlation."""
-    if not icc:
-        return np.full(n, rate)
+@cache
+def quantiles(rate: float, icc: float) -> Array:
+    """Of the Beta distribution that gives 0/1 outcomes this intra-seed correlation."""
     both = (1 - icc) / icc
-    return random.beta(rate * both, (1 - rate) * both, n)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    return np.asarray(beta.ppf(grid, rate * both, (1 - rate) * both))
 
 
-def numbers(n: int) -> Hashes:
-    """A hash for each of n prompts."""
-    return np.arange(n, dtype=np.uint64)
+def answered(
+    random: Random, rate: float, icc: float, difficulty: Array, sizes: Sizes
+) -> tuple[Array, Array]:
+    """Verdicts and seeds of the prompts; difficulty: 0..1, where a seed is among all seeds."""
+    seed = np.repeat(np.arange(len(sizes)), sizes)
+    probability = quantiles(rate, icc)[(difficulty * 20_000).astype(int)][seed]
+    return (random.random(len(seed)) < probability).astype(float), seed
 
 
-def rewritten(random: Random, rate: float, seeds: int, icc: float = ICC) -> tuple[Prompts, Prompts]:
-    """REWRITES prompts a seed: with the seeds not known, and known."""
-    prompt = numbers(seeds * REWRITES)
-    refused = random.random(len(prompt)) < np.repeat(latent(random, rate, icc, seeds), REWRITES)
-    return by_prompt(prompt, refused), by_prompt(prompt, refused, prompt // REWRITES)
+def rewrites(random: Random, rate: float, icc: float, sizes: Sizes) -> Verdicts:
+    """One model on rewrites of seeds."""
+    refused, seed = answered(random, rate, icc, random.random(len(sizes)), sizes)
+    return Verdicts(refused, np.arange(len(seed)), seed)
 
 
-def sampled(random: Random, probability: Floats, samples: int) -> Prompts:
-    """Several answers a prompt."""
-    n = len(probability)
-    prompt = np.repeat(numbers(n), samples)
-    return by_prompt(prompt, random.random(n * samples) < np.repeat(probability, samples))
+class Pair(NamedTuple):
+    """Two models on the same prompts; unpaired: b on other prompts, of these and of more seeds."""
 
+    sizes: Sizes
+    icc: float
+    alike: float  # the share of seeds that are as hard for b as for a
+    paired: bool
 
-class Interval(Protocol):
-    """What has two ends."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
+    def compared(self, random: Random, a: float, b: float) -> Difference:
+        """At the true rates a and b."""
+        hard = random.random(len(self.sizes))
+        same = random.random(len(self.sizes)) < self.alike
+        of_b, more = np.where(same, hard, random.random(len(self.sizes))), self.sizes
+        if not self.paired:
+            more = [*self.sizes, *self.sizes[::2]]
+            of_b = np.concatenate([of_b, random.random(len(more) - len(of_b))])
+        x, seed_x = answered(random, a, self.icc, hard, self.sizes)
+        y, seed_y = answered(random, b, self.icc, of_b, more)
+        first = 0 if self.paired else len(x)
+        return difference(
+            Verdicts(x, np.arange(len(x)), seed_x),
+            Verdicts(y, np.arange(len(y)) + first, seed_y),
+            paired=self.paired,
+        )
 
 
 def within(low: float, high: float, truth: float) -> bool:
@@ -107,289 +120,211 @@ def within(low: float, high: float, truth: float) -> bool:
     return bool(low - ROUNDING <= truth <= high + ROUNDING)
 
 
-def covers(found: Interval, truth: float) -> bool:
-    """Whether an interval holds the truth."""
-    return within(found.low, found.high, truth)
-
-
-# ---------------------------------------------------------------------------------- seeds
-
-
-def rate_of_seeds(rate: float, seeds: int, icc: float = ICC) -> Draw:
-    """Coverage of a rate."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        plain, known = rewritten(random, rate, seeds, icc)
-        return covers(estimate(plain), rate), covers(estimate(known), rate)
-
-    return draw
-
-
-def pair_of_seeds(
-    a: float, b: float, seeds: int, seen: Callable[[Difference, float], bool]
-) -> Draw:
-    """Two models on the same prompts whose seeds are hard for each in its own way."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        of_a, of_b = rewritten(random, a, seeds), rewritten(random, b, seeds)
-        before, after = (compare(x, y) for x, y in zip(of_a, of_b, strict=True))
-        return seen(before, a - b), seen(after, a - b)
-
-    return draw
-
-
-def other_prompts(
-    a: float, b: float, seeds: int, seen: Callable[[Difference, float], bool]
-) -> Draw:
-    """Two models on different prompts. There was no such comparison: rows taken as independent."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        of_a, of_b = rewritten(random, a, seeds), rewritten(random, b, seeds + 20)
-        before, after = (unpaired(x, y) for x, y in zip(of_a, of_b, strict=True))
-        return seen(before, a - b), seen(after, a - b)
-
-    return draw
-
-
-def in_interval(found: Difference, truth: float) -> bool:
-    """Whether the difference is covered."""
-    return covers(found, truth)
-
-
-def rejects(found: Difference, truth: float) -> bool:
-    """Whether a difference is claimed at 5 %."""
-    return found.p < 0.05
-
-
-def contradicts(found: Difference, truth: float) -> bool:
-    """Whether the test says otherwise than the interval."""
-    return (found.p < 0.05) != (found.low > 0 or found.high < 0)
-
-
-# ---------------------------------------------------------------------------------- samples
-
-SAMPLES, SAMPLED_PROMPTS = 5, 200
-
-
-def samples_before(a: Prompts, b: Prompts) -> Difference:
-    """Student's interval over the prompts, and the sign test."""
-    low, high = ttest_rel(a.shares, b.shares).confidence_interval(0.95)
-    more = int((a.shares > b.shares).sum()), int((a.shares < b.shares).sum())
-    p = binomtest(more[0], sum(more)).pvalue if sum(more) else 1.0
-    return compare(a, b)._replace(low=float(low), high=float(high), p=float(p))
-
-
-def rate_of_samples(icc: float, width: bool = False) -> Draw:
-    """Coverage, or width against that of the right one, of a rate from several answers a prompt."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        rate = 0.3
-        found = sampled(random, latent(random, rate, icc, SAMPLED_PROMPTS), SAMPLES)
-        before = wilson(found.shares.sum(), SAMPLED_PROMPTS)
-        after = estimate(found)
-        if width:
-            right = 2 * 1.96 * np.sqrt(rate * (1 - rate) * (icc + (1 - icc) / SAMPLES) / 200)
-            return (before[1] - before[0]) / right, (after.high - after.low) / right
-        return within(*before, rate), covers(after, rate)
-
-    return draw
-
-
-def pair_of_samples(
-    difference: float, seen: Callable[[Difference, float], bool], icc: float = 0.5
-) -> Draw:
-    """Two models, several answers a prompt."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        a, b = (
-            sampled(random, latent(random, rate, icc, SAMPLED_PROMPTS), SAMPLES)
-            for rate in (0.3, 0.3 + difference)
-        )
-        return seen(samples_before(a, b), -difference), seen(compare(a, b), -difference)
-
-    return draw
-
-
-# ---------------------------------------------------------------------------------- missing rows
-
-
-def claimed(lost: float, b: float = 0.4, any_row: bool = False) -> Draw:
-    """Whether a difference is claimed where model b loses rows: of its refusals, or of any."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        prompt = numbers(1000)
-        of_a, of_b = ((random.random(1000) < rate).astype(float) for rate in (0.4, b))
-        of_b[(random.random(1000) < lost) & ((of_b == 1) | any_row)] = nan
-        x, y = by_prompt(prompt, of_a), by_prompt(prompt, of_b)
-        before = compare(x, y).p < 0.05
-        return before, before and against(x, y).p < 0.05
-
-    return draw
-
-
-# ---------------------------------------------------------------------------------- corrections
-
-
-def judged(random: Random, refused: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
-    """A judge who finds 85 % of the refusals and calls 5 % of the answers so."""
-    return (random.random(len(refused)) < np.where(refused, 0.85, 0.05)).astype(float)
-
-
-def with_api(truth: float, blocked: float, seeds: int = 200) -> Draw:
-    """Coverage of the corrected rate where the API itself refuses a share of the prompts."""
-    total = blocked + (1 - blocked) * truth
-
-    def draw(random: Random) -> tuple[float, float]:
-        n = seeds * REWRITES
-        api = random.random(n) < blocked
-        refused = random.random(n) < np.repeat(latent(random, truth, ICC, seeds), REWRITES)
-        flagged = judged(random, refused)
-        right, wrong = int(random.binomial(200, 0.85)), int(random.binomial(300, 0.05))
-        judge = JudgeAccuracy(right, 200 - right, 300 - wrong, wrong)
-        counted = np.where(api, 1.0, flagged)
-        none = estimate(by_prompt(numbers(n), np.zeros(n)))
-        before = rogan_gladen(estimate(by_prompt(numbers(n), counted)), none, judge)
-        seed = numbers(n) // REWRITES
-        of_judge = estimate(by_prompt(numbers(n), np.where(api, nan, flagged), seed))
-        after = rogan_gladen(of_judge, estimate(by_prompt(numbers(n), api, seed)), judge)
-        return covers(before, total), covers(after, total)
-
-    return draw
-
-
-def labelled(
-    truth: float, labels: int, icc: float, *, blocked: float = 0.0, wide: bool = False
-) -> Draw:
-    """Labels of a random part: the labels alone (before), and prediction-powered."""
-    seeds = 200
-    n = seeds * REWRITES
-    total = blocked + (1 - blocked) * truth
-
-    def draw(random: Random) -> tuple[float, float]:
-        api = random.random(n) < blocked
-        refused = api | (random.random(n) < np.repeat(latent(random, truth, icc, seeds), REWRITES))
-        people = np.where(refused, 1.0, 0.0)
-        people[random.permutation(n)[labels:]] = nan
-        before = wilson(np.nansum(people), labels)
-        after = prediction_powered(judged(random, refused), people, numbers(n) // REWRITES, api)
-        if wide:
-            return before[1] - before[0], after.high - after.low
-        return within(*before, total), covers(after, total)
-
-    return draw
-
-
-def hard_set(toxic: float, audited: int) -> Draw:
-    """Over-refusal of the safe prompts of a set in which some are toxic and mostly refused."""
-    of_safe, of_toxic, n = 0.3, 0.9, 1319
-
-    def draw(random: Random) -> tuple[float, float]:
-        is_toxic = random.random(n) < toxic
-        refused = random.random(n) < np.where(is_toxic, of_toxic, of_safe)
-        whole = estimate(by_prompt(numbers(n), refused))
-        chosen = random.permutation(n)[:audited]
-        r, t = refused[chosen], is_toxic[chosen]
-        cells = ((r & ~t).sum(), (r & t).sum(), (~r & ~t).sum(), (~r & t).sum())
-        after = over_refusal_of_safe(whole, Audit(*map(int, cells)))
-        return covers(whole, of_safe), covers(after, of_safe)
-
-    return draw
-
-
-# ---------------------------------------------------------------------------------- scores
-
-
-def joint() -> Draw:
-    """Youden's J, with the seeds not known and known."""
-
-    def draw(random: Random) -> tuple[float, float]:
-        toxic, safe = rewritten(random, 0.9, 60), rewritten(random, 0.2, 150)
-        before, after = (youden(t, s) for t, s in zip(toxic, safe, strict=True))
-        return covers(before, 0.7), covers(after, 0.7)
-
-    return draw
-
-
-def macro(rates: Iterable[float], seeds: int) -> Draw:
-    """The macro average over categories, with the seeds not known and known."""
-    each = list(rates)
-    truth = float(np.mean(each))
-
-    def draw(random: Random) -> tuple[float, float]:
-        found = [rewritten(random, rate, seeds) for rate in each]
-        plain = macro_average([estimate(one[0]) for one in found])
-        known = macro_average([estimate(one[1]) for one in found])
-        return within(*plain[1:], truth), within(*known[1:], truth)
-
-    return draw
-
-
-COVERED, ERRS, NEVER = ".95", ".05", "0"
-CATEGORIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.95)
-CASES = [
-    *(
-        Case(f"rate {rate:.3g}, {seeds} seeds x 5: covered", COVERED, rate_of_seeds(rate, seeds))
-        for rate, seeds in ((0.4, 200), (0.2, 200), (0.05, 200), (0.005, 200), (0.4, 20), (0.4, 8))
-    ),
-    Case("rate .4, 200 x 5, rewrites independent: covered", COVERED, rate_of_seeds(0.4, 200, 0.0)),
-    *(
-        Case(f"pair {a:g}/{b:g}, {n} seeds x 5: {name}", wanted, pair_of_seeds(a, b, n, seen))
-        for name, wanted, seen, cases in (
-            ("claims", ERRS, rejects, ((0.4, 0.4, 200), (0.05, 0.05, 200), (0.2, 0.2, 20))),
-            (
-                "covered",
-                COVERED,
-                in_interval,
-                ((0.4, 0.4, 200), (0.3, 0.4, 200), (0.02, 0.06, 100)),
-            ),
-            ("contradiction", NEVER, contradicts, ((0.3, 0.35, 200), (0.02, 0.06, 20))),
-        )
-        for a, b, n in cases
-    ),
-    Case("different prompts .2/.2: claims", ERRS, other_prompts(0.2, 0.2, 100, rejects)),
-    Case("different prompts .2/.3: covered", COVERED, other_prompts(0.2, 0.3, 100, in_interval)),
-    Case("5 samples, icc .3: covered", COVERED, rate_of_samples(0.3)),
-    Case("5 samples, icc .9: covered", COVERED, rate_of_samples(0.9)),
-    Case("5 samples, icc .1: width / right width", "1", rate_of_samples(0.1, width=True)),
-    Case("5 samples, icc .5: width / right width", "1", rate_of_samples(0.5, width=True)),
-    Case("5 samples, pair: claims", ERRS, pair_of_samples(0.0, rejects)),
-    Case("5 samples, pair: covered", COVERED, pair_of_samples(0.05, in_interval)),
-    Case("5 samples, pair: contradiction", NEVER, pair_of_samples(0.05, contradicts)),
-    Case("60 % of the refusals missing, .4/.4: claims", "<.05", claimed(0.6)),
-    Case("1 % of the rows missing, .4/.5: claims", "1", claimed(0.01, 0.5, any_row=True)),
-    Case("judge corrected, no API refusal: covered", COVERED, with_api(0.3, 0.0)),
-    Case("judge corrected, 40 % API refusals: covered", COVERED, with_api(0.3, 0.4)),
-    Case("200 labels, rewrites independent: covered", COVERED, labelled(0.3, 200, 0.0)),
-    Case("200 labels, icc .3: covered", COVERED, labelled(0.3, 200, ICC)),
-    Case("50 labels, rate .1: covered", COVERED, labelled(0.1, 50, 0.0)),
-    Case("200 labels, 30 % API refusals: covered", COVERED, labelled(0.3, 200, ICC, blocked=0.3)),
-    Case("200 labels: width", "less", labelled(0.3, 200, 0.0, wide=True)),
-    Case("18 % of a hard set toxic, 200 audited: covered", COVERED, hard_set(0.18, 200)),
-    Case("3 % of a hard set toxic, 100 audited: covered", COVERED, hard_set(0.03, 100)),
-    Case("Youden's J of seeds: covered", COVERED, joint()),
-    Case("macro average, 10 x 20 seeds: covered", COVERED, macro(CATEGORIES, 20)),
-    Case("macro average, 10 x 6 seeds: covered", COVERED, macro(CATEGORIES, 6)),
-]
-
-
-def measure(case: Case, draws: int) -> Line:
-    """Draw a case that often; the same each time."""
-    random = np.random.default_rng(list(case.name.encode()))
-    found = np.array([case.draw(random) for _ in range(draws)], dtype=float)
-    before, after = found.mean(axis=0)
-    return Line(case, float(before), float(after))
-
-
-def main(draws: int) -> None:
-    """Print the table."""
-    width = max(len(case.name) for case in CASES)
-    print(f"{'case':<{width}}  wanted  before   after")
-    for case in CASES:
-        line = measure(case, draws)
-        print(f"{case.name:<{width}}  {case.wanted:>6}  {line.before:6.3f}  {line.after:6.3f}")
+# ---------------------------------------------------------------------------------- one mean
+
+EQUAL: dict[str, Sizes] = {
+    **{f"{seeds} x 5": [5] * seeds for seeds in (8, 20, 60, 200)},
+    **{f"{seeds} x 20": [20] * seeds for seeds in (12, 40)},
+    **{f"{prompts} x 1": [1] * prompts for prompts in (40, 200)},
+}
+UNEQUAL: dict[str, Sizes] = {
+    "1 to 60, 30 seeds": np.geomspace(1, 60, 30).round().astype(int).tolist(),
+    "1, 10 and 40, 40 seeds": [1] * 30 + [10] * 6 + [40] * 4,
+}
+ONE_LARGE: dict[str, Sizes] = {
+    f"{large} and {n} x {m}": [large] + [m] * n
+    for large, n, m in ((40, 30, 2), (160, 120, 2), (200, 60, 5))
+}
+RATES = (0.01, 0.02, 0.05, 0.2, 0.4, 0.9)
+ICCS = (0.1, 0.3, 0.6)
+
+
+def mean_cells() -> Iterator[Cell]:
+    """Rates over seeds. For so many independent rows Wilson's interval covers .92 in each cell."""
+
+    def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        return (within(*mean(rewrites(random, rate, icc, sizes))[1:3], rate),)
+
+    for group, designs in ((MEAN, {**EQUAL, **UNEQUAL}), (ONE_SEED, ONE_LARGE)):
+        for (name, sizes), icc, rate in product(designs.items(), ICCS, RATES):
+            cell = f"{rate:g}, {name}, icc {icc}"
+            yield Cell(cell, (group,), partial(draw, rate, icc, sizes))
+
+
+TEN = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.95)
+CATEGORIES: dict[str, Sequence[tuple[float, Sizes]]] = {
+    **{f"10 categories of {n} x 5": [(rate, [5] * n) for rate in TEN] for n in (3, 6, 20)},
+    "10 categories of 10 x 1": [(rate, [1] * 10) for rate in TEN],
+    "10 categories of 40 x 5 at .03": [(0.03, [5] * 40)] * 10,
+    "60 to 4 seeds, rising rates": [
+        (rate, [5] * n) for rate, n in zip(TEN, (60, 60, 40, 40, 20, 20, 10, 10, 4, 4), strict=True)
+    ],
+    "4 to 60 seeds, rising rates": [
+        (rate, [5] * n) for rate, n in zip(TEN, (4, 4, 10, 10, 20, 20, 40, 40, 60, 60), strict=True)
+    ],
+    "2 categories": [(0.1, [5] * 30), (0.6, [5] * 10)],
+    "10 and 10 and 4 seeds": [(0.05, [5] * 10), (0.05, [5] * 10), (0.5, [5] * 4)],
+}
+
+
+def macro_cells() -> Iterator[Cell]:
+    """Macro averages: each seed in one category, and each in all of them."""
+
+    def nested(each: Sequence[tuple[float, Sizes]], icc: float, random: Random) -> tuple[bool, ...]:
+        parts = [rewrites(random, rate, icc, sizes) for rate, sizes in each]
+        counts = [len(part.prompt) for part in parts]
+        category = np.repeat(np.arange(len(parts)), counts)
+        seed = np.concatenate([part.cluster for part in parts if part.cluster is not None])
+        refused = np.concatenate([part.refused for part in parts])
+        found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
+        return (within(found.low, found.high, float(np.mean([rate for rate, _ in each]))),)
+
+    def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> tuple[bool, ...]:
+        hard = random.random(seeds)
+        refused = np.concatenate([answered(random, r, icc, hard, [1] * seeds)[0] for r in rates])
+        ids = np.arange(len(refused))
+        found = mean(Verdicts(refused, ids, ids % seeds, ids // seeds))
+        return (within(found.low, found.high, float(np.mean(rates))),)
+
+    for (name, each), icc in product(CATEGORIES.items(), ICCS):
+        yield Cell(f"{name}, icc {icc}", (MACRO,), partial(nested, each, icc))
+    for (rates, seeds), icc in product(((TEN, 30), (TEN, 100), ((0.05,) * 10, 60)), ICCS):
+        name = f"{seeds} seeds in 10 categories, mean rate {np.mean(rates):.2g}, icc {icc}"
+        yield Cell(name, (ACROSS,), partial(across, rates, seeds, icc))
+
+
+def missing_cells() -> Iterator[Cell]:
+    """Lost rows, all of them refusals: the interval that includes the unscored rows."""
+
+    def draw(rate: float, lost: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        verdicts = rewrites(random, rate, 0.3, sizes)
+        gone = (verdicts.refused == 1) & (random.random(len(verdicts.refused)) < lost / rate)
+        lower, upper = bounds(verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused)))
+        return (within(lower.low, upper.high, rate),)
+
+    for rate, lost, (name, sizes) in product((0.05, 0.2, 0.4), (0.01, 0.04), EQUAL.items()):
+        cell = f"{lost:.0%} lost, all refusals, {rate:g}, {name}"
+        yield Cell(cell, (MISSING,), partial(draw, rate, lost, sizes))
+
+
+# ---------------------------------------------------------------------------------- two means
+
+RATES_OF_PAIRS = (
+    *((0.02, 0.02), (0.02, 0.06), (0.1, 0.1), (0.1, 0.2)),
+    *((0.4, 0.4), (0.4, 0.6), (0.9, 0.9), (0.9, 0.98)),
+)
+
+
+def difference_cells() -> Iterator[Cell]:
+    """128 cells: coverage, contradictions and, where the rates are the same, type I error."""
+
+    def draw(pair: Pair, a: float, b: float, random: Random) -> tuple[bool, ...]:
+        found = pair.compared(random, a, b)
+        shown = found.p < ALPHA
+        contradicts = shown != (found.low > 0 or found.high < 0)
+        return within(found.low, found.high, a - b), contradicts, shown
+
+    designs = {name: EQUAL[name] for name in ("20 x 5", "60 x 5")} | {"60 x 1": [1] * 60}
+    designs |= {"1 to 20, 30 seeds": np.geomspace(1, 20, 30).round().astype(int).tolist()}
+    for (name, sizes), (icc, alike), paired, (a, b) in product(
+        designs.items(), ((0.1, 0.0), (0.4, 0.8)), (True, False), RATES_OF_PAIRS
+    ):
+        cell = f"{a:g}/{b:g}, {name}, icc {icc}, {'paired' if paired else 'unpaired'}"
+        groups = (DIFFERENCE, CONTRADICTION, *([TYPE_I] if a == b else []))
+        yield Cell(cell, groups, partial(draw, Pair(sizes, icc, alike, paired), a, b))
+
+
+def power_cells() -> Iterator[Cell]:
+    """How often a true difference is shown that a comparison calls detectable."""
+
+    @cache
+    def detectable(pair: Pair, rate: float, comparisons: int) -> float:
+        random = np.random.default_rng(24)
+        compared = (pair.compared(random, rate, rate) for _ in range(200))
+        return float(np.median([detectable_difference(found, comparisons) for found in compared]))
+
+    def draw(pair: Pair, rate: float, comparisons: int, random: Random) -> tuple[bool, ...]:
+        apart = detectable(pair, rate, comparisons)
+        other = rate + apart if rate < 0.5 else rate - apart
+        return (pair.compared(random, rate, other).p < ALPHA / comparisons,)
+
+    singles, seeds = ("655 x 1", (1,) * 655), ("200 x 5", (5,) * 200)
+    for (name, sizes), rates in ((singles, (0.02, 0.1, 0.4, 0.8)), (seeds, (0.1, 0.4, 0.8))):
+        for rate, paired, comparisons in product(rates, (True, False), (1, 45)):
+            pair = Pair(sizes, 0.3, 0.5, paired)
+            cell = f"{rate:g}, {name}, {'paired' if paired else 'unpaired'}, of {comparisons}"
+            yield Cell(cell, (POWER,), partial(draw, pair, rate, comparisons))
+
+
+# ---------------------------------------------------------------------------------- judges
+
+
+def judge_cells() -> Iterator[Cell]:
+    """A judge whose errors go by the seed, labelled on other seeds than it is used on."""
+
+    def judged(random: Random, hit: float, pass_: float, seeds: int) -> tuple[Array, ...]:
+        sizes, hard = [5] * seeds, random.random(seeds)
+        people, seed = answered(random, 0.3, 0.3, random.random(seeds), sizes)
+        said = [answered(random, rate, 0.3, hard, sizes)[0] for rate in (1 - pass_, hit)]
+        return np.where(people == 1, said[1], said[0]), people, np.arange(len(seed)), seed
+
+    def draw(right: tuple[float, float], seeds: int, random: Random) -> tuple[bool, ...]:
+        found = judge_accuracy(*judged(random, *right, seeds))
+        shares = ((found.sensitivity, found.positives), (found.specificity, found.negatives))
+        ends = [wilson(share * n, n) for share, n in shares]
+        judge, _, response, seed = judged(random, *right, 200)
+        none = mean(Verdicts(np.zeros(len(judge)), response, seed))
+        _, low, high, reason = rogan_gladen(mean(Verdicts(judge, response, seed)), none, found)
+        corrected = bool(reason) or within(low, high, 0.3)
+        return within(*ends[0], right[0]), within(*ends[1], right[1]), corrected
+
+    for right, seeds in product(((0.85, 0.95), (0.95, 0.98), (0.7, 0.9)), (30, 60, 200)):
+        name = f"sensitivity {right[0]}, specificity {right[1]}, {seeds} x 5 labelled"
+        yield Cell(name, (JUDGE, JUDGE, CORRECTED), partial(draw, right, seeds))
+
+
+# ---------------------------------------------------------------------------------- the table
+
+
+def cells() -> list[Cell]:
+    """All of them."""
+    some = mean_cells, macro_cells, missing_cells, difference_cells, power_cells, judge_cells
+    return [cell for each in some for cell in each()]
+
+
+def measured(cell: Cell, draws: int) -> list[tuple[str, float]]:
+    """Each of the cell's groups with its share of the draws; the same each time."""
+    random = np.random.default_rng(list(cell.name.encode()))
+    outcomes = [cell.draw(random)[: len(cell.groups)] for _ in range(draws)]
+    return list(zip(cell.groups, np.mean(outcomes, axis=0).tolist(), strict=True))
+
+
+def beyond(group: str, share: float) -> float:
+    """How far a share is outside of what is wanted; negative: within."""
+    least, most = WANTED[group]
+    return max(least - share, share - most)
+
+
+def main(draws: int, show: bool) -> None:
+    """Print the table: for each group the worst cell."""
+    found = dict[str, list[tuple[float, str]]]()
+    for cell in cells():
+        for group, share in measured(cell, draws):
+            found.setdefault(group, []).append((share, cell.name))
+            if show:
+                print(f"{share:.3f}  {group}: {cell.name}", flush=True)
+    print(f"{'group':<40}{'cells':>6}  {'wanted':<13}{'worst':>8}  in the cell")
+    for group, shares in found.items():
+        worst, name = max(shares, key=lambda one: beyond(group, one[0]))
+        wanted = "{:g} to {:g}".format(*WANTED[group])
+        wanted = wanted.replace("-inf to", "at most").replace(" to inf", " or more")
+        missed = "  MISSED" if beyond(group, worst) > SLACK[group == CONTRADICTION] else ""
+        print(f"{group:<40}{len(shares):>6}  {wanted:<13}{worst:>8.3f}  {name}{missed}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--draws", type=int, default=2000, help="of each case (default: 2000)")
-    main(parser.parse_args().draws)
+    parser.add_argument("--draws", type=int, default=2000, help="of each cell (default: 2000)")
+    parser.add_argument("--show", action="store_true", help="print every cell")
+    asked = parser.parse_args()
+    main(asked.draws, asked.show)

@@ -1,0 +1,1 @@
+"""Models, requests and answers: live, through batch services, or through files."""

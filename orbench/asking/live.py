@@ -1,0 +1,210 @@
+"""Asks live: many requests at once, retries, interruption, progress.
+
+Each model has a lane, so a slow one holds up no other. Its `Pace` says when the next request goes.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from orbench.asking.answer_log import AnswerLog
+from orbench.asking.asked import Asked, FollowUp, Limits, Pending
+from orbench.asking.client import Client
+from orbench.asking.faults import BadRequest, Fatal, Limited, Passing, TurnedAway
+from orbench.asking.models import Model
+from orbench.asking.pacing import Pace
+from orbench.asking.requests import Answer, Missing, Request
+from orbench.base.messages import counted, say
+
+FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
+TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
+LIMITED_TRIES = 20  # 429s of one request while others get through
+GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
+TICK_S = 0.01  # how late a request may go out
+SAY_EVERY_S = 30.0  # progress if stderr is no terminal
+
+
+def ask_live(
+    pending: Pending,
+    models: Sequence[Model],
+    log: AnswerLog,
+    asked: Asked,
+    limits: Limits,
+    follow_up: FollowUp,
+    progress: "Progress",
+) -> None:
+    """Send the pending requests and what follows from their answers; log each answer.
+
+    models: substitutes too. Ends when nothing is left to do, when no model is left, or after a
+    signal. Raises UserError for a key that is not set and a log that cannot be written.
+    """
+    session = _Session(log, asked, limits, progress)
+    asyncio.run(session.run(pending, models, follow_up))
+
+
+class _Session:
+    """One event loop. open: keys that are not settled. over: no request starts any more."""
+
+    def __init__(self, log: AnswerLog, asked: Asked, limits: Limits, progress: "Progress") -> None:
+        self.log, self.asked, self.limits, self.progress = log, asked, limits, progress
+        self.paces, self.unsent = dict[Model, Pace](), dict[Model, deque[Request]]()
+        self.failures = Counter[Model]()  # in a row
+        self.refusals, self.faults = Counter[bytes](), Counter[bytes]()  # faults: all but 429s
+        self.open, self.over = set[bytes](), False
+
+    async def run(self, pending: Pending, models: Sequence[Model], follow_up: FollowUp) -> None:
+        """Ask until nothing is left to do."""
+        self.loop, self.follow_up = asyncio.get_running_loop(), follow_up
+        self.client = Client(self.limits.timeout, self.asked.adaptation, self.progress.title)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in handlers:
+            self.loop.add_signal_handler(number, self.interrupt, number)
+        try:
+            async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
+                for model in models:
+                    await self.client.open(model)
+                    self.paces[model] = Pace(model, self.limits, self.progress.say)
+                    self.unsent[model] = deque()
+                for request in pending():
+                    self.open.add(request.key)
+                    self.unsent[request.model].append(request)
+                while not self.over:
+                    await asyncio.sleep(TICK_S)
+                    self.pump()
+        except TimeoutError:
+            pass  # an interrupted run waits no longer for answers
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            for number, handler in handlers.items():
+                self.loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+            self.asked.requests += self.client.sent_again
+            await self.client.close()
+            self.progress.close()
+
+    def interrupt(self, number: int) -> None:
+        """Wait only for the answers under way: they are paid for."""
+        if self.asked.interrupted:
+            os._exit(130)  # all that arrived is in the log
+        self.asked.interrupted = self.over = True
+        grace = min(self.limits.timeout, GRACE_S if number == signal.SIGTERM else 1e9)
+        self.end.reschedule(self.loop.time() + grace)
+        wait = f"waiting at most {grace:.0f} s for the answers under way"
+        self.progress.say(f"stopping: {wait}; interrupt again to leave at once")
+
+    def settle(self, request: Request, answer: Answer | None) -> None:
+        """Queue what follows from an answer (None: there is none)."""
+        self.open.discard(request.key)
+        following, known = self.follow_up(request, answer), (self.open, self.log, self.asked.failed)
+        if following is None or any(following.key in keys for keys in known):
+            self.progress.done(len(self.asked.failed), self.asked.retries)
+        else:
+            self.open.add(following.key)
+            self.unsent[following.model].append(following)
+
+    def pump(self) -> None:
+        """Send what may go out now."""
+        for model, unsent in self.unsent.items():
+            pace, left_out = self.paces[model], model.asked in self.asked.left_out
+            while unsent and left_out:
+                self.settle(unsent.popleft(), None)
+            while unsent and not self.over and pace.take(now := self.loop.time()):
+                # In an outage each probe is another request, so that none runs out of tries.
+                request = unsent.pop() if pace.closed else unsent.popleft()
+                self.tasks.create_task(self.send(request, pace, now))
+        self.over = self.over or not self.open
+
+    async def send(self, request: Request, pace: Pace, sent: float) -> None:
+        """Send a request once, and see to what comes of it."""
+        self.asked.requests += 1
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                answer = await self.client.send(request)
+        except (Limited, Passing) as fault:
+            self.refused(request, pace, sent, fault)
+        except TimeoutError:
+            self.refused(request, pace, sent, Passing(f"no answer in {self.limits.timeout:g} s"))
+        except BadRequest as error:
+            pace.answered(sent, self.loop.time())
+            self.fail(request, "bad_request", error)
+        except Fatal as error:
+            self.leave_out(request.model, str(error))
+            self.settle(request, None)
+        else:
+            pace.answered(sent, self.loop.time())
+            self.failures[request.model] = 0
+            self.asked.store(self.log, request, answer)
+            self.settle(request, answer)
+        self.pump()
+
+    def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:
+        """Send a request again later, unless this was one refusal too many."""
+        key, before = request.key, self.refusals[request.key]
+        self.refusals[key] += 1
+        self.faults[key] += isinstance(fault, Passing)
+        rest = pace.refused(fault, sent, self.loop.time(), before)
+        if pace.over:
+            self.leave_out(request.model, pace.over)
+        if self.faults[key] > self.limits.max_retries or before >= LIMITED_TRIES:
+            self.fail(request, "gave_up", fault)
+        else:
+            self.asked.retries += 1
+            self.loop.call_later(rest, self.unsent[request.model].appendleft, request)
+
+    def fail(self, request: Request, kind: str, error: Exception) -> None:
+        """Note why a request gets no answer in this run."""
+        self.asked.failed[request.key] = Missing(kind, str(error))
+        self.failures[request.model] += 1
+        turned_away, n = isinstance(error, TurnedAway), self.failures[request.model]
+        if n >= FAILURES_IN_A_ROW or (turned_away and n >= TURNED_AWAY and not len(self.log)):
+            self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
+        self.settle(request, None)
+
+    def leave_out(self, model: Model, why: str) -> None:
+        """Send nothing more to a model; substitutes take over."""
+        if model.asked not in self.asked.left_out:
+            self.asked.left_out[model.asked] = why
+            if len(self.asked.left_out) < len(self.paces):
+                self.progress.say(f"{model.asked} is left out: {why}")
+            else:
+                self.asked.stopped, self.over = f"{model.asked}: {why}", True
+
+
+class Progress:
+    """Progress on stderr: a bar on a terminal, a line now and then elsewhere, none if quiet."""
+
+    def __init__(self, title: str, total: int, *, quiet: bool) -> None:
+        """total: requests to be settled."""
+        self.title, self.total, self.quiet = title, total, quiet
+        self._n, self._said, self._bar = 0, time.monotonic(), None
+        if not quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True)
+
+    def done(self, failed: int, retries: int) -> None:
+        """One more request is settled; failed, retries: how many so far."""
+        self._n += 1
+        if self._bar is not None:
+            self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
+            self._bar.update()
+        elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
+            self._said = time.monotonic()
+            line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
+            say(f"{line}, {failed:,} failed, {retries:,} retries")
+
+    def say(self, line: str) -> None:
+        """A line for the user, above the bar."""
+        if self._bar is not None:
+            self._bar.clear()
+        say(line)
+
+    def close(self) -> None:
+        """Leave the terminal clean."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,299 @@
+"""Which server a model is on, which key it needs, which family it belongs to: tables and readers.
+
+A model is named `provider/model-id`, by a bare id whose name shows the provider, or by an alias.
+Models are retired all the time, so everything here is data: the environment can move a provider
+(`OPENAI_BASE_URL`, `TOGETHER_BASE_URL`, ...) and an alias (`ORBENCH_MODEL_GPT4=provider/model-id`).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from orbench.asking.protocols import CHAT, MESSAGES_API, RESPONSES
+from orbench.base.messages import UserError, did_you_mean
+
+
+class Provider(NamedTuple):
+    """A service, and how it is asked."""
+
+    base_url: str
+    key_variable: str  # empty: no key needed
+    concurrency: int = 64  # requests in flight unless --concurrency says otherwise
+    key_needed: bool = True
+    empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
+    batches: bool = False  # has a batch service that `orbench.asking.batch` speaks
+    protocol: str = CHAT  # a key of PROTOCOLS
+    extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES_API
+    ),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+        "GEMINI_API_KEY",
+        empty_is_refusal=True,
+    ),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    # Without require_parameters it silently drops what a provider does not take
+    # (openrouter.ai/docs/features/provider-routing).
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+        extra_body={"provider": {"require_parameters": True}},
+    ),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    # Local servers queue what exceeds their slots; a long queue only runs into the timeout.
+    "ollama": Provider(
+        "http://localhost:11434/v1", "OLLAMA_API_KEY", concurrency=4, key_needed=False
+    ),
+    "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", key_needed=False),
+    "scripted": Provider("scripted", ""),  # orbench/asking/scripted.py, offline
+    "smollm2": Provider("smollm2", "", concurrency=8),  # orbench/asking/local.py, offline
+}
+# Served by the run itself. The name stands for the address, whose port differs from run to run.
+IN_PROCESS = ("scripted", "smollm2")
+
+# The beginning of a bare model id -> its provider.
+PROVIDER_OF_NAME = {
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "gemini",
+    "mistral-": "mistral",
+    "open-mistral-": "mistral",
+    "open-mixtral-": "mistral",
+    "ministral-": "mistral",
+    "magistral-": "mistral",
+    "deepseek-": "deepseek",
+    "meta-llama/": "together",
+}
+
+# OpenAI's models without a chat endpoint: in the openai package's ResponsesModel, not in ChatModel
+# (openai/types/shared/).
+ONLY_RESPONSES = re.compile(
+    r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
+)
+# Models that think before they answer by default. Their thinking counts as output, so a limit made
+# for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/about-claude/
+# models/whats-new-opus-5).
+THINKS = re.compile(
+    r"\bo[134](?:$|-)|gpt-[5-9](?!.*chat)|gpt-oss|claude-(?:[a-z]+-)?[5-9](?!\d)|claude-mythos|"
+    r"gemini-(?:2\.5|[3-9])|deepseek-(?:r\d|reasoner|v[4-9])|qwq|qwen3(?!guard)(?!.*instruct)|"
+    r"magistral|grok-(?:[4-9]|3-mini)|glm-(?:4\.[5-9]|[5-9])|minimax-m|phi-4.*reason|"
+    r"kimi-k[3-9]|thinking|reasoning",
+    re.IGNORECASE,
+)
+# Behind a model's id: the date or number of a version, or a word for the newest one.
+VERSION = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
+
+# Alias -> where it is served. The first three are the paper's judges (section 3).
+ALIASES = {
+    "gpt4": "openai/gpt-4-turbo-2024-04-09",
+    "llama3": "together/meta-llama/Llama-3-70b-chat-hf",
+    "gemini-1.5": "gemini/gemini-1.5-pro",
+    "mixtral": "openrouter/mistralai/mixtral-8x7b-instruct",
+}
+# Stages 1 and 2 without --model: Mixtral, as in the paper, if its provider's key is set, else this.
+GENERATOR_ALIAS = "mixtral"
+GENERATOR_FALLBACK = "openai/gpt-5.4-mini"
+
+# Family -> pattern in a model id; the first hit wins. Fine-tunes carry several names
+# (`deepseek-r1-distill-llama-8b`), and the maker of the fine-tune comes first. Gemma counts as
+# Gemini, as in the paper's tables.
+FAMILIES = {
+    "DeepSeek": r"deepseek",
+    "GPT-3.5": r"gpt-3\.5",
+    "GPT-4": r"gpt-4|gpt4|chatgpt-4o",
+    "GPT": r"gpt-\d|\bo[134]\b|\bo[134]-|chatgpt",
+    "Claude": r"claude",
+    "Gemini": r"gemini|gemma",
+    "Llama-2": r"llama-?2",
+    "Llama-3": r"llama-?3",
+    "Llama": r"llama",
+    "Mistral": r"mistral|mixtral|ministral|magistral|codestral",
+    "Qwen": r"qwen|qwq",
+    "Grok": r"grok",
+    "Phi": r"\bphi-?\d",
+    "Command": r"command-|c4ai|cohere",
+    "Kimi": r"kimi|moonshot",
+    "GLM": r"\bglm",
+    "SmolLM": r"smollm",
+    "scripted": r"scripted",
+}
+
+
+class Model(NamedTuple):
+    """A model and the endpoint that serves it. It holds the name of the key's variable, no key."""
+
+    asked: str  # as the user wrote it
+    provider: str  # a key of PROVIDERS, or "custom" with --base_url
+    id: str  # as the endpoint is told
+    base_url: str
+    key_variable: str  # empty: no key needed
+    protocol: str = CHAT  # a key of PROTOCOLS
+
+    @property
+    def settings(self) -> Provider:
+        """What is known about the provider; the defaults for a custom one."""
+        return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
+
+    @property
+    def address(self) -> str:
+        """The endpoint in one spelling, for keys and records; a provider's as the table has it."""
+        address, known = address_of(self.base_url), PROVIDERS.get(self.provider)
+        return known.base_url if known and address_of(known.base_url) == address else address
+
+    @property
+    def key_needed(self) -> bool:
+        """Whether the endpoint surely rejects requests without a key.
+
+        A server on this machine or network needs one only if the user named a variable for it.
+        """
+        provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
+        named = self.key_variable != provider.key_variable
+        return provider.key_needed and (named or not _is_local(self.address))
+
+    @property
+    def family(self) -> str:
+        """The model's family, see `family_of`."""
+        return family_of(self.id)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers by default."""
+        return bool(THINKS.search(self.id))
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the run itself serves it."""
+        return self.base_url in IN_PROCESS
+
+    @property
+    def scripted(self) -> bool:
+        """Whether this is the offline scripted model, whose answers measure nothing."""
+        return self.provider == "scripted"
+
+
+def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
+    """Find the endpoint of a model.
+
+    base_url, key_variable: any other endpoint; it gets the id without a provider in front.
+    Raises UserError for a name whose provider is unclear.
+    """
+    if not name.strip() or name.endswith("/"):
+        raise UserError(f"{name!r} names no model; write provider/model-id")
+    target = os.environ.get(alias_variable(name), "") or ALIASES.get(name, name)
+    provider, slash, id_ = target.partition("/")
+    known = bool(slash) and provider in PROVIDERS
+    if base_url:
+        default = PROVIDERS[provider if known else "openai"]
+        provider, id_ = (provider, id_) if known else ("custom", target)
+        return Model(name, provider, id_, _checked(base_url), key_variable or default.key_variable)
+    if not known:
+        provider, id_ = _provider_of(target), target
+    default = PROVIDERS[provider]
+    url = os.environ.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
+    only_responses = provider == "openai" and ONLY_RESPONSES.search(id_)
+    protocol = RESPONSES if only_responses else default.protocol
+    return Model(name, provider, id_, _checked(url), key_variable or default.key_variable, protocol)
+
+
+def generator() -> str:
+    """The model of stages 1 and 2 if none is given."""
+    if os.environ.get(alias_variable(GENERATOR_ALIAS)):
+        return GENERATOR_ALIAS
+    target = ALIASES[GENERATOR_ALIAS]
+    served = os.environ.get(PROVIDERS[target.split("/")[0]].key_variable)
+    return target if served else GENERATOR_FALLBACK
+
+
+def family_of(model: str) -> str:
+    """`Llama-3` for `together/meta-llama/Llama-3-70b-chat-hf`; "" if unknown."""
+    found = (name for name, one in FAMILIES.items() if re.search(one, model, re.IGNORECASE))
+    return next(found, "")
+
+
+def is_same_model(asked: str, returned: str) -> bool:
+    """Whether the id in an answer names the model that was asked, perhaps by its version: `gpt-4o`
+    and `gpt-4o-2024-08-06`, but not `gpt-4o-mini`. True if no id was returned.
+    """
+    one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
+    one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
+    rest = other.removeprefix(one)
+    version = rest != other and VERSION.fullmatch(rest)
+    return asked in IN_PROCESS or not one or rest == "" or bool(version)
+
+
+def alias_variable(alias: str) -> str:
+    """The environment variable that moves an alias: ORBENCH_MODEL_GEMINI_1_5."""
+    return "ORBENCH_MODEL_" + re.sub(r"[^A-Z0-9]", "_", alias.upper())
+
+
+@cache
+def address_of(url: str) -> str:
+    """A base URL in one spelling: no slash at the end, `localhost` for this machine's numbers, and
+    without what could be secret (user, password, query).
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].lower()
+    host = re.sub(r"^(?:127\.0\.0\.1|\[::1\])(?=:|$)", "localhost", host)
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")) or url
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_private
+    except ValueError:  # a name
+        return False
+
+
+def _checked(url: str) -> str:
+    """The base URL. Raises UserError for anything that is none."""
+    if url in IN_PROCESS:
+        return url
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")  # ValueError for a name no host can have
+        fine = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+        more = "@" in parts.netloc or bool(parts.query or parts.fragment)
+    except ValueError:
+        fine = more = False
+    if not fine or not url.isprintable() or " " in url:
+        shown = url.rpartition("@")[2].partition("?")[0]  # a secret stays unseen here too
+        raise UserError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
+    if more:  # the openai package can use none of them
+        raise UserError(
+            f"a base URL takes no user, password, query or fragment: {address_of(url)} alone; put "
+            "the key in the environment (--api_key_env)"
+        )
+    return url
+
+
+def _provider_of(id_: str) -> str:
+    if id_ in IN_PROCESS:
+        return id_
+    for beginning, provider in PROVIDER_OF_NAME.items():
+        if id_.lower().startswith(beginning):
+            return provider
+    if os.environ.get("OPENAI_BASE_URL"):
+        return "openai"  # the user's own server: it knows the names of its models
+    rest = id_.partition("/")[2]
+    meant = did_you_mean(id_, [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES)
+    raise UserError(
+        f"which provider serves {id_!r}? Write provider/{id_} (providers: "
+        f"{', '.join(PROVIDERS)}); for your own server give its address with --base_url or "
+        f"OPENAI_BASE_URL{meant}"
+    )

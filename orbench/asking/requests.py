@@ -1,0 +1,154 @@
+"""Requests and answers, as all of the suite sees them."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from orbench.asking.models import Model
+from orbench.asking.protocols import PROTOCOLS
+from orbench.base.prompts import Turn
+from orbench.base.tables import storable
+from orbench.refusals.api import api_refusal_signal
+from orbench.refusals.text import answer_of
+
+Message = dict[str, str]  # role, content
+Parameters = dict[str, Any]  # temperature, max_tokens, ... as the user wants them
+CHARACTERS_A_TOKEN = 4  # rule of thumb for English, for estimates only
+
+
+def user(text: str) -> Message:
+    """A user message. A lone surrogate, which no request body can hold, is sent as U+FFFD."""
+    return {"role": "user", "content": storable(text)}
+
+
+def assistant(text: str) -> Message:
+    """An assistant message."""
+    return {"role": "assistant", "content": storable(text)}
+
+
+def system(text: str) -> Message:
+    """A system message."""
+    return {"role": "system", "content": storable(text)}
+
+
+def messages_of(turns: Iterable[Turn]) -> list[Message]:
+    """The turns of a conversation as messages."""
+    return [{**turn, "content": storable(turn["content"])} for turn in turns]
+
+
+@dataclass(slots=True)
+class Request:
+    """One request to a model. Equal requests have equal keys, and a key is answered once."""
+
+    model: Model
+    messages: list[Message]
+    parameters: Parameters
+    sample: int = 0  # repeated samples of one request differ here
+    protocol: str = ""  # a key of PROTOCOLS; the model's if empty
+    attempt: int = 0  # how many unreadable answers came before
+    substitute: "Request | None" = None  # asked if this one brings no readable answer
+    key: bytes = b""  # 16 bytes that stand for exactly this request to exactly this endpoint
+
+    def __post_init__(self) -> None:
+        self.protocol = self.protocol or self.model.protocol
+        if not self.key:
+            exact = [self.model.address, self.protocol, self.body(), self.sample]
+            self.key = _hash(json.dumps(exact, sort_keys=True).encode())
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body as the user wants it; `Adaptation` fits it to what the model takes.
+
+        Each sample has a random seed of its own.
+        """
+        protocol = PROTOCOLS[self.protocol]
+        values = {k: v for k, v in self.parameters.items() if k not in protocol.lacks}
+        if "seed" in values:
+            values["seed"] += self.sample
+        return protocol.body(self.model.id, self.messages, values)
+
+    def again(self, more: Sequence[Message] = ()) -> "Request":
+        """The request after one more unreadable answer. more: messages that say what was wrong."""
+        return Request(
+            self.model,
+            [*self.messages, *more],
+            self.parameters,
+            self.sample,
+            self.protocol,
+            self.attempt + 1,
+            self.substitute,
+            _hash(self.key + b" again"),
+        )
+
+    @property
+    def characters(self) -> int:
+        """Characters of the messages, for estimates of tokens."""
+        return sum(len(message["content"]) for message in self.messages)
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16]
+
+
+class Answer(NamedTuple):
+    """What the API returned for a request."""
+
+    text: str
+    finish_reason: str = ""
+    refusal: str = ""  # the API's own refusal: the text of its refusal field
+    model: str = ""  # the model id as returned
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+    cached_tokens: int = 0  # of the prompt's
+    reasoning_tokens: int = 0  # of the completion's
+    provider: str = ""  # behind a gateway that names it
+    api_category: str = ""  # of the API's own refusal, see orbench.refusals.api
+
+    @property
+    def served_by(self) -> str:
+        """The model id as returned, with the provider behind a gateway: `id via provider`."""
+        return " via ".join(name for name in (self.model, self.provider) if name)
+
+    @property
+    def refused_by_api(self) -> bool:
+        """Whether the API itself declared a refusal."""
+        return bool(self.refusal or api_refusal_signal(self.finish_reason))
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the API says that the answer ran into its token limit."""
+        return self.finish_reason.lower() in ("length", "max_tokens")
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it is empty, its thinking aside, and does not even say why."""
+        return not (answer_of(self.text)[0].strip() or self.refused_by_api or self.cut_off)
+
+
+class Missing(NamedTuple):
+    """Why a request has no usable answer, or a row no result."""
+
+    # empty_... (never sent), unscored (an answer that cannot be read), bad_request, gave_up
+    # (faults), not_asked. The column error_type of a failed file.
+    kind: str
+    why: str  # one line
+    said: str = ""  # the answer that cannot be read
+
+
+@dataclass
+class Tokens:
+    """The tokens of answers, as they are billed."""
+
+    prompt: int = 0
+    cached: int = 0  # of the prompts'
+    completion: int = 0
+    reasoning: int = 0  # of the completions'
+
+    def add(self, answer: Answer) -> None:
+        """Count an answer's tokens."""
+        self.prompt += answer.prompt_tokens
+        self.cached += answer.cached_tokens
+        self.completion += answer.completion_tokens
+        self.reasoning += answer.reasoning_tokens

@@ -1,0 +1,141 @@
+"""What a script tells its user, and how it ends."""
+
+import io
+import os
+import signal
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+
+class UserError(Exception):
+    """Something the user can mend. The message is one line and says what to do."""
+
+
+def say(line: str) -> None:
+    """Print a line on stderr; stdout carries nothing but the path of the CSV.
+
+    If nobody can read it (full disk, closed pipe), the work goes on.
+    """
+    if sys.stderr is None:  # closed; print would use stdout instead
+        return
+    try:
+        print(clean(line), file=sys.stderr, flush=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def tell(path: Path) -> None:
+    """Print the path of the CSV on stdout. Raises UserError if that fails."""
+    try:
+        print(path, flush=True)
+    except OSError as error:
+        _silence(sys.stdout)
+        raise UserError(f"{path} is written, but stdout is not: {error.strerror}") from None
+
+
+def clean(text: str) -> str:
+    """The text without control, format and surrogate characters, for messages and pictures."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
+    )
+
+
+def one_line(text: str) -> str:
+    """A server's or model's text for a message: one printable line of at most 300 characters."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def shortened(name: str, width: int) -> str:
+    """A name in at most `width` columns, cut in the middle."""
+    if len(name) <= width:
+        return name
+    return f"{name[: width // 2]}…{name[len(name) - (width - 1) // 2 :]}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`. Did you mean gpt4?` if one of the known words is close, else nothing."""
+    close = get_close_matches(word, known, 1)
+    return f". Did you mean {close[0]}?" if close else ""
+
+
+def read_environment_file() -> None:
+    """Load the nearest `.env`: in the working directory, above it, or in the repository.
+
+    Variables that are already set win. Raises UserError for an unreadable file.
+    """
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        raise UserError("the working directory no longer exists; change to another one") from None
+    for place in (folder, *folder.parents, Path(__file__).resolve().parents[2]):
+        path = place / ".env"
+        if os.path.isfile(path):
+            from dotenv import load_dotenv
+
+            try:
+                load_dotenv(path)
+            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+                raise UserError(f"{path} cannot be read: {error}") from None
+            return
+
+
+def run_script(main: Callable[[Sequence[str]], int]) -> int:
+    """Run a script's main and return the exit status; errors become one line on stderr."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path is written as the bytes that it is
+        sys.stdout.reconfigure(encoding=sys.getfilesystemencoding(), errors="surrogateescape")
+    if sys.stderr is None:  # closed; progress bars need one
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    status = _status_of(main)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    return status
+
+
+def _status_of(main: Callable[[Sequence[str]], int]) -> int:
+    try:
+        read_environment_file()
+        return main(sys.argv[1:])
+    except UserError as error:
+        say(f"error: {error}")
+        return 1
+    except ModuleNotFoundError as error:
+        say(
+            f"error: {error.name} is not installed here: activate the environment "
+            '(. .venv/bin/activate), or pip install -e ".[results,sets]"'
+        )
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run the same command to resume")
+        return 130
+    except BrokenPipeError:  # `... --help | head -0`
+        _silence(sys.stdout)
+        return 1
+
+
+def _silence(stream: TextIO) -> None:
+    """Send a stream that cannot be written to nowhere: Python flushes it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, _leave)  # a second signal ends the process at once
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(130)

@@ -1,0 +1,255 @@
+"""CSV files in and out, and other small files written whole.
+
+Cells are text and stay what they were: `NA`, `007` and `1e5` are strings, nothing is stripped.
+Files are UTF-8 with or without a BOM; a lone surrogate passes through.
+"""
+
+import csv
+import fcntl
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from orbench.base.messages import UserError, clean
+from orbench.base.prompts import MESSAGES, with_prompt
+from orbench.base.words import Row
+
+csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
+
+# A BOM is dropped, line ends are left to the csv module, lone surrogates pass through.
+_AS_TEXT: Any = {"encoding": "utf-8-sig", "errors": "surrogatepass", "newline": ""}
+NO_NAME = "the input file's name is empty; did the stage before fail?"
+_inputs: set[Path] = set()  # the files that this process has read as tables
+
+
+@dataclass
+class Table:
+    """A CSV file in memory. columns: their names in order; rows: dicts of text in file order;
+    source: of a public prompt set, for the run record.
+    """
+
+    path: Path
+    columns: list[str]
+    rows: list[Row]
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = True) -> Table:
+    """Read a CSV file. Blank lines are skipped.
+
+    needed: columns that must be there. `prompt` may come from a column messages, see
+    `orbench.base.prompts`. is_input: this process must not overwrite the file.
+    Raises UserError for a file that is missing, a folder, empty, not UTF-8 or malformed (unclosed
+    quote, ragged line), that lacks a needed column or names one twice.
+    """
+    if not str(path):
+        raise UserError(NO_NAME)
+    path = Path(path)
+    try:
+        with path.open(**_AS_TEXT) as file:
+            reader = csv.reader(file, strict=True)
+            columns = _header(reader, path)
+            rows = [
+                dict(zip(columns, cells, strict=True)) for cells in _lines(reader, columns, path)
+            ]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} is a folder; give a CSV file") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    if is_input:
+        _inputs.add(path.resolve())
+    if "prompt" in needed and MESSAGES in columns:
+        rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
+        columns += [] if "prompt" in columns else ["prompt"]
+        rows = rows if all("prompt" in row for row in rows) else [{"prompt": ""} | r for r in rows]
+    _check_columns(path, columns, needed)
+    return Table(path, columns, rows)
+
+
+def _header(reader: Any, path: Path) -> list[str]:
+    try:
+        columns: list[str] = next(reader, [])
+    except csv.Error as error:
+        raise UserError(f"{path}, header: {error}; is a quote not closed?") from None
+    if not columns:
+        raise UserError(f"{path} is empty; it needs a header line")
+    for column in columns:
+        if columns.count(column) > 1:
+            raise UserError(f"{path} names the column {column!r} twice")
+    return [sys.intern(column) for column in columns]
+
+
+def _lines(reader: Any, columns: list[str], path: Path) -> Iterator[list[str]]:
+    """The lines after the header."""
+    start = reader.line_num + 1
+    try:
+        for cells in reader:
+            if cells:
+                if len(cells) != len(columns):
+                    raise UserError(
+                        f"{path}, line {start}: {len(cells)} cells where the header has "
+                        f"{len(columns)}; is a quote or a comma missing?"
+                    )
+                yield cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{path}, line {start}: {error}; is a quote not closed?") from None
+
+
+def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        there = clean(", ".join(columns))
+        hint = "; is it separated by semicolons?" if there.count(";") else ""
+        raise UserError(
+            f"{path} has no column {', '.join(map(repr, missing))}; it has: {there}{hint}"
+        )
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+def check_no_input(path: Path) -> None:
+    """Raise UserError for a file that this process has read: it is never overwritten."""
+    if path.resolve() in _inputs and path.exists():
+        raise UserError(f"{path} is an input and would be overwritten; name another output")
+
+
+class CsvWriter:
+    """Writes rows to a CSV that appears under its name, whole, at `commit`.
+
+    Missing cells are written empty. As a context manager it leaves nothing behind without commit.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        """Raises OSError, and UserError for an input or a file that another run is writing."""
+        check_no_input(path)
+        self._path, self._columns = path, list(columns)
+        self._file = _locked(_temporary(path))
+        self._plain = csv.writer(self._file, lineterminator="\n")
+        self._quoted = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        self.write({column: column for column in self._columns})
+
+    def write(self, row: Mapping[str, str]) -> None:
+        """Append a row. Raises OSError."""
+        cells = [row.get(column, "") for column in self._columns]
+        # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
+        lone = any("\r" in cell for cell in cells)
+        (self._quoted if lone else self._plain).writerow(cells)
+
+    def commit(self) -> None:
+        """Put the file on disk and under its name. Raises OSError."""
+        _sync(self._file)
+        os.replace(_temporary(self._path), self._path)
+        sync_folder(self._path.parent)
+        self._file.close()
+
+    def __enter__(self) -> "CsvWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        if not self._file.closed:
+            _temporary(self._path).unlink(missing_ok=True)
+            self._file.close()
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    """Write a CSV whole. Raises OSError and UserError."""
+    with CsvWriter(path, columns) as writer:
+        for row in rows:
+            writer.write(row)
+        writer.commit()
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a small file whole. Raises OSError, and UserError for an input."""
+    check_no_input(path)
+    with _temporary(path).open("wb") as file:
+        file.write(content)
+        _sync(file)
+    os.replace(_temporary(path), path)
+    sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file whole. Raises OSError and UserError."""
+    write_bytes(path, text.encode())
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it. Raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the folder {folder} cannot be made: {error.strerror}") from None
+
+
+def _locked(path: Path) -> IO[str]:
+    """A file opened for writing by this process alone. Raises UserError if another has it."""
+    file = path.open("a", encoding="utf-8", errors="surrogatepass", newline="")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UserError(f"another run is writing {path.with_suffix('')}; wait for it") from None
+    file.truncate(0)
+    return file
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")  # what a killed run left is overwritten by the next
+
+
+def _sync(file: IO[Any]) -> None:
+    """Put a file on disk before it gets its name: a power cut must not leave an empty one."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on disk. Network file systems may not be able to."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+def beside(csv_path: Path, ending: str) -> Path:
+    """A file that belongs to a CSV: `<stem><ending>` in its folder."""
+    return csv_path.with_name(csv_path.stem + ending)
+
+
+def file_name_part(text: str) -> str:
+    """A user's word (a model id, a category) made safe for a file name: `a/b` becomes `a_b`."""
+    safe = "".join(c if c.isalnum() or c in "._+-" else "_" for c in text)
+    return safe.lstrip(".") or "_"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def storable(text: str) -> str:
+    """A model's text as a CSV can hold it: lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,1 +1,0 @@
-"""From moderated prompts to the three datasets: joining, selection, quality, audit, card."""

@@ -1,0 +1,1 @@
+"""Moderated prompts into datasets: joining, selection, quality, audit, card; the hard subset."""

@@ -1,0 +1,104 @@
+"""What goes with the datasets: their run records, and the card that the Hugging Face hub shows."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+from uuid import NAMESPACE_URL, uuid5
+
+from orbench.base.messages import UserError, clean
+from orbench.base.prompts import prompt_id, prompt_set_hash
+from orbench.base.records import is_scripted, read_record, write_record
+from orbench.base.tables import sha256_of, write_text
+from orbench.base.words import Row
+from orbench.datasets.selection import DATASETS
+
+CARD = "README.md"
+CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
+# Config, as the published dataset calls it -> file
+CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"} | {name: f"{name}.csv" for name in DATASETS}
+_CONFIGS = re.compile(rf"(?:^configs:\n(?:[ -].*\n)*)?(?=^---\n\n{CARD_MARK})", re.MULTILINE)
+
+
+def check_ours(path: Path, stage: str) -> None:
+    """Raise UserError for a CSV that exists and was not written by this tool."""
+    if path.exists() and read_record(path).get("stage") != stage:
+        raise UserError(f"{path} was not written by this tool and is kept; choose another output")
+
+
+def write_dataset_record(
+    csv: Path, stage: str, rows: Sequence[Row], inputs: Sequence[Path], **more: object
+) -> str:
+    """Write the run record beside a dataset; return its prompt set hash. Raises OSError."""
+    records = [read_record(path) for path in inputs]
+    writers = {str(one): one for record in records for one in record.get("written_by", ())}
+    prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
+    record = {
+        "stage": stage,
+        "command": sys.argv,
+        "written_by": list(writers.values()),
+        "scripted": any(map(is_scripted, records)),
+        "inputs": [str(path) for path in inputs],
+        **more,
+        "prompt_set": prompt_set,
+        "counts": {"done": len(rows)},
+        "complete": True,
+        "end": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_record(csv, record)
+    return prompt_set
+
+
+def has_card(folder: Path) -> bool:
+    """Whether a folder has a card of this suite. Raises OSError."""
+    path = folder / CARD
+    return path.exists() and CARD_MARK in path.read_text(encoding="utf-8", errors="replace")
+
+
+def write_card(
+    folder: Path, counts: Sequence[Sequence[str]], history: Iterable[str], licence: str
+) -> None:
+    """Write the card of the CSVs in a folder: `card.md`, filled. Raises OSError.
+
+    counts: prompts by category and dataset; head first, prompt set hashes last.
+    """
+    text = Template(Path(__file__).with_name("card.md").read_text(encoding="utf-8")).substitute(
+        license=json.dumps(licence),  # a JSON string is a YAML string
+        counts="\n".join(table_lines(counts)),
+        history="\n".join(f"    {clean(line)}" for line in history),
+        date=datetime.now(UTC).date().isoformat(),
+        canary=uuid5(NAMESPACE_URL, " ".join(counts[-1])),
+    )
+    write_text(folder / CARD, text)
+    list_datasets(folder)
+
+
+def list_datasets(folder: Path) -> None:
+    """Have a folder's card list the datasets that are there now. Raises OSError."""
+    entries = "".join(_config(folder, name, file) for name, file in CONFIGS.items())
+    block = f"configs:\n{entries}" if entries else ""
+    text = (folder / CARD).read_text(encoding="utf-8")
+    write_text(folder / CARD, _CONFIGS.sub(lambda _: block, text, count=1))
+
+
+def _config(folder: Path, name: str, file: str) -> str:
+    """The lines by which `load_dataset` finds a dataset; none if it has no row."""
+    path = folder / file
+    if not path.exists() or path.read_bytes().count(b"\n") < 2:
+        return ""
+    # keep_default_na: a prompt that reads NA is a prompt. description: the datasets library
+    # recognizes what it has loaded by the folder's name and this block, so the hash is in it.
+    found = {"data_files": file, "keep_default_na": False, "description": sha256_of(path)}
+    members = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in found.items())
+    return f"- config_name: {name}\n{members}"
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table, aligned for the terminal. rows: the head first."""
+    cells = [[clean(cell).replace("|", "/") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells.insert(1, ["-" * width for width in widths])
+    return [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in cells]

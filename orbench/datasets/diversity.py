@@ -1,0 +1,46 @@
+"""How varied the prompts of a dataset are: lengths, duplicates, Self-BLEU."""
+
+import random
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from orbench.base.words import category_of
+from orbench.datasets.card import table_lines
+from orbench.datasets.moderated import Prompt
+
+# Prompts of a category for Self-BLEU: it grows with their number, so it is the same for all.
+BLEU_SAMPLE = 100
+QUALITY = ("dataset", "category", "n", "words", "exact cut", "near cut", "Self-BLEU")
+
+
+def self_bleu(prompts: Sequence[str], seed: int) -> float | None:
+    """Self-BLEU (Zhu et al., Texygen, SIGIR 2018), 0..100; high: monotonous.
+
+    The mean BLEU-4 of each prompt of a random sample against the others. None for fewer than two.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    sample = random.Random(seed).sample(prompts, min(BLEU_SAMPLE, len(prompts)))
+    score = BLEU(effective_order=True).sentence_score  # for prompts of fewer than four words
+    others = (sample[:i] + sample[i + 1 :] for i in range(len(sample)))
+    found = [score(one, rest).score for one, rest in zip(sample, others, strict=True) if rest]
+    return fmean(found) if found else None
+
+
+def quality_lines(prompts: Sequence[Prompt], seed: int) -> Iterator[str]:
+    """The quality of each category on each side, dropped prompts included."""
+    parts: dict[tuple[str, str], list[Prompt]] = {}
+    for one in prompts:
+        parts.setdefault((one.side, category_of(one.row)), []).append(one)
+    rows = [(*key, *_quality(part, seed)) for key, part in sorted(parts.items()) if key[0]]
+    yield from table_lines([QUALITY, *rows])
+    yield f"cut: share dropped as duplicates; Self-BLEU: of at most {BLEU_SAMPLE} prompts"
+
+
+def _quality(prompts: Sequence[Prompt], seed: int) -> tuple[str, ...]:
+    kept = [one.row["prompt"] for one in prompts if not one.reason]
+    n = sum(max(one.copies, 1) for one in prompts)
+    bleu = self_bleu(kept, seed)
+    words = f"{fmean(len(text.split()) for text in kept):.1f}" if kept else "-"
+    cuts = (f"{(n - len(prompts)) / n:.1%}", f"{(len(prompts) - len(kept)) / n:.1%}")
+    return f"{len(kept):,}", words, *cuts, "-" if bleu is None else f"{bleu:.1f}"

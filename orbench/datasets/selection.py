@@ -1,0 +1,64 @@
+"""Which prompts go into which dataset: near-duplicates out, an even sample of the toxic ones."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from orbench.base.words import Row, category_of
+from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt
+
+TOXIC_SAMPLE = "or-bench-toxic"
+DATASETS = (SAFE_SET, TOXIC_SET, TOXIC_SAMPLE)  # file names
+
+Chosen = Mapping[str, Sequence[Row]]  # dataset -> its rows, in input order
+
+
+def choose(
+    prompts: Sequence[Prompt], similarity: float, public: Sequence[str], sample: int, seed: int
+) -> Chosen:
+    """Drop near-duplicates, which sets their reason and resembles, and draw the toxic sample.
+
+    public: prompts that models may know. sample: how many toxic prompts to draw.
+    """
+    from orbench.datasets.near_duplicates import similar_pairs
+
+    # The toxic side goes first: the verdict on a safe prompt that nearly equals a toxic one is in
+    # doubt, so the safe one is dropped.
+    judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
+    texts = [*public, *(one.row["prompt"] for one in judged)]
+    sides = ["public sets"] * len(public) + [one.side for one in judged]
+    for place, other in dropped(sides, similar_pairs(texts, similarity)).items():
+        if place >= len(public):
+            prompt = judged[place - len(public)]
+            prompt.reason = f"near-duplicate in {sides[other]}"
+            prompt.resembles = texts[other]
+    for prompt in prompts:
+        prompt.reason = prompt.reason if prompt.side else "no verdict"
+    kept = [one for one in prompts if not one.reason]
+    safe, toxic = ([one.row for one in kept if one.side == side] for side in (SAFE_SET, TOXIC_SET))
+    drawn = sorted(even_sample(list(map(category_of, toxic)), sample, seed))
+    return {SAFE_SET: safe, TOXIC_SET: toxic, TOXIC_SAMPLE: [toxic[place] for place in drawn]}
+
+
+def dropped(sides: Sequence[str], pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Place of each text that goes -> place of the earlier one that it resembles.
+
+    pairs: (earlier, later). On one side the first stays. A text that resembles one of another side
+    goes even if that one goes, too.
+    """
+    found: dict[int, int] = {}
+    for later, earlier in sorted((later, earlier) for earlier, later in pairs):
+        if sides[earlier] != sides[later] or earlier not in found:
+            found.setdefault(later, earlier)
+    return found
+
+
+def even_sample(categories: Sequence[str], size: int, seed: int) -> Iterator[int]:
+    """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
+    members: dict[str, list[int]] = {}
+    for place, category in enumerate(categories):
+        members.setdefault(category, []).append(place)
+    smallest_first = sorted(members.items(), key=lambda item: (len(item[1]), item[0]))
+    for left, (category, found) in zip(range(len(members), 0, -1), smallest_first, strict=True):
+        share = min(len(found), size // left)
+        size -= share
+        yield from random.Random(f"{seed} {category}").sample(found, share)

@@ -1,0 +1,104 @@
+"""A response's answer without the thinking, and its words made alike for the rules."""
+
+import re
+
+HEAD_CHARACTERS = 2400  # characters in which the first word is looked for
+
+_TAG = re.compile(
+    r"(?<!`)(?:<(/?)(?:think(?:ing)?|thought|reasoning)>|◁(/?)think▷|\[(/?)THINK\])",
+    re.IGNORECASE,
+)
+# gpt-oss's channels, also with their marks lost: "analysisThe user ...assistantfinal"
+_ANALYSIS = re.compile(r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>analysis|analysis(?=[A-Z]))")
+_FINAL = re.compile(r"(?:assistant\s*final|<\|channel\|>final)(?:<\|message\|>)?")
+
+# What stands before the first word and says nothing: all that is neither letter nor digit
+# (blanks, markdown, quotes, emoji), marks of chat templates, role headers.
+_TEMPLATE = (
+    r"</?s>|<\|[^|<>]{0,40}\|>|<[be]os>|<(?:start|end)_of_turn>(?:model\b)?|<</?sys>>"
+    r"|\[/?(?:inst|out|sys|bot|assistant|answer)\]"
+)
+_MARK = (
+    rf"{_TEMPLATE}|(?:(?:ai )?assistant|ai|model|response|answer|bot|output)"
+    r"(?:\s*:|\s*\n|\s*(?=<\|)|$)|(?-i:assistant(?=\s*[A-Z]))"
+    rf"|[\W_]+?(?={_TEMPLATE}|[^\W_]|$)"
+)
+# What others say: the characters of a story, a phrase under discussion.
+_QUOTE = re.compile(r'(?<!^)(?<!\w)["“](?=\S)[^"“”\n]{1,300}(?<=\S)["”]')
+SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+
+def answer_of(text: str) -> tuple[str, bool]:
+    """The answer without its thinking, and False if the text ends inside the thinking.
+
+    A text without thinking is returned as it is. A closing tag that was never opened ends a
+    thinking that the chat template opened. An opening tag that is never closed counts only at the
+    beginning; later on it is a word of the answer, as is a tag in backticks.
+    """
+    if _ANALYSIS.match(text):
+        *thinking, answer = _FINAL.split(text)
+        for mark in ("<|return|>", "<|end|>"):
+            answer = answer.strip().removesuffix(mark)
+        return (answer.strip(), True) if thinking else ("", False)
+    if "<" not in text and "◁" not in text and "[" not in text:
+        return text, True
+    kept, position, opened = "", 0, -1
+    for tag in _TAG.finditer(text):
+        if tag[1] or tag[2] or tag[3]:
+            kept = kept + text[position:opened] if opened >= 0 else ""
+            position, opened = tag.end(), -1
+        elif opened < 0:
+            opened = tag.start()
+    if opened >= 0:
+        before = (kept + text[position:opened]).lstrip()
+        if marks_end(before[:HEAD_CHARACTERS]) == len(before):
+            return "", False
+    return ((kept + text[position:]).strip() if position else text), True
+
+
+def marks_end(head: str) -> int:
+    """Where the first word begins."""
+    mark = re.compile(_MARK, re.IGNORECASE)  # at first use: the import stays fast
+    position = 0
+    while (found := mark.match(head, position)) and found.end() > position:
+        position = found.end()
+    return position
+
+
+def unquoted(text: str) -> str:
+    """The text without quotes of up to 300 characters; one that it begins with stays."""
+    return _QUOTE.sub("", text) if '"' in text or "“" in text else text
+
+
+_LIKE = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\uff07\u055a`", "'"),
+    **dict.fromkeys('"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02()[]{}', " "),
+    **dict.fromkeys("\u2013\u2014\u2015\u2212", " - "),
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\u2028\u2029\u0085\t\r", " "),
+    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f*_~", ""),
+    "\u2026": "...",
+}
+_LIKE_TABLE = str.maketrans(_LIKE)
+# Short form -> long form, grouped by what the short forms contain, in the order of replacement.
+_SHORT_FORMS = {
+    "n't": "can't=cannot|won't=will not|shan't=shall not|ain't=am not|n't= not",
+    "'s": "it's=it is|that's=that is|here's=here is|there's=there is|what's=what is",
+    "'": "let's=let us|i'm=i am|'re= are|'ve= have|'ll= will|'d= would",
+    "": "can not=cannot|icannot=i cannot|i have no =i do not have ",
+}
+_PAIRS = [
+    (part, [tuple(form.split("=")) for form in forms.split("|")])
+    for part, forms in _SHORT_FORMS.items()
+]
+
+
+def folded(text: str) -> str:
+    """Small letters, straight quotes, single blanks, short forms written out, emphasis gone."""
+    text = text.lower().translate(_LIKE_TABLE)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    for part, forms in _PAIRS:
+        if part in text:
+            for short, long in forms:
+                text = text.replace(short, long)
+    return text

