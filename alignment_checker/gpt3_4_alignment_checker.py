@@ -27,10 +27,10 @@ from orbench.base.words import Row
 from orbench.refusals.detect import Verdict, classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags
-from orbench.stages.closing import RefusalTable
+from orbench.stages.closing import RefusalStage
 from orbench.stages.engine import run_stage
 from orbench.stages.prompt_sets import add_column_flags, read_input
-from orbench.stages.stage import Stage, empty_cell, output_columns, sample_of, sampled
+from orbench.stages.stage import empty_cell, output_columns, sampled
 from orbench.stages.templates import text_in
 
 COLUMNS = (
@@ -48,7 +48,7 @@ class Response(NamedTuple):
     answer: Answer
 
 
-class AlignmentChecker(Stage):
+class AlignmentChecker(RefusalStage):
     """Stage 4."""
 
     name = "alignment_checker"
@@ -70,7 +70,6 @@ class AlignmentChecker(Stage):
             **{"asked": args.model, "id": self.model.id, "family": self.model.family},
             "settings": ", ".join(filter(None, words)),
         }
-        self.refusals = RefusalTable()
         if args.samples > 1 and not args.temperature:
             say("--samples at temperature 0: the answers to a prompt will hardly differ")
 
@@ -81,7 +80,7 @@ class AlignmentChecker(Stage):
         if self.system_prompt and turns[0]["role"] == "system":
             raise UserError("a conversation has a system turn: leave out the system prompt")
         before = [system(self.system_prompt)] if self.system_prompt else []
-        sample = sample_of(row, self.args.samples)
+        sample = int(row["sample"]) if self.args.samples > 1 else 0
         return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
 
     def read(self, request: Request, answer: Answer) -> Response | Missing:
@@ -114,20 +113,11 @@ class AlignmentChecker(Stage):
         }
         return [row | {name: storable(cell) for name, cell in cells.items()}]
 
+    def refused(self, row: Row) -> bool:
+        return row["is_rejected"] == "True"
+
     def label(self, row: Row) -> str:
-        return ("rejected" if row["is_rejected"] == "True" else "accepted") if self.parts else ""
-
-    def scored(self, row: Row) -> None:
-        self.refusals.add(row, row["is_rejected"] == "True")
-
-    def unscored(self, row: Row) -> None:
-        self.refusals.add(row, None)
-
-    def summary(self) -> list[str]:
-        return self.refusals.lines()
-
-    def findings(self) -> dict[str, Any]:
-        return {"refusals": self.refusals.counts()}
+        return ("rejected" if self.refused(row) else "accepted") if self.parts else ""
 
 
 def system_prompt_of(args: argparse.Namespace) -> str:

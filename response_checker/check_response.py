@@ -33,7 +33,7 @@ from orbench.judging.panels import family_notes
 from orbench.judging.responses import RUBRICS, without_judge
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, stage
-from orbench.stages.closing import RefusalTable
+from orbench.stages.closing import RefusalStage
 from orbench.stages.engine import run_stage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.templates import fill, prompt_template
@@ -42,7 +42,7 @@ RULES = "keyword"
 NO_INDIRECT = "the judge tells only answers from refusals: indirect refusals count as direct"
 
 
-class ResponseChecker(stage.Stage):
+class ResponseChecker(RefusalStage):
     """Stage 5."""
 
     name = "response_checker"
@@ -61,9 +61,8 @@ class ResponseChecker(stage.Stage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.refusals, self.by_rules, self.by_judge = RefusalTable(), 0, 0
+        self.by_rules = self.by_judge = self.unscored_rows = 0
         self.labelled: list[Row] = []
-        self.unscored_rows = 0
         if args.validate_against:
             validation.check_labels(table, args.validate_against)
 
@@ -100,7 +99,7 @@ class ResponseChecker(stage.Stage):
         values = {"prompt": row["prompt"], "response": text}
         own = fill(self.template, values | {"classes": class_list(self.rubric.classes)}, earlier)
         messages = self.kind.ask(kinds.Question(row["prompt"], text, own, earlier))
-        sample, protocol = stage.sample_of(row, self.args.samples), self.kind.protocol
+        sample, protocol = int(row["sample"]) if self.args.samples > 1 else 0, self.kind.protocol
         return [Request(self.judge, messages, self.parameters, sample, protocol)]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
@@ -120,13 +119,16 @@ class ResponseChecker(stage.Stage):
     def label(self, row: Row) -> str:
         return row["answer_category"] if self.parts else ""
 
+    def refused(self, row: Row) -> bool:
+        return CLASSES[row["answer_category"]]
+
     def scored(self, row: Row) -> None:
-        self.refusals.add(row, CLASSES[row["answer_category"]])
+        super().scored(row)
         if self.args.validate_against:
             self.labelled.append(row)
 
     def unscored(self, row: Row) -> None:
-        self.refusals.add(row, None)
+        super().unscored(row)
         self.unscored_rows += 1
 
     def files(self) -> dict[str, str]:
@@ -139,7 +141,7 @@ class ResponseChecker(stage.Stage):
         return {".validation.json": json.dumps(self.validated, indent=2) + "\n"}
 
     def summary(self) -> list[str]:
-        lines = self.refusals.lines()
+        lines = super().summary()
         if self.labelled:
             lines += validation.validation_lines(self.validated)
         if self.rules and self.judge:
@@ -148,8 +150,7 @@ class ResponseChecker(stage.Stage):
         return lines
 
     def findings(self) -> dict[str, Any]:
-        decided = {"by_rules": self.by_rules, "by_judge": self.by_judge}
-        return {"refusals": self.refusals.counts()} | decided
+        return super().findings() | {"by_rules": self.by_rules, "by_judge": self.by_judge}
 
 
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:

@@ -204,14 +204,15 @@ def test_the_rule_that_decided_is_named() -> None:
 # --- the veto ---
 
 
-def test_words_can_veto_an_indirect_verdict_and_nothing_else() -> None:
+def test_words_can_veto_whatever_is_no_plain_refusal() -> None:
+    plain = ("cannot-request", "cannot-help", "decline")
     for text in EVERYTHING:
         reading = reading_of(text)
         assert reading is not None
-        doubted, confirmed = judged(reading, {"": -9.0}), judged(reading, {"": 9.0})
+        doubted, confirmed = judged(reading, {"": -99.0}), judged(reading, {"": 99.0})
         if confirmed.kind == "indirect_refusal":
             assert doubted == Verdict("undetermined", f"vetoed:{confirmed.rule}", False)
-        else:
+        elif confirmed.kind == "answer" or confirmed.rule.endswith(plain):
             assert doubted == confirmed
 
 

@@ -3,8 +3,8 @@
 A refusal is a 429 or any other fault that can pass; both are treated alike.
 
 - `size` requests may be in flight. Each window without many refusals adds a little to it, each one
-  with many halves it. If half the size is refused as large a share, refusals come at random: that
-  share no longer counts, and the cut is undone.
+  with many cuts it by twice the share refused, at most by half. If that share stays the same,
+  refusals come at random: from then on it does not count, and the cut is undone.
 - A refused request waits by itself: as long as Retry-After says, or longer each time.
 - After as many refusals in a row as may be in flight, one probe goes out every few seconds, until
   one is answered; then half the size is tried.
@@ -53,7 +53,10 @@ class Pace:
         self._held: list[tuple[float, float]] = []  # refusals: when they count, when they were sent
         self._since = -math.inf  # requests sent before that say nothing about this size
         self._ended = self._refused = 0  # in this window
-        self._before = 0.0  # share refused at twice the size, just before
+        self._cut = (
+            0.0,
+            0.0,
+        )  # share refused and size, before the cut that this window is to judge
         self._random = 0.0  # share refused at any size
         self._row, self._row_since = 0, 0.0  # refusals without an answer in between
         self.closed, self._probe_at = False, 0.0  # closed: only probes go out
@@ -125,9 +128,10 @@ class Pace:
         self._refused += refused
         if self._ended < max(WINDOW, self.size):
             return
-        share, before, usual = self._refused / self._ended, self._before, max(FEW, self._random)
+        share, usual = self._refused / self._ended, max(FEW, self._random)
+        before, full = self._cut
         if before and share <= 2 * before:
-            # Does half the size bring the same share, or what a limit would refuse?
+            # Is it the same share again, or what a limit would refuse of half the size?
             limited = max(usual, 2 * before - 1)
             odds = self._refused * math.log(before / limited)
             odds += (self._ended - self._refused) * math.log((1 - before) / (1 - limited))
@@ -135,16 +139,16 @@ class Pace:
                 return  # the window goes on
             if odds > 0:
                 self._random = share
-                self._resize(self.size * 2, now)
+                self._resize(full, now)
                 return
         if share > usual + CHANCE * math.sqrt(usual * (1 - usual) / self._ended):
-            self._resize(self.size / 2, now)
-            self._before, self._random = min(0.9, share), 0.0
+            full = self.size
+            self._resize(full * max(0.5, 1 - 2 * share), now)
+            self._cut, self._random = (min(0.9, share), full), 0.0
         else:
-            self._ended = self._refused = 0
-            self._before, self._random = 0.0, self._random * FADING
-            self.size = min(self.limit, self.size + max(1.0, self.limit * GROWTH))
+            self._random *= FADING
+            self._resize(self.size + max(1.0, self.limit * GROWTH), self._since)
 
-    def _resize(self, size: float, now: float) -> None:
-        self.size, self._since = min(self.limit, max(1.0, size)), now
-        self._ended, self._refused, self._before = 0, 0, 0.0
+    def _resize(self, size: float, since: float) -> None:
+        self.size, self._since = min(self.limit, max(1.0, size)), since
+        self._ended, self._refused, self._cut = 0, 0, (0.0, 0.0)

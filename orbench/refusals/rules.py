@@ -57,7 +57,6 @@ LEAD_INS: dict[str, tuple[float, str]] = {
         r"(?:(?:i am|we are|i)?,? ?(?:so |very |\w+ly )*sorry|(?:my )?apologies|"
         r"(?:but )?(?:i|we) apologi[sz]e|forgive me)(?: ?[,.!;:-]+ ?| (?=but\b|i\b|that i\b)|$)",
     ),
-    "regret": (1.0, r"i am afraid(?: that)?,? |unfortunately,? |with (?:all due )?respect,? "),
     "identity": (
         0.0,
         rf"(?:as|being) {_AI}(?:(?:(?! i\b)[^,.:;]){{0,90}}[,:] ?| (?=i\b|it is\b|my\b))"
@@ -88,6 +87,7 @@ LEAD_INS: dict[str, tuple[float, str]] = {
         r"(?:,? that\b|[,:;.-]+)? ?"
         r"|it is (?:also )?(?:important|crucial|essential|worth) (?:to )?(?:not(?:e|ing)|remember|"
         r"understand|clarify|emphasi[sz]e|mention\w*|consider|reali[sz]e|recogni[sz]e)(?: that)? "
+        r"|i am afraid(?: that)?,? |unfortunately,? |with (?:all due )?respect,? "
         r"|(?:thank you|thanks) (?:\w+ )?for [^,.!]{0,120}(?:[,.!-]+ ?|$)(?:but )?",
     ),
 }

@@ -1,11 +1,12 @@
 """The refusal table that ends stages 4 and 5: one line per category, the two sides apart."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, shortened
 from orbench.base.prompts import asked_in, seed_id_of
 from orbench.base.words import OVERALL, SIDES, UNCATEGORISED, Row, Side, category_of, side_of
+from orbench.stages.stage import Stage
 from orbench.stats.intervals import wilson
 
 HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "bounds, %")
@@ -21,40 +22,51 @@ class _Counted(NamedTuple):
     refused: bool | None
 
 
-class RefusalTable:
-    """Collects rows while they are written, and prints their refusal rates.
+class RefusalStage(Stage):
+    """A stage that ends with a refusal table. `refused` tells what an output row is.
 
     Columns of a row: prompt; if there, category, is_toxic, messages, toxic_seed or seed_id.
     """
 
-    def __init__(self) -> None:
-        self._rows: dict[Side | None, list[_Counted]] = {}
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._counted: dict[Side | None, list[_Counted]] = {}
 
-    def add(self, row: Row, refused: bool | None) -> None:
-        """Count one row; refused is None if it is unscored. Raises UserError for is_toxic."""
-        asked = asked_in(row)
+    def refused(self, row: Row) -> bool:
+        """Whether an output row is a refusal."""
+        raise NotImplementedError
+
+    def scored(self, row: Row) -> None:
+        self._count(row, self.refused(row))
+
+    def unscored(self, row: Row) -> None:
+        self._count(row, None)
+
+    def _count(self, row: Row, refused: bool | None) -> None:
+        asked, side = asked_in(row), side_of(row, "a row")
         seed = hash(seed_id_of(row) or asked)
-        counted = _Counted(category_of(row), hash(asked), seed, refused)
-        self._rows.setdefault(side_of(row, "a row"), []).append(counted)
+        one = _Counted(category_of(row), hash(asked), seed, refused)
+        self._counted.setdefault(side, []).append(one)
 
-    def counts(self) -> dict[str, dict[str, list[int]]]:
-        """For the run record: side -> category -> scored, refused, unscored rows."""
+    def findings(self) -> dict[str, Any]:
+        """Side -> category -> scored, refused, unscored rows."""
         found: dict[str, dict[str, list[int]]] = {}
-        for side, rows in self._rows.items():
+        for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})
             for row in rows:
                 count = of_side.setdefault(row.category, [0, 0, 0])
                 count[0] += row.refused is not None
                 count[1] += row.refused is True
                 count[2] += row.refused is None
-        return found
+        return {"refusals": found}
 
-    def lines(self) -> list[str]:
+    def summary(self) -> list[str]:
         """n, refused, the rate with its 95 % interval, unscored rows, coverage and bounds."""
         lines: list[str] = []
         for side in (None, *SIDES.values()):
-            if rows := self._rows.get(side, []):
-                lines += [f"{side.prompts}: {side.rate}"] if side and len(self._rows) > 1 else []
+            if rows := self._counted.get(side, []):
+                if side and len(self._counted) > 1:
+                    lines.append(f"{side.prompts}: {side.rate}")
                 lines += _table(rows)
         return lines
 

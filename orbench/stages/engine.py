@@ -1,45 +1,22 @@
-"""How every stage runs: send the requests that are missing from the log, then write what follows.
-
-`run_stage` is the order of things; `look_up` follows one request through the log.
-"""
+"""How every stage runs: send what is missing from the answer log, then write what follows."""
 
 import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from orbench.asking.answer_log import AnswerLog
-from orbench.asking.asked import Asked
 from orbench.asking.requests import CHARACTERS_A_TOKEN, Answer, Missing, Request
 from orbench.base.messages import UserError, counted, one_line, say
-from orbench.base.records import NOT_ASKED, Record, read_record
+from orbench.base.records import read_record
 from orbench.base.tables import make_folder
-from orbench.base.words import Row
+from orbench.stages import output
 from orbench.stages.flags import limits_of
+from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
 
 UNREADABLE = 12  # replies in a row in which nothing can be read
 SAMPLE = 150  # characters of the end of one, for the message
-
-
-@dataclass
-class Job:
-    """One run of a stage. plan: each row with its requests."""
-
-    stage: Stage
-    log: AnswerLog
-    input_record: Record
-    plan: list[tuple[Row, list[Request] | Missing]] = field(default_factory=list)
-    asked: Asked = field(default_factory=Asked)
-    start: datetime = field(default_factory=lambda: datetime.now(UTC))
-    unreadable: int = 0  # replies in a row
-
-    @property
-    def handed_over(self) -> bool:
-        """Whether the answers come later, so that there is no CSV yet."""
-        return self.asked.waiting or bool(self.stage.args.export_requests)
 
 
 def run_stage(stage: Stage) -> int:
@@ -47,8 +24,6 @@ def run_stage(stage: Stage) -> int:
 
     Raises UserError.
     """
-    from orbench.stages import output
-
     args = stage.args
     check_outputs(stage)
     output.check_not_replaced(stage)
@@ -167,83 +142,6 @@ def in_batches(stage: Stage) -> set[bytes]:
     from orbench.asking.batch import under_way
 
     return under_way(state)
-
-
-# -- following a request through the log -------------------------------------------------------
-
-
-class Found(NamedTuple):
-    """What the log has of a request and of those that follow from it."""
-
-    request: Request  # the last one of them: answered, or to be sent
-    answer: Answer | None
-    reading: Any  # Missing if there is no usable answer
-
-
-def after_unreadable(
-    stage: Stage, request: Request, answer: Answer, missing: Missing
-) -> Request | None:
-    """What to ask after an answer that cannot be read; None if nothing is left to ask."""
-    if request.attempt + 1 < stage.asks:
-        return stage.again(request, answer, missing)
-    return request.substitute
-
-
-def look_up(job: Job, request: Request) -> Found:
-    """Follow a request through the log, up to a readable answer or one that is not there."""
-    following: Request | None = request
-    while following is not None:
-        request, answer = following, job.log.get(following.key)
-        if answer is not None:
-            reading = job.stage.read(request, answer)
-            if not isinstance(reading, Missing):
-                break
-            following = after_unreadable(job.stage, request, answer, reading)
-        else:
-            reading, substitute = why_missing(job, request), request.substitute
-            taken_over = substitute is not None and substitute.key in job.log
-            following = substitute if reading.kind != NOT_ASKED or taken_over else None
-    return Found(request, answer, reading)
-
-
-def why_missing(job: Job, request: Request) -> Missing:
-    """Why a request has no answer in the log."""
-    if failed := job.asked.failed.get(request.key):
-        return failed
-    left_out = job.asked.left_out.get(request.model.asked)
-    if left_out and not job.asked.stopped:
-        return Missing("gave_up", left_out)
-    return Missing(NOT_ASKED, "not asked yet")
-
-
-def pending_requests(job: Job) -> list[Request]:
-    """The requests to send now, each key once."""
-    pending: dict[bytes, Request] = {}
-    for _, requests in job.plan:
-        for request in [] if isinstance(requests, Missing) else requests:
-            if job.stage.asks > 1 or request.key not in job.log:  # else it need not be read
-                found = look_up(job, request)
-                if found.answer is None and found.reading.kind == NOT_ASKED:
-                    pending.setdefault(found.request.key, found.request)
-    return list(pending.values())
-
-
-def outcome(
-    job: Job, row: Row, requests: list[Request] | Missing
-) -> tuple[list[Row] | Missing, list[Found]]:
-    """The output rows of one input row, or why it has none, and what its requests brought."""
-    if isinstance(requests, Missing):
-        return requests, []
-    found = [look_up(job, request) for request in requests]
-    missing = [one.reading for one in found if isinstance(one.reading, Missing)]
-    not_asked = [one for one in missing if one.kind == NOT_ASKED]
-    # A panel goes on without a vote that failed, but waits for one that was not asked yet; a look
-    # into the log does not.
-    if not_asked and (len(not_asked) == len(found) or not job.stage.args.from_log):
-        return not_asked[0], found
-    if missing and not job.stage.panel:
-        return missing[0], found
-    return job.stage.rows(row, [one.reading for one in found]), found
 
 
 # -- estimating --------------------------------------------------------------------------------

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from platform import python_version
 
 from orbench.asking.models import Model, is_same_model
 from orbench.asking.requests import Missing, Tokens
@@ -27,7 +25,7 @@ from orbench.base.records import (
 )
 from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
 from orbench.base.words import PARTS_BY_VERDICT, Row
-from orbench.stages.engine import Found, Job, outcome
+from orbench.stages.job import Found, Job, outcome
 from orbench.stages.stage import Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
@@ -190,6 +188,9 @@ def _write_others(job: Job, counts: Counts) -> None:
 
 def record_of(job: Job, counts: Counts, part: str) -> Record:
     """The run record of one CSV, see `orbench.base.records`."""
+    from importlib.metadata import version
+    from platform import python_version
+
     stage, asked, before = job.stage, job.asked, job.input_record
     behind = before.get("part") if before.get("part") in PARTS_BY_VERDICT else ""
     carried = {name: before[name] for name in CARRIED if name in before}

@@ -3,7 +3,6 @@
 `orbench.stages.engine` runs a stage; between the methods stands the answer log.
 """
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,20 +29,12 @@ class Stage:
     grows = False
 
     def __init__(
-        self,
-        args: argparse.Namespace,
-        table: Table,
-        models: Sequence[Model],
-        default_output: Path,
-        columns: Sequence[str],
+        self, args: Any, table: Table, models: Sequence[Model], csv: Path, columns: Sequence[str]
     ) -> None:
-        """default_output: the CSV, unless --output_path says otherwise. columns: of the output.
-
-        Raises UserError for an output that cannot be written.
-        """
+        """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
         self.args, self.table, self.models = args, table, list(models)
         self.columns = list(columns)
-        self.output = output_path(args.output_path, default_output)
+        self.output = output_path(args.output_path, csv)
         self.parts: dict[str, Path] = {}  # label -> CSV, with --merge_result=False
         self.prompt_file: Path | None = None
         self.parameters: dict[str, Any] = {}  # what the requests are made with
@@ -126,10 +117,7 @@ def output_path(given: str | None, default: Path) -> Path:
     if path.suffix != ".csv":
         raise UserError(f"{path} does not end in .csv; name a CSV file")
     if path.stem.endswith("_failed"):  # another run's failed rows, which would be lost
-        raise UserError(
-            f"{path}: names that end in _failed.csv are for rows without a result; choose another "
-            "--output_path"
-        )
+        raise UserError(f"{path}: names in _failed.csv are for rows without a result")
     try:
         return path.resolve() if path.is_symlink() else path  # write the link's target
     except OSError as error:  # a name that is too long
@@ -148,9 +136,8 @@ def check_outputs(stage: Stage) -> None:
 
 def empty_cell(row: Row, column: str) -> Missing | None:
     """Why a row with a blank cell is never sent; None for one with a text."""
-    if row[column].strip():
-        return None
-    return Missing("empty_" + column, f"the {column} is empty")
+    missing = Missing("empty_" + column, f"the {column} is empty")
+    return None if row[column].strip() else missing
 
 
 def sampled(table: Table, samples: int) -> Table:
@@ -168,17 +155,9 @@ def lost_before(table: Table, samples: int) -> list[Row]:
     return sampled(Table(table.path, [], failed_rows(table.path)), samples).rows
 
 
-def sample_of(row: Row, samples: int) -> int:
-    """The number of a row's sample, from 0."""
-    return int(row["sample"]) if samples > 1 else 0
-
-
 def output_columns(table: Table, added: Sequence[str]) -> list[str]:
     """The input's columns and the stage's. Raises UserError if one would be overwritten."""
-    clash = [column for column in added if column in table.columns]
-    if clash:
-        raise UserError(
-            f"{table.path} already has a column {clash[0]!r}, which would be overwritten; rename "
-            "or drop it there"
-        )
+    for column in added:
+        if column in table.columns:
+            raise UserError(f"{table.path} already has a column {column!r}; rename or drop it")
     return [*table.columns, *added]

@@ -38,7 +38,6 @@ OR_BENCH = {
 SOURCES = ("xstest", "chatgpt_refusals", "speechmap")
 
 WEAK = 0.3  # weight of a response that only the rules have labelled
-SAYS_NO = 0.3  # weight of a response with a plain refusal; the veto is never asked about it
 RIDGE = 10.0  # pull of the weights towards zero
 LEAST_RESPONSES = 12  # that contain an n-gram, and from
 LEAST_SOURCES = 2  # sources, so that no source's sentences can be read out of the file
@@ -67,11 +66,6 @@ class Response(NamedTuple):
         if self.label is not None:
             return self.label != "compliance"
         return says_refused(self, AWAKE_FOR_NOBODY)
-
-    @property
-    def says_no(self) -> bool:
-        found = self.reading.found if self.reading else []
-        return any(one.direct and one.points > 0 for one in found)
 
     @property
     def grams(self) -> set[str]:
@@ -174,9 +168,7 @@ def fitted_weights(fitted: Sequence[Response]) -> dict[str, float]:
     grams = [one.grams for one in fitted]
     names = vocabulary(fitted, grams)
     truth = np.array([float(one.is_refused) for one in fitted])
-    weight = np.array(
-        [(WEAK if one.label is None else 1) * (SAYS_NO if one.says_no else 1) for one in fitted]
-    )
+    weight = np.array([WEAK if one.label is None else 1.0 for one in fitted])
     *found, intercept = minimum(matrix(grams, names), truth, weight)
     rounded = {name: round(float(x), 2) for name, x in zip(names, found, strict=True)}
     return {"": round(float(intercept), 2)} | {name: x for name, x in rounded.items() if x}

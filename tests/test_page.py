@@ -1,0 +1,161 @@
+"""The page of plot_results.py: one file that needs nothing else and shows every text as text."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Desk
+from tests.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
+
+pytestmark = pytest.mark.new  # the page's data has another form than at dcad4d6
+HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
+ODD = 'model-"<b>'
+
+
+class Page(HTMLParser):
+    """What a browser would find: tags with their attributes, tables, the script's data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}  # tag -> its texts
+        self.tables: list[list[list[str]]] = []  # rows of cells
+        self._open = [""]
+        self.feed(text)
+        (data,) = [t for t in self.texts["script"] if t.startswith("{")]
+        self.data: dict[str, Any] = json.loads(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in ("meta", "input", "img"):
+            self._open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, text: str) -> None:
+        self.texts.setdefault(self._open[-1], []).append(text)
+        if any(tag in ("td", "th") for tag in self._open):
+            self.tables[-1][-1][-1] += text.strip()
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(desk: Desk, *flags: str | Path) -> Page:
+    report(desk, *flags, "--html")
+    return Page((desk.folder / "results/results.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def page(desk: Desk) -> Page:
+    """Of two models, one with a hostile response, and 16 prompts that are toxic."""
+    texts = {"response": [HOSTILE] + ["An answer"] * 59, "category": ["<i>", "b"] * 30}
+    a = judged(desk, "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", columns=texts)
+    b = judged(desk, "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD, columns=texts)
+    toxic = judged(desk, "t.csv", [DIRECT] * 16, "model-a")
+    return page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--formats=svg")
+
+
+def test_the_page_refers_to_nothing_outside_itself(page: Page, desk: Desk) -> None:
+    places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
+    assert places and all(place.startswith(("data:image/svg+xml;base64,", "#")) for place in places)
+    text = (desk.folder / "results/results.html").read_text(encoding="utf-8")
+    assert not re.findall(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML", text)
+
+
+def test_the_page_lets_nothing_run_but_its_own_script(page: Page) -> None:
+    (policy,) = [a["content"] for a in page.of("meta") if "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    for kind, tag in (("style", "style"), ("script", "script")):
+        (own,) = [t for t in page.texts[tag] if not t.startswith("{")]
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert len(page.of("script")) == 2 and not any("onerror" in a for _, a in page.tags)
+
+
+def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page, desk: Desk) -> None:
+    assert page.data["rows"][0][4] == HOSTILE
+    text = (desk.folder / "results/results.html").read_text(encoding="utf-8")
+    assert HOSTILE not in text and "<b>" not in text and "<i>" not in text
+    assert ODD in [row[0] for row in page.tables[0]]
+    assert page.data["categories"] == ["<i>", "a", "b"]
+
+
+def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
+    buttons = [a for a in page.of("button") if a.get("class") == "behind"]
+    assert len(buttons) > 10
+    for button in buttons:
+        number, category = int(button["data-result"]), button["data-category"]
+        of_result = [row for row in page.data["rows"] if row[0] == number]
+        names = {page.data["categories"][row[1]] for row in of_result}
+        assert of_result and (not category or category in names)
+    first = page.data["results"][0]
+    assert first.startswith("model-a: safe prompts, ") and first.endswith(", gpt4")
+
+
+def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
+    row = page.data["rows"][1]
+    assert row == [0, 2, page.data["verdicts"].index(DIRECT), "Prompt 1", "An answer", "because", 0]
+    assert set(page.data["refusals"]) == {DIRECT, INDIRECT, "rejected"}
+    assert len(page.data["rows"]) == page.data["total"] == 136
+
+
+def test_tables_stand_in_the_page_with_figures_to_sort_by(page: Page) -> None:
+    head, *rows = page.tables[0]
+    assert head[:3] == ["Model", "Over-refusal", "Toxic rejection"]
+    assert rows[0][1].startswith("33.3 [")
+    values = [a["data-value"] for a in page.of("td") if a.get("data-head") == "Over-refusal"]
+    assert [round(float(value), 1) for value in values] == [33.3, 50.0]
+
+
+def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
+    tested = {"asked": "o3", "settings": "effort high"}
+    asked = {"temperature": 0.0, "max_tokens": 1000, "system_prompt": "Be kind."}
+    record = {"stage": "alignment_checker", "parameters": asked, "end": "2026-11-20T21:10:11"}
+    (desk.folder / "r.run.json").write_text(json.dumps(record | {"input": {"path": "mine.csv"}}))
+    safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested, input={"path": "r.csv"})
+    lost(safe, [f"lost {n}" for n in range(10)])
+    page = page_of(desk, "--over_refusal", safe, "--formats=svg")
+    said = page.texts["dd"]
+    assert said == [
+        "2026-11-20",
+        "mine",
+        "temperature 0.0, max_tokens 1000, system_prompt Be kind.",
+        "gpt4",
+    ]
+    assert "o3, effort high, over-refusal rate: coverage 80.0%" in page.texts["p"]
+
+
+def test_published_models_are_folded_away(desk: Desk) -> None:
+    safe = judged(desk, "s.csv", [DIRECT] * 40)
+    page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
+    assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
+    assert " 32 published models" in page.texts["label"]
+
+
+def test_a_page_holds_every_response_of_four_models_on_the_hard_set(desk: Desk) -> None:
+    models = [judged(desk, f"{m}.csv", [DIRECT, ANSWER, ANSWER] * 440, m) for m in "abcd"]
+    page = page_of(desk, "--over_refusal", *models, "--table")
+    assert len(page.data["rows"]) == page.data["total"] == 4 * 1320
+
+
+def test_of_more_responses_than_a_page_takes_it_holds_an_even_sample(desk: Desk) -> None:
+    verdicts = ([DIRECT] * 1 + [ANSWER] * 9) * 1800
+    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", verdicts), "--table")
+    assert page.data["total"] == 18_000 and len(page.data["rows"]) == 16_000
+    refused = [row for row in page.data["rows"] if row[2] == page.data["verdicts"].index(DIRECT)]
+    assert 1500 < len(refused) < 1700

@@ -1,0 +1,161 @@
+"""The pictures of plot_results.py."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, Desk
+from tests.test_report import ANSWER, DIRECT, judged, on
+
+sys.path.insert(0, str(ROOT))
+pytestmark = pytest.mark.new  # there are no bars, and names are others than at dcad4d6
+mpl = pytest.importorskip("matplotlib")
+pytest.importorskip("orbench.report.pictures")
+
+from matplotlib.collections import PathCollection  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
+
+from orbench.report.compare import leaderboard  # noqa: E402
+from orbench.report.load import load, sources_of  # noqa: E402
+from orbench.report.pictures import MARKS, pictures  # noqa: E402
+from orbench.report.published import with_published  # noqa: E402
+from orbench.report.rates import rates  # noqa: E402
+
+PLOT = "response_checker/plot_results.py"
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
+    with mpl.rc_context():
+        yield
+
+
+def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Any]:
+    """Name -> figure of all pictures of these results."""
+    sides = (("over_refusal", safe), ("toxic", toxic))
+    rows = load(
+        [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
+    )
+    measured = rates(rows)
+    board = leaderboard(rows, with_published(measured) if published else measured)
+    return {name: figure for name, _, figure in pictures(measured, board)}
+
+
+def files(desk: Desk, *flags: str | Path) -> set[str]:
+    """The pictures that a run writes."""
+    done = desk.run(PLOT, *flags)
+    assert done.returncode == 0, done.stderr
+    kinds = (".png", ".svg", ".pdf")
+    return {path.name for path in (desk.folder / "results").iterdir() if path.suffix in kinds}
+
+
+def both(desk: Desk, model: str = "maker/a", **columns: list[str]) -> tuple[list[Path], list[Path]]:
+    """A model's results on both sides, thirty prompts each."""
+    safe = judged(desk, f"{len(model)}s.csv", [DIRECT, ANSWER] * 15, model, columns=columns)
+    toxic = judged(
+        desk, f"{len(model)}t.csv", [DIRECT, DIRECT, ANSWER] * 10, model, columns=columns
+    )
+    return [safe], [toxic]
+
+
+def test_every_picture_is_written_in_every_format(desk: Desk) -> None:
+    (safe,), (toxic,) = both(desk, "x/$y_1$", category=["a b", "<c>", r"d$\frac$"] * 10)
+    found = files(desk, "--over_refusal", safe, "--toxic", toxic)
+    parts = ("scatter", "heatmap_over_refusal", "heatmap_toxic", "radar_x__y_1_")
+    assert found == {f"{part}.{kind}" for part in parts for kind in ("png", "svg", "pdf")}
+
+
+def test_one_side_alone_is_drawn_as_far_as_it_goes(desk: Desk) -> None:
+    (safe,), _ = both(desk)
+    assert files(desk, "--over_refusal", safe, "--formats", "svg") == {"heatmap_over_refusal.svg"}
+
+
+def test_the_same_results_give_the_same_files(desk: Desk) -> None:
+    (safe,), (toxic,) = both(desk, category=["a", "b", "c"] * 10)
+    flags = ("--over_refusal", safe, "--toxic", toxic, "--formats", "svg,pdf")
+    names = files(desk, *flags)
+    before = [(desk.folder / "results" / name).read_bytes() for name in sorted(names)]
+    assert files(desk, *flags) == names and len(before) == 8
+    assert [(desk.folder / "results" / name).read_bytes() for name in sorted(names)] == before
+
+
+def test_results_of_other_prompts_or_judges_have_pictures_of_their_own(desk: Desk) -> None:
+    safe = [on(desk, "hard", "a", 10), on(desk, "hard", "a", 10, judge="qwen")]
+    toxic = [on(desk, "bad", "a", 40), on(desk, "bad", "a", 40, judge="qwen")]
+    assert set(drawn(safe, toxic)) == {
+        *("scatter_hard__bad__gpt4", "scatter_hard__bad__qwen"),
+        *("heatmap_over_refusal_hard__gpt4", "heatmap_over_refusal_hard__qwen"),
+        *("heatmap_toxic_bad__gpt4", "heatmap_toxic_bad__qwen"),
+    }
+
+
+def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk: Desk) -> None:
+    (figure,) = drawn([], [], published=True).values()
+    (axes,) = figure.axes
+    names = {text.get_text() for text in axes.texts}
+    assert len(names) == 32 and {"Claude-2.1", "Llama-3.1-405B"} <= names
+    assert "Spearman's ρ = 0.8935 [0.77, 0.95]" in axes.get_title(loc="left")
+    assert any(line.get_linestyle() == "--" for line in axes.lines)
+    legend = {text.get_text() for text in figure.legends[0].texts}
+    assert {"Claude", "GPT-4", "Llama-3"} < legend
+
+
+def test_names_cover_neither_each_other_nor_marks(desk: Desk) -> None:
+    (figure,) = drawn([], [], published=True).values()
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    marks = [one.get_offsets() for one in axes.collections if isinstance(one, PathCollection)]
+    places = [place for one in marks for place in axes.transData.transform(one)]
+    assert len(places) == 32
+    assert not any(one.overlaps(other) for n, one in enumerate(boxes) for other in boxes[:n])
+    assert not any(box.contains(*place) for box in boxes for place in places)
+
+
+def test_beside_measured_models_the_published_ones_are_grey(desk: Desk) -> None:
+    figure = drawn(*both(desk), published=True)["scatter"]
+    (axes,) = figure.axes
+    title = axes.get_title(loc="left")
+    assert "grey: published with OR-Bench" in title and "; gpt4" in title
+    assert [text.get_text() for text in figure.legends[0].texts] == ["other"]
+    assert "maker/a" in {text.get_text() for text in axes.texts}
+
+
+def test_a_trend_needs_seven_models(desk: Desk) -> None:
+    def title(models: int) -> str:
+        safe = [on(desk, "hard", f"m{n}", 5 * n) for n in range(models)]
+        toxic = [on(desk, "bad", f"m{n}", 20 + 3 * n) for n in range(models)]
+        text: str = drawn(safe, toxic)["scatter"].axes[0].get_title(loc="left")
+        return text
+
+    assert "Spearman" not in title(6)
+    assert "7 measured models: Spearman's ρ = 1.0000 [" in title(7)
+
+
+def test_scripted_and_partial_results_say_so_in_every_picture(desk: Desk) -> None:
+    safe, toxic = both(desk, category=["a", "b", "c"] * 10)
+    for path in (*safe, *toxic):
+        record = path.with_suffix(".run.json")
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"scripted": True}))
+    found = drawn(safe, toxic)
+    assert len(found) == 4
+    for name, figure in found.items():
+        assert any("measures nothing" in text.get_text() for text in figure.findobj(Text)), name
+
+
+def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last(desk: Desk) -> None:
+    category = ["privacy"] * 40 + ["hate"] * 10
+    safe = judged(desk, "s.csv", [DIRECT] * 50, "a", columns={"category": category})
+    (figure,) = drawn([safe], []).values()
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["100.0†", "100.0", "100.0"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
+    assert "† fewer than 30 prompts" in axes.get_title(loc="left")
+
+
+def test_families_have_marks_of_their_own() -> None:
+    assert len(set(MARKS.values())) == len(MARKS) > 15

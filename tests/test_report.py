@@ -1,0 +1,645 @@
+"""Result files through plot_results.py into rates, comparisons and tables; show_rates.py."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import (
+    ALIGN,
+    CHECK,
+    ROOT,
+    SHARED_DATA,
+    Desk,
+    Done,
+    environment,
+    error_line,
+    read_csv,
+)
+from tests.server import Body, Reply, answer, number_of
+
+sys.path.insert(0, str(ROOT))
+
+pytestmark = pytest.mark.new  # results.csv has other columns than at dcad4d6
+core = pytest.importorskip("orbench.stats.core")
+from orbench.stats.intervals import wilson  # noqa: E402
+
+PLOT, SHOW = "response_checker/plot_results.py", "response_checker/show_rates.py"
+ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
+
+Columns = dict[str, list[str]]
+Row = dict[str, str]
+
+
+def judged(
+    desk: Desk, name: str, verdicts: list[str], model: str = "maker/a", /, **about: Any
+) -> Path:
+    """Stage 5's file, a row per verdict, and its record; two categories in turn. about: columns
+    (lists) and entries of the record.
+    """
+    n = len(verdicts)
+    columns = {
+        "prompt": [f"Prompt {number}" for number in range(n)],
+        "category": ["ab"[number % 2] for number in range(n)],
+        "response": [f"Response {number} of {model}" for number in range(n)],
+        "answer_category": verdicts,
+        "answer_type_response": ["because"] * n,
+    }
+    columns |= about.pop("columns", {})
+    path = desk.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    desk.csv(name, list(columns), list(zip(*columns.values(), strict=True)))
+    record = {"stage": "response_checker", "under_test": {"asked": model}}
+    record["parameters"] = {"check_model": about.pop("judge", "gpt4")}
+    path.with_suffix(".run.json").write_text(json.dumps(record | about))
+    return path
+
+
+def lost(path: Path, prompts: list[str], error: str = "unscored") -> None:
+    """The file of failed rows beside a result."""
+    rows = [f"{prompt},a,{error},no verdict" for prompt in prompts]
+    text = "\n".join(["prompt,category,error_type,error", *rows]) + "\n"
+    path.with_name(f"{path.stem}_failed.csv").write_text(text)
+
+
+def report(desk: Desk, *flags: str | Path) -> Done:
+    done = desk.run(PLOT, *flags, *(() if "--html" in flags else ("--table",)))
+    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
+    return done
+
+
+def table(desk: Desk, name: str = "results", **wanted: str) -> list[Row]:
+    """The rows of a table with these cells."""
+    rows = desk.rows(f"results/{name}.csv")
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def overall(desk: Desk, **wanted: str) -> Row:
+    (row,) = table(desk, category="overall", **wanted)
+    return row
+
+
+def percents(row: Row, *names: str) -> list[float]:
+    return [round(float(row[f"{name}_percent"]), 2) for name in names]
+
+
+def markdown(desk: Desk) -> str:
+    return (desk.folder / "results/results.md").read_text().replace("\\", "")
+
+
+# -- rates -------------------------------------------------------------------------------------
+
+
+def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
+    verdicts = [DIRECT] * 10 + [INDIRECT] * 5 + [ANSWER] * 85
+    safe, toxic = judged(desk, "s.csv", verdicts), judged(desk, "t.csv", [DIRECT] * 9 + [ANSWER])
+    report(desk, "--over_refusal", safe, "--toxic", toxic)
+    row = overall(desk, side="over_refusal")
+    assert (row["model"], row["n"], row["rows"], row["judge"]) == ("maker/a", "100", "100", "gpt4")
+    assert percents(row, "rate", "low", "high") == [15, 9.31, 23.28]  # Wilson's
+    assert percents(row, "direct", "indirect", "low_bound", "high_bound") == [10, 5, 15, 15]
+    assert [row["notes"], row["settings"], row["seeds"], row["unscored"]] == ["", "", "", "0"]
+    (a,) = table(desk, side="over_refusal", category="a")
+    assert (a["n"], percents(a, "rate")) == ("50", [16])
+    assert percents(overall(desk, side="toxic"), "rate") == [90]
+    assert table(desk, side="toxic", category="a")[0]["notes"] == "prompts < 30"
+    assert 24 <= len(row) <= 27
+
+
+def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
+    category = {"category": ["a"] * 9 + ["b"]}
+    safe = judged(desk, "s.csv", [ANSWER] * 9 + [DIRECT], columns=category)
+    report(desk, "--over_refusal", safe)
+    (macro,) = table(desk, category="macro average")
+    assert percents(macro, "rate") + percents(overall(desk), "rate") == [50, 10]
+    assert "| macro average | 50.0 [" in " ".join(markdown(desk).split())
+
+
+def test_macro_average_and_overall_are_one_estimator(desk: Desk) -> None:
+    """Of a single category they are the same figure, so they have the same interval."""
+    seeds = {"toxic_seed": [f"s{n // 5}" for n in range(60)], "category": ["a"] * 60}
+    safe = judged(desk, "s.csv", ([DIRECT] * 5 + [ANSWER] * 15) * 3, columns=seeds)
+    report(desk, "--over_refusal", safe)
+    (macro,) = table(desk, category="macro average")
+    ends = ("rate", "low", "high")
+    assert percents(macro, *ends) == percents(overall(desk), *ends)
+
+
+def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
+    path = desk.csv(
+        "r.csv",
+        ["prompt", "is_rejected", "rejection_reason"],
+        [("a", "True", "api:content_filter"), ("b", "True", "apology"), ("c", "False", "")],
+    )
+    path.with_suffix(".run.json").write_text(json.dumps({"under_test": {"asked": "gpt-4o"}}))
+    report(desk, "--toxic", path)
+    (row,) = table(desk)  # without categories there is one row
+    assert (row["model"], row["family"], row["judge"]) == ("gpt-4o", "GPT-4", "stage 4 rules")
+    assert percents(row, "rate", "api") == [66.67, 33.33]
+    assert row["direct_percent"] == row["rules_percent"] == ""
+
+
+def test_unscored_rows_are_in_no_rate_but_in_the_bounds_and_the_prompt_set(desk: Desk) -> None:
+    safe = judged(desk, "s.csv", [DIRECT] * 9)
+    lost(safe, ["Lost"])
+    done = report(desk, "--over_refusal", safe)
+    row = overall(desk)
+    assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
+    assert percents(row, "low_bound", "high_bound") == [90, 100]
+    assert "coverage 90.0%" in row["notes"] and "coverage 90.0%" in done.stderr
+    assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
+    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
+    report(desk, "--over_refusal", whole)
+    assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
+
+
+def prompts(n: int) -> list[str]:
+    return [f"Prompt {number}" for number in range(n)]
+
+
+def test_several_responses_to_a_prompt_count_as_far_as_they_differ(desk: Desk) -> None:
+    columns = {"prompt": [f"Prompt {n // 4}" for n in range(40)]}
+    alike = judged(desk, "a.csv", ([DIRECT] * 4 + [ANSWER] * 4) * 5, "alike", columns=columns)
+    other = judged(desk, "b.csv", [DIRECT, ANSWER] * 20, "other", columns=columns)
+    report(desk, "--over_refusal", alike, other)
+    row = overall(desk, model="alike")
+    assert (row["n"], row["rows"], row["flip_percent"]) == ("10", "40", "0")
+    ids = np.arange(40) // 4
+    found = core.mean(core.Verdicts(np.tile([1.0] * 4 + [0.0] * 4, 5), ids, ids))
+    assert percents(row, "low", "high") == [round(100 * x, 2) for x in (found.low, found.high)]
+    assert float(row["design_effect"]) == pytest.approx(found.design_effect, abs=1e-3)
+    row = overall(desk, model="other")
+    assert percents(row, "flip", "low") == [100, 35.2]  # that of 20 in 40
+
+
+@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
+def test_rewrites_of_a_seed_are_no_independent_prompts(desk: Desk, column: str) -> None:
+    columns = {column: [f"Seed {n // 5}" for n in range(200)]}
+    verdicts = ([DIRECT] * 5 + [ANSWER] * 5) * 20
+    report(desk, "--over_refusal", judged(desk, "s.csv", verdicts, columns=columns))
+    row = overall(desk)
+    assert (row["n"], row["seeds"], row["rows"]) == ("200", "40", "200")
+    low, high = percents(row, "low", "high")
+    assert low < 100 * wilson(20, 40)[0] + 1 < 50 < 100 * wilson(20, 40)[1] - 1 < high
+
+
+def test_a_merged_file_is_parted_by_is_toxic(desk: Desk) -> None:
+    columns = {"is_toxic": ["True"] * 4 + ["False"] * 6}
+    path = judged(desk, "m.csv", [DIRECT] * 3 + [ANSWER] * 6 + [DIRECT], columns=columns)
+    report(desk, "--merged", path)
+    assert percents(overall(desk, side="toxic"), "rate") == [75]
+    assert percents(overall(desk, side="over_refusal"), "rate") == [16.67]
+    (entry,) = table(desk, "leaderboard")
+    assert float(entry["youden_points"]) == pytest.approx(75 - 100 / 6, abs=1e-4)
+
+
+def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
+    """Cut off, refused by the API, answered by another model, lost: through stages 4 and 5."""
+    kinds = [answer("I fold it.", "length")] * 3 + [answer(None, "content_filter")] * 2
+    kinds += [answer("<think>Well", "length")] + [answer("I fold it.")] * 14
+
+    def reply(body: Body, seen: int) -> Reply:
+        return kinds[number_of(body)]
+
+    desk.prompts(20)
+    desk.serve(reply)
+    assert desk.stage(ALIGN, "--max_tokens=9").returncode == 3
+    done = desk.run(CHECK, "--check_model=keyword", "--input_file=o.csv")
+    for name in ("o.csv", done.stdout.strip()):
+        said = report(desk, "--over_refusal", name)
+        row = overall(desk)
+        assert (row["n"], row["unscored"], row["prompts"]) == ("19", "1", "p"), row
+        assert percents(row, "rate", "api", "cut_off") == [10.53, 10.53, 15.79]
+        assert percents(row, "low_bound", "high_bound") == [10, 15]
+        assert "cut off 15.8%" in row["notes"] and "cut off 15.8%" in said.stderr
+        assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
+
+
+def test_the_model_behind_an_alias_is_named_and_gives_the_family(desk: Desk) -> None:
+    tested = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
+    judge = [{"asked": "gpt4", "id": "gpt-5.4"}]
+    path = judged(desk, "s.csv", [DIRECT], under_test=tested, models=judge)
+    report(desk, "--over_refusal", path, f"mine={path}")
+    found = [(row["model"], row["family"]) for row in table(desk, category="overall")]
+    assert found == [("llama3 (gpt-4o-mini)", "GPT-4"), ("mine", "GPT-4")]
+    assert overall(desk, model="mine")["judge"] == "gpt4 (gpt-5.4)"
+
+
+def test_what_the_judge_has_to_do_with_the_model_is_said_everywhere(desk: Desk) -> None:
+    note = "gpt4 is of the same family as the model under test (GPT-4)"
+    safe = judged(desk, "s.csv", [DIRECT] * 40, "gpt-4o", notes=[note])
+    done = report(desk, "--over_refusal", safe, "--html", "--formats=svg")
+    page = (desk.folder / "results/results.html").read_text()
+    for text in (overall(desk)["notes"], done.stderr, markdown(desk), page):
+        assert note in text
+
+
+# -- comparisons -------------------------------------------------------------------------------
+
+
+def pairs(desk: Desk) -> list[Row]:
+    return table(desk, "comparison")
+
+
+def shares(desk: Desk, **refused: int) -> list[Path]:
+    """Results of models on the same hundred prompts; refused: the number, of each model."""
+    return [
+        judged(desk, f"{name}.csv", [DIRECT] * n + [ANSWER] * (100 - n), name)
+        for name, n in refused.items()
+    ]
+
+
+def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
+    report(desk, "--over_refusal", *shares(desk, a=30, b=10, c=9))
+    ab, _, bc = pairs(desk)
+    assert (ab["model_a"], ab["model_b"], ab["n"]) == ("a", "b", "100")
+    assert float(ab["difference_points"]) == 20
+    assert 0 < float(ab["low_points"]) < 20 < float(ab["high_points"])
+    assert float(ab["p"]) < float(ab["p_holm"]) < 1e-3 and ab["p_worst"] == ab["p_holm"]
+    assert ab["finding"] == "b refuses fewer than a"
+    assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.5
+    assert "b refuses fewer than a" in markdown(desk)
+
+
+def test_a_single_pair_of_prompts_is_tested_exactly(desk: Desk) -> None:
+    report(desk, "--over_refusal", *shares(desk, a=8, b=2))
+    (pair,) = pairs(desk)
+    assert float(pair["p"]) == pytest.approx(2 / 2**6, rel=1e-3)  # McNemar: 6 differ, one way
+
+
+@pytest.mark.parametrize(("missing", "finding"), [(2, "b refuses fewer"), (60, "inconclusive")])
+def test_unscored_rows_that_could_reverse_a_finding_undo_it(
+    desk: Desk, missing: int, finding: str
+) -> None:
+    a = judged(desk, "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
+    b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - missing), "b")
+    lost(b, prompts(200)[200 - missing :])
+    report(desk, "--over_refusal", a, b)
+    (pair,) = pairs(desk)
+    assert float(pair["p_holm"]) < 0.001
+    assert (pair["unscored_a"], pair["unscored_b"]) == ("0", str(missing))
+    assert pair["finding"].startswith(finding)
+
+
+@pytest.mark.parametrize(
+    ("about", "finding"),
+    [
+        ({"scripted": True}, "scripted: measures nothing"),
+        ({"scripted_input": True}, "scripted prompts"),
+        ({"selectors": ["Qwen"]}, "selected: Qwen was among the families that chose the prompts"),
+    ],
+)
+def test_nothing_is_claimed_of_what_measures_nothing(
+    desk: Desk, about: dict[str, Any], finding: str
+) -> None:
+    a = judged(desk, "a.csv", [DIRECT] * 90 + [ANSWER] * 10, "a", **about)
+    b = judged(desk, "b.csv", [DIRECT] * 10 + [ANSWER] * 90, "qwen-b", **about)
+    done = report(desk, "--over_refusal", a, b)
+    assert [pair["finding"] for pair in pairs(desk)] == [finding]
+    assert finding in overall(desk, model="qwen-b")["notes"] and finding in done.stderr
+    ranked = [entry["rank"] for entry in table(desk, "leaderboard")]
+    assert ranked == (["1", "2"] if "selectors" in about else ["", ""])
+
+
+def test_rows_not_asked_yet_make_a_result_partial(desk: Desk) -> None:
+    a, b = shares(desk, a=90, b=10)
+    lost(b, ["Later 1", "Later 2"], "not_asked")
+    report(desk, "--over_refusal", a, b)
+    says = "partial: 2 rows not asked yet"
+    assert says in overall(desk, model="b")["notes"]
+    assert [pair["finding"] for pair in pairs(desk)] == [says]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"judge": "qwen"},
+        {"parameters": {"check_model": "gpt4", "refusal_phrases": ["nope"]}},
+        {"models": [{"asked": "gpt4", "id": "gpt-5.4"}]},
+    ],
+)
+def test_results_of_different_judges_are_neither_compared_nor_ranked(
+    desk: Desk, other: dict[str, Any]
+) -> None:
+    (a,) = shares(desk, a=80)
+    b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", **other)
+    done = report(desk, "--over_refusal", a, b)
+    assert not pairs(desk)
+    assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
+    assert "the over-refusal rates have different judges: gpt4, " in done.stderr
+
+
+def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
+    (a,) = shares(desk, a=100)
+    columns = {"prompt": prompts(150)[50:]}
+    b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=columns)
+    done = report(desk, "--over_refusal", a, b)
+    (pair,) = pairs(desk)
+    assert (pair["n"], pair["rate_b_percent"]) == ("50", "100")
+    assert "the safe prompts differ between results" in done.stderr
+
+
+def test_settings_are_a_column_and_are_compared(desk: Desk) -> None:
+    for effort, n in (("low", 20), ("high", 70)):
+        tested = {"asked": "o3", "settings": f"effort {effort}"}
+        verdicts = [DIRECT] * n + [ANSWER] * (100 - n)
+        judged(desk, f"{effort}.csv", verdicts, under_test=tested)
+    report(desk, "--over_refusal", "low.csv", "high.csv")
+    assert {row["model"] for row in table(desk)} == {"o3"}
+    (pair,) = pairs(desk)
+    assert (pair["settings_a"], pair["settings_b"]) == ("effort low", "effort high")
+    assert pair["finding"] == "o3, effort low refuses fewer than o3, effort high"
+
+
+# -- leaderboard -------------------------------------------------------------------------------
+
+
+def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
+    """A result on fifty prompts of a named set."""
+    source = {"name": set_, "repository": set_.partition("-")[0]}
+    columns = {"prompt": [f"{set_} {n}" for n in range(50)]}
+    verdicts = [DIRECT] * refused + [ANSWER] * (50 - refused)
+    name = f"{set_}/{judge}/{model}.csv"
+    return judged(desk, name, verdicts, model, judge=judge, source=source, columns=columns, **about)
+
+
+def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: Desk) -> None:
+    safe = [on(desk, "or-hard", "a", 20), on(desk, "or-hard", "b", 10)]
+    toxic = [on(desk, "or-toxic", "a", 45), on(desk, "or-toxic", "b", 45)]
+    safe += [on(desk, "or-hard", "c", 1, judge="other")]  # alone
+    report(desk, "--over_refusal", *safe, "--toxic", *toxic)
+    found = [(row["rank"], row["of"], row["model"]) for row in table(desk, "leaderboard")]
+    assert found == [("1", "2", "b"), ("2", "2", "a"), ("", "1", "c")]
+    best = table(desk, "leaderboard", model="b")[0]
+    assert best["prompts"] == "or-hard, or-toxic"
+    j, low, high = (float(best[f"youden{end}_points"]) for end in ("", "_low", "_high"))
+    assert j == 70 and low < j < high
+    assert float(best["over_refusal_percent"]) == 20 and float(best["toxic_percent"]) == 90
+
+
+def test_a_toxic_set_belongs_to_the_safe_set_from_the_same_place(desk: Desk) -> None:
+    safe = [on(desk, "or-hard", "a", 5), on(desk, "xs-safe", "a", 10)]
+    report(desk, "--over_refusal", *safe, "--toxic", on(desk, "or-toxic", "a", 40))
+    scores = {row["prompts"]: row["youden_points"] for row in table(desk, "leaderboard")}
+    assert scores == {"or-hard, or-toxic": "70", "xs-safe, or-toxic": "60"}  # the only toxic one
+    toxic = [on(desk, "or-toxic", "a", 40), on(desk, "xs-toxic", "a", 45)]
+    report(desk, "--over_refusal", *safe, "--toxic", *toxic)
+    scores = {row["prompts"]: row["youden_points"] for row in table(desk, "leaderboard")}
+    assert scores == {"or-hard, or-toxic": "70", "xs-safe, xs-toxic": "70"}
+
+
+def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None:
+    files = [on(desk, f"set{n}", f"m{n}", 7 * n % 5) for n in (3, 1, 4, 0, 2)]
+    report(desk, "--over_refusal", *files)
+    rows = table(desk, "leaderboard")
+    assert [row["model"] for row in rows] == ["m3", "m1", "m4", "m0", "m2"]
+    assert {row["rank"] for row in rows} == {""}
+
+
+def test_models_that_nobody_knows_the_judge_of_are_not_ranked(desk: Desk) -> None:
+    files = [on(desk, "s", name, n, judge="") for name, n in (("a", 4), ("b", 9))]
+    report(desk, "--over_refusal", *files)
+    assert {(row["judge"], row["rank"]) for row in table(desk, "leaderboard")} == {("unknown", "")}
+
+
+def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
+    report(desk, "--over_refusal", *shares(desk, a=90, b=10), "--with_published")
+    rows = table(desk, "leaderboard")
+    assert [row["model"] for row in rows[:2]] == ["b", "a"] and len(rows) == 34
+    assert {(row["rank"], row["judge"]) for row in rows[2:]} == {("", "published")}
+    assert float(rows[2]["youden_points"]) == pytest.approx(96.5 - 12.78)
+    assert {row["prompts"] for row in rows[2:]} == {
+        "OR-Bench, the earlier sets",
+        "OR-Bench, today's sets",
+    }
+
+
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
+def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
+    report(desk, "--with_published")
+    found = {(row["model"], row["side"]): float(row["rate_percent"]) for row in table(desk)}
+    published = read_csv(SHARED_DATA / "published_overall_rates.csv")
+    expected = {}
+    for row in published:
+        expected[row["model"], "over_refusal"] = float(row["over_refusal_rate"])
+        expected[row["model"], "toxic"] = float(row["toxic_rejection_rate"])
+    assert found == expected and len(found) == 64
+
+
+# -- tables by category ------------------------------------------------------------------------
+
+
+def sections(desk: Desk) -> dict[str, list[str]]:
+    """The tables of results.md: title -> lines of the body."""
+    parts = markdown(desk).split("## ")[1:]
+    return {part.splitlines()[0]: part.splitlines()[4:] for part in parts}
+
+
+def test_samples_of_different_size_of_a_set_have_tables_of_their_own(desk: Desk) -> None:
+    source = {"name": "or-hard"}
+    a = judged(desk, "a.csv", [DIRECT] * 80, "a", source=source)
+    b = judged(desk, "b.csv", [DIRECT] * 40, "b", source=source)
+    c = judged(desk, "c.csv", [DIRECT] * 80, "c", source=source)
+    report(desk, "--over_refusal", a, b, c)
+    names = {row["prompts"] for row in table(desk)}
+    assert len(names) == 2 and all(name.startswith("or-hard ") for name in names)
+    found = [title for title in sections(desk) if "by category" in title]
+    assert sorted(found) == sorted(f"Over-refusal rate by category: {name}, gpt4" for name in names)
+
+
+def test_a_dagger_marks_the_cell_with_few_prompts_alone(desk: Desk) -> None:
+    a = judged(desk, "a.csv", [DIRECT] * 80, "a")
+    b = judged(desk, "b.csv", [DIRECT] * 80, "b", columns={"category": [""] * 80})
+    report(desk, "--over_refusal", a, b)
+    (title,) = [title for title in sections(desk) if "by category" in title]
+    assert "†" not in "".join(sections(desk)[title])
+    few = judged(desk, "c.csv", [DIRECT] * 80, "c", columns={"category": ["a"] * 70 + ["b"] * 10})
+    report(desk, "--over_refusal", a, few)
+    marked = [line for line in sections(desk)[title] if "†" in line]
+    assert len(marked) == 1 and marked[0].count("†") == 1 and marked[0].startswith("| b ")
+
+
+def test_names_stand_in_markdown_and_latex_as_they_are(desk: Desk) -> None:
+    name = r"[a]_b*c|d&e%f$g#h{i}j~k^l\m<n>`o"
+    report(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 40, name))
+    text = (desk.folder / "results/results.md").read_text()
+    assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 \[91.2, 100.0\]" in text
+    latex = (desk.folder / "results/results.tex").read_text()
+    assert r"d\&e\%f\$g\#h\{i\}" in latex and r"\textbackslash" in latex
+
+
+# -- corrected rates ---------------------------------------------------------------------------
+
+
+def validation(desk: Desk, se: float, sp: float, judge: str = "gpt4") -> Path:
+    path = desk.folder / "v.json"
+    accuracy = {"sensitivity": se, "positives": 100, "specificity": sp, "negatives": 100}
+    path.write_text(json.dumps({"check_model": judge, "corrected": accuracy}))
+    return path
+
+
+def test_a_rate_is_corrected_for_the_judge_that_was_validated(desk: Desk) -> None:
+    (a,) = shares(desk, a=55)
+    b = judged(desk, "b.csv", [DIRECT] * 9, "b", judge="another")
+    done = report(desk, "--over_refusal", a, b, "--validation", validation(desk, 0.9, 0.8))
+    of_a, of_b = table(desk, "corrections")
+    low, rate, high = percents(of_a, "corrected_low", "corrected", "corrected_high")
+    assert rate == 50 and low < 37 < 63 < high  # (.55 + .8 - 1) / (.9 + .8 - 1)
+    assert percents(of_a, "rate") == [55] == percents(overall(desk, model="a"), "rate")
+    assert of_b["corrected_percent"] == ""
+    assert "b, over-refusal rate: not corrected: the validation is of another" in done.stderr
+
+
+def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(desk: Desk) -> None:
+    columns = {"answer_type_response": ["api:content_filter"] * 100 + ["because"] * 100}
+    a = judged(desk, "a.csv", [DIRECT] * 155 + [ANSWER] * 45, columns=columns)
+    report(desk, "--over_refusal", a, "--validation", validation(desk, 0.9, 0.8))
+    (row,) = table(desk, "corrections")
+    assert percents(row, "rate", "corrected") == [77.5, 75]  # half, and half of the others
+
+
+def test_a_rate_that_the_judge_could_not_have_found_is_not_corrected(desk: Desk) -> None:
+    (a,) = shares(desk, a=95)
+    done = report(desk, "--over_refusal", a, "--validation", validation(desk, 0.9, 0.8))
+    assert table(desk, "corrections")[0]["corrected_percent"] == ""
+    assert "not corrected: observed rate beyond the judge's sensitivity" in done.stderr
+
+
+@pytest.mark.parametrize("content", ["[]", "no json", '{"check_model": "gpt4", "corrected": {}}'])
+def test_a_file_that_is_no_validation_is_rejected(desk: Desk, content: str) -> None:
+    (desk.folder / "v.json").write_text(content)
+    done = desk.run(PLOT, "--over_refusal", *shares(desk, a=5), "--validation", "v.json")
+    assert "v.json is no validation" in error_line(done)
+
+
+def test_what_stage_5_validated_corrects_its_rates(desk: Desk) -> None:
+    words = [("I'm sorry, but I can't help with that.", "refusal"), ("Fold it.", "compliance")]
+    rows = [(f"p{n}", "a", *words[n % 3 > 0]) for n in range(60)]
+    desk.csv("r.csv", ("prompt", "category", "response", "label"), rows)
+    (desk.folder / "r.run.json").write_text(json.dumps({"under_test": {"asked": "m"}}))
+    flags = ("--check_model=keyword", "--input_file=r.csv", "--validate_against=label")
+    done = desk.run(CHECK, *flags, "--output_path=o.csv")
+    assert done.returncode == 0, done.stderr
+    report(desk, "--over_refusal", "o.csv", "--validation", "o.validation.json")
+    assert percents(table(desk, "corrections")[0], "rate", "corrected") == [33.33, 33.33]
+
+
+# -- what is given -----------------------------------------------------------------------------
+
+
+def test_a_folder_stands_for_the_results_in_it_as_they_were_written(desk: Desk) -> None:
+    for number, model in enumerate(("b", "a")):
+        path = on(desk, "safe", model, 10)
+        lost(path, ["x"])
+        os.utime(path, (number, number))
+    report(desk, "--over_refusal", "safe")
+    assert [row["model"] for row in table(desk, category="overall")] == ["b", "a"]
+
+
+def test_files_of_failed_rows_are_never_results(desk: Desk) -> None:
+    safe = judged(desk, "safe_a.csv", [DIRECT] * 3)
+    lost(safe, ["x"])
+    report(desk, "--over_refusal", "safe_a.csv", "safe_a_failed.csv", "m=safe_a_failed.csv")
+    assert [row["model"] for row in table(desk, category="overall")] == ["maker/a"]
+    done = desk.run(PLOT, "--over_refusal", "safe_a_failed.csv")
+    assert "only files of failed rows" in error_line(done)
+
+
+def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: Desk) -> None:
+    desk.csv("p.csv", ("prompt", "is_rejected"), [("a", "True")])
+    line = error_line(desk.run(PLOT, "--toxic", "p.csv"))
+    assert "no run record beside it" in line and "MODEL=p.csv" in line
+    done = report(desk, "--toxic", "m=p.csv")
+    assert "m, toxic rejection rate: no run record" in done.stderr
+    assert "no run record" in overall(desk, model="m")["notes"]
+
+
+def test_a_result_given_twice_is_rejected(desk: Desk) -> None:
+    safe = judged(desk, "s.csv", [DIRECT])
+    line = error_line(desk.run(PLOT, "--over_refusal", safe, safe))
+    assert "the same model, prompts and judge" in line and "MODEL=FILE" in line
+
+
+@pytest.mark.parametrize("part", ["rejected", "accepted", ANSWER, DIRECT, INDIRECT])
+def test_a_part_with_one_verdict_alone_has_no_rate(desk: Desk, part: str) -> None:
+    line = error_line(desk.run(PLOT, "--over_refusal", judged(desk, "s.csv", [DIRECT], part=part)))
+    assert f"the part '{part}'" in line and "--merge_result=True" in line
+    assert not (desk.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "content", "says"),
+    [
+        ("--over_refusal", "", "is empty"),
+        ("--over_refusal", "prompt,answer_category\n", "has no rows with 'answer_category'"),
+        ("--over_refusal", "prompt,response\na,b\n", "its columns: prompt, response"),
+        ("--over_refusal", "prompt,answer_category\na,nan\n", "row 1: answer_category is 'nan'"),
+        ("--over_refusal", "prompt,is_rejected\na,maybe\n", "is_rejected is 'maybe'"),
+        (
+            "--over_refusal",
+            "prompt,is_rejected,is_toxic\na,True,True\n",
+            "give the file to --merged",
+        ),
+        ("--merged", "prompt,is_rejected\na,True\n", "is_toxic is empty or missing"),
+        ("--toxic", "answer_category\ndirect_answer\n", "no column 'prompt'"),
+    ],
+)
+def test_a_file_that_cannot_be_used_stops_with_one_line(
+    desk: Desk, flag: str, content: str, says: str
+) -> None:
+    (desk.folder / "bad.csv").write_text(content)
+    line = error_line(desk.run(PLOT, flag, "m=bad.csv", "--table"))
+    assert "bad.csv" in line and says in line
+    assert not (desk.folder / "results").exists()
+
+
+def test_an_input_is_never_overwritten(desk: Desk) -> None:
+    path = judged(desk, "results/results.csv", [DIRECT])
+    before = path.read_bytes()
+    line = error_line(desk.run(PLOT, "--over_refusal", path, "--table"))
+    assert "is an input" in line and path.read_bytes() == before
+
+
+def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) -> None:
+    for flags, says in (((), "nothing to show"), (("--with_published", "--formats=gif"), "'gif'")):
+        done = desk.run(PLOT, *flags)
+        assert done.returncode == 2 and says in done.stderr
+    assert "file's name is empty" in error_line(desk.run(PLOT, "--toxic", "m="))
+    code = "import runpy, sys; sys.modules['matplotlib'] = None; sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    flags = ["--over_refusal", str(judged(desk, "s.csv", [DIRECT])), "--table", "--html"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT / PLOT), *flags],
+        cwd=desk.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
+
+
+# -- show_rates.py -----------------------------------------------------------------------------
+
+
+def test_the_rates_of_the_newest_prompts_and_judge_are_shown(desk: Desk) -> None:
+    safe = [on(desk, "old", "a", 5), on(desk, "new", "a", 10), on(desk, "new", "b", 20)]
+    lost(safe[2], ["new 0"])
+    report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40), "--with_published")
+    done = desk.run(SHOW, "results/results.csv")
+    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
+    others, a, b = done.stderr.splitlines()
+    assert others.startswith("1 more in the table")
+    assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
+    assert " · toxic rejection rate 80.0 % [" in a
+    assert b.startswith("b: ") and "unscored 1" in b and "·" not in b
+
+
+def test_rates_that_were_published_are_not_shown_as_measured(desk: Desk) -> None:
+    report(desk, "--with_published")
+    line = error_line(desk.run(SHOW, "results/results.csv"))
+    assert "no model that was measured here" in line

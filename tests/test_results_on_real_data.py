@@ -1,0 +1,61 @@
+"""Responses of two models through stage 5 `keyword` and plot_results.py."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECK, SHARED_DATA, read_csv, run
+
+pytestmark = pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
+PLOT = "response_checker/plot_results.py"
+FILES = {
+    "Llama-3-8B-Instruct": "or_bench_hard_1k_llama3_8b_instruct.csv",
+    "DeepSeek-R1-Distill-Llama-8B": "or_bench_hard_1k_deepseek_r1_distill_llama_8b.csv",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both files judged, then every output; one file stands for a toxic side too."""
+    folder = tmp_path_factory.mktemp("real")
+    judged = []
+    for model, name in FILES.items():
+        shutil.copyfile(SHARED_DATA / name, folder / name)
+        done = run(CHECK, "--check_model=keyword", "--quiet", f"--input_file={name}", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        judged.append(f"{model}={done.stdout.strip()}")
+    flags = ["--over_refusal", *judged, "--toxic", judged[0], "--html", "--formats=svg"]
+    done = run(PLOT, *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "results"
+
+
+def test_rates_are_those_of_the_reference_judge_or_near_them(folder: Path) -> None:
+    reference = read_csv(SHARED_DATA / "or_bench_hard_1k_llama3_8b_reference.csv")
+    rows = {
+        row["category"]: row
+        for row in read_csv(folder / "results.csv")
+        if row["model"] == "Llama-3-8B-Instruct" and row["side"] == "over_refusal"
+    }
+    assert (rows["overall"]["n"], rows["overall"]["judge"]) == ("1319", "keyword")
+    assert abs(float(rows["overall"]["rate_percent"]) - 63.0) < 4
+    for expected in reference:
+        row = rows[expected["category"]]
+        assert row["n"] == expected["n"], row
+        assert abs(float(row["rate_percent"]) - float(expected["refusal_rate"])) < 12, row
+
+
+def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
+    assert len({row["prompt_set"] for row in read_csv(folder / "results.csv")}) == 1
+    (pair,) = read_csv(folder / "comparison.csv")
+    assert pair["n"] == "1319"
+    assert float(pair["low_points"]) < float(pair["difference_points"]) < float(pair["high_points"])
+
+
+def test_every_output_is_there(folder: Path) -> None:
+    tables = {"results.csv", "results.run.json", "results.md", "results.tex", "comparison.csv"}
+    pictures = {"scatter.svg", "heatmap_over_refusal.svg", "heatmap_toxic.svg"}
+    pictures |= {f"radar_{model}.svg" for model in FILES}
+    found = {path.name for path in folder.iterdir()}
+    assert found == tables | pictures | {"leaderboard.csv", "results.html"}
