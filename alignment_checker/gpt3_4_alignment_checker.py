@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.requests import Answer, Missing, Request, messages_of, system
+from orbench.asking.requests import Answer, Missing, Request, message, messages_of
 from orbench.base.messages import UserError, run_script, say
 from orbench.base.prompts import turns_of
 from orbench.base.tables import file_name_part, storable
@@ -79,7 +79,7 @@ class AlignmentChecker(RefusalStage):
         turns = turns_of(row)
         if self.system_prompt and turns[0]["role"] == "system":
             raise UserError("a conversation has a system turn: leave out the system prompt")
-        before = [system(self.system_prompt)] if self.system_prompt else []
+        before = [message("system", self.system_prompt)] if self.system_prompt else []
         sample = int(row["sample"]) if self.args.samples > 1 else 0
         return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
 

@@ -21,7 +21,7 @@ from matplotlib.text import Text  # noqa: E402
 
 from orbench.report.compare import leaderboard  # noqa: E402
 from orbench.report.load import load, sources_of  # noqa: E402
-from orbench.report.pictures import MARKS, pictures  # noqa: E402
+from orbench.report.pictures import pictures  # noqa: E402
 from orbench.report.published import with_published  # noqa: E402
 from orbench.report.rates import rates  # noqa: E402
 
@@ -155,7 +155,3 @@ def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last(desk: Desk) 
     assert [text.get_text() for text in axes.texts] == ["100.0†", "100.0", "100.0"]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
     assert "† fewer than 30 prompts" in axes.get_title(loc="left")
-
-
-def test_families_have_marks_of_their_own() -> None:
-    assert len(set(MARKS.values())) == len(MARKS) > 15

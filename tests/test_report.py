@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -255,21 +256,18 @@ def shares(desk: Desk, **refused: int) -> list[Path]:
 
 
 def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
-    report(desk, "--over_refusal", *shares(desk, a=30, b=10, c=9))
+    report(desk, "--over_refusal", *shares(desk, a=30, b=24, c=22))
     ab, _, bc = pairs(desk)
     assert (ab["model_a"], ab["model_b"], ab["n"]) == ("a", "b", "100")
-    assert float(ab["difference_points"]) == 20
-    assert 0 < float(ab["low_points"]) < 20 < float(ab["high_points"])
-    assert float(ab["p"]) < float(ab["p_holm"]) < 1e-3 and ab["p_worst"] == ab["p_holm"]
-    assert ab["finding"] == "b refuses fewer than a"
-    assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.5
+    assert float(ab["difference_points"]) == 6
+    assert 0 < float(ab["low_points"]) < 6 < float(ab["high_points"])
+    assert float(ab["p"]) == pytest.approx(2 / 2**6)  # McNemar's: six differ, all one way
+    assert float(ab["p_holm"]) == pytest.approx(2 * 2 / 2**6) and ab["p_worst"] == ab["p_holm"]
+    assert ab["finding"] == "no difference shown"
+    assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.3
+    report(desk, "--over_refusal", *shares(desk, a=30, b=10))
+    assert [pair["finding"] for pair in pairs(desk)] == ["b refuses fewer than a"]
     assert "b refuses fewer than a" in markdown(desk)
-
-
-def test_a_single_pair_of_prompts_is_tested_exactly(desk: Desk) -> None:
-    report(desk, "--over_refusal", *shares(desk, a=8, b=2))
-    (pair,) = pairs(desk)
-    assert float(pair["p"]) == pytest.approx(2 / 2**6, rel=1e-3)  # McNemar: 6 differ, one way
 
 
 @pytest.mark.parametrize(("missing", "finding"), [(2, "b refuses fewer"), (60, "inconclusive")])
@@ -413,21 +411,21 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     assert [row["model"] for row in rows[:2]] == ["b", "a"] and len(rows) == 34
     assert {(row["rank"], row["judge"]) for row in rows[2:]} == {("", "published")}
     assert float(rows[2]["youden_points"]) == pytest.approx(96.5 - 12.78)
-    assert {row["prompts"] for row in rows[2:]} == {
-        "OR-Bench, the earlier sets",
-        "OR-Bench, today's sets",
-    }
+    vintages = Counter(row["prompts"] for row in rows[2:])
+    assert vintages == {"OR-Bench, the earlier sets": 25, "OR-Bench, today's sets": 7}
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
 def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
     report(desk, "--with_published")
     found = {(row["model"], row["side"]): float(row["rate_percent"]) for row in table(desk)}
+    columns = {"over_refusal": "over_refusal_rate", "toxic": "toxic_rejection_rate"}
     published = read_csv(SHARED_DATA / "published_overall_rates.csv")
-    expected = {}
-    for row in published:
-        expected[row["model"], "over_refusal"] = float(row["over_refusal_rate"])
-        expected[row["model"], "toxic"] = float(row["toxic_rejection_rate"])
+    expected = {
+        (row["model"], side): float(row[name])
+        for row in published
+        for side, name in columns.items()
+    }
     assert found == expected and len(found) == 64
 
 
@@ -484,15 +482,16 @@ def validation(desk: Desk, se: float, sp: float, judge: str = "gpt4") -> Path:
 
 
 def test_a_rate_is_corrected_for_the_judge_that_was_validated(desk: Desk) -> None:
-    (a,) = shares(desk, a=55)
     b = judged(desk, "b.csv", [DIRECT] * 9, "b", judge="another")
-    done = report(desk, "--over_refusal", a, b, "--validation", validation(desk, 0.9, 0.8))
-    of_a, of_b = table(desk, "corrections")
+    flags = ("--validation", validation(desk, 0.9, 0.8))
+    done = report(desk, "--over_refusal", *shares(desk, a=55, c=95), b, *flags)
+    of_a, of_c, of_b = table(desk, "corrections")
     low, rate, high = percents(of_a, "corrected_low", "corrected", "corrected_high")
     assert rate == 50 and low < 37 < 63 < high  # (.55 + .8 - 1) / (.9 + .8 - 1)
     assert percents(of_a, "rate") == [55] == percents(overall(desk, model="a"), "rate")
-    assert of_b["corrected_percent"] == ""
+    assert of_b["corrected_percent"] == of_c["corrected_percent"] == ""
     assert "b, over-refusal rate: not corrected: the validation is of another" in done.stderr
+    assert "c, over-refusal rate: not corrected: observed rate beyond" in done.stderr
 
 
 def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(desk: Desk) -> None:
@@ -501,13 +500,6 @@ def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(d
     report(desk, "--over_refusal", a, "--validation", validation(desk, 0.9, 0.8))
     (row,) = table(desk, "corrections")
     assert percents(row, "rate", "corrected") == [77.5, 75]  # half, and half of the others
-
-
-def test_a_rate_that_the_judge_could_not_have_found_is_not_corrected(desk: Desk) -> None:
-    (a,) = shares(desk, a=95)
-    done = report(desk, "--over_refusal", a, "--validation", validation(desk, 0.9, 0.8))
-    assert table(desk, "corrections")[0]["corrected_percent"] == ""
-    assert "not corrected: observed rate beyond the judge's sensitivity" in done.stderr
 
 
 @pytest.mark.parametrize("content", ["[]", "no json", '{"check_model": "gpt4", "corrected": {}}'])
@@ -519,13 +511,11 @@ def test_a_file_that_is_no_validation_is_rejected(desk: Desk, content: str) -> N
 
 def test_what_stage_5_validated_corrects_its_rates(desk: Desk) -> None:
     words = [("I'm sorry, but I can't help with that.", "refusal"), ("Fold it.", "compliance")]
-    rows = [(f"p{n}", "a", *words[n % 3 > 0]) for n in range(60)]
-    desk.csv("r.csv", ("prompt", "category", "response", "label"), rows)
-    (desk.folder / "r.run.json").write_text(json.dumps({"under_test": {"asked": "m"}}))
-    flags = ("--check_model=keyword", "--input_file=r.csv", "--validate_against=label")
-    done = desk.run(CHECK, *flags, "--output_path=o.csv")
+    rows = [(f"p{n}", *words[n % 3 > 0]) for n in range(60)]
+    desk.csv("r.csv", ("prompt", "response", "label"), rows)
+    done = desk.stage(CHECK, "--check_model=keyword", "--validate_against=label")
     assert done.returncode == 0, done.stderr
-    report(desk, "--over_refusal", "o.csv", "--validation", "o.validation.json")
+    report(desk, "--over_refusal", "m=o.csv", "--validation", "o.validation.json")
     assert percents(table(desk, "corrections")[0], "rate", "corrected") == [33.33, 33.33]
 
 
@@ -589,9 +579,7 @@ def test_a_part_with_one_verdict_alone_has_no_rate(desk: Desk, part: str) -> Non
         ("--toxic", "answer_category\ndirect_answer\n", "no column 'prompt'"),
     ],
 )
-def test_a_file_that_cannot_be_used_stops_with_one_line(
-    desk: Desk, flag: str, content: str, says: str
-) -> None:
+def test_a_useless_file_stops_with_one_line(desk: Desk, flag: str, content: str, says: str) -> None:
     (desk.folder / "bad.csv").write_text(content)
     line = error_line(desk.run(PLOT, flag, "m=bad.csv", "--table"))
     assert "bad.csv" in line and says in line

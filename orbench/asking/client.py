@@ -23,7 +23,7 @@ from orbench.asking.faults import (
     said_in,
     shown,
 )
-from orbench.asking.models import Model
+from orbench.asking.models import IN_PROCESS, Model
 from orbench.asking.protocols import PROTOCOLS, Protocol
 from orbench.asking.requests import Answer, Request
 from orbench.base.messages import UserError, one_line
@@ -86,7 +86,7 @@ class Client:
         endpoint = (model.base_url, model.key_variable)
         if endpoint not in self._clients:
             base_url = model.base_url
-            if model.in_process:
+            if model.base_url in IN_PROCESS:
                 self._servers.append(await local.start(model.base_url, self._stage))
                 base_url = self._servers[-1].base_url
             self._clients[endpoint] = connect(model, base_url, self._timeout)

@@ -30,56 +30,41 @@ class Provider(NamedTuple):
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
 
 
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", batches=True),
     "anthropic": Provider(
         "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES_API
     ),
-    "gemini": Provider(
-        "https://generativelanguage.googleapis.com/v1beta/openai/",
-        "GEMINI_API_KEY",
-        empty_is_refusal=True,
-    ),
+    "gemini": Provider(GEMINI, "GEMINI_API_KEY", empty_is_refusal=True),
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     # Without require_parameters it silently drops what a provider does not take
     # (openrouter.ai/docs/features/provider-routing).
     "openrouter": Provider(
-        "https://openrouter.ai/api/v1",
-        "OPENROUTER_API_KEY",
+        *("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
         extra_body={"provider": {"require_parameters": True}},
     ),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "deepseek": Provider("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     # Local servers queue what exceeds their slots; a long queue only runs into the timeout.
-    "ollama": Provider(
-        "http://localhost:11434/v1", "OLLAMA_API_KEY", concurrency=4, key_needed=False
-    ),
+    "ollama": Provider("http://localhost:11434/v1", "OLLAMA_API_KEY", 4, key_needed=False),
     "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", key_needed=False),
     "scripted": Provider("scripted", ""),  # orbench/asking/scripted.py, offline
-    "smollm2": Provider("smollm2", "", concurrency=8),  # orbench/asking/local.py, offline
+    "smollm2": Provider("smollm2", "", 8),  # orbench/asking/local.py, offline
 }
 # Served by the run itself. The name stands for the address, whose port differs from run to run.
 IN_PROCESS = ("scripted", "smollm2")
 
-# The beginning of a bare model id -> its provider.
+# How bare model ids begin -> their provider.
 PROVIDER_OF_NAME = {
-    "gpt-": "openai",
-    "chatgpt-": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "claude-": "anthropic",
-    "gemini-": "gemini",
-    "mistral-": "mistral",
-    "open-mistral-": "mistral",
-    "open-mixtral-": "mistral",
-    "ministral-": "mistral",
-    "magistral-": "mistral",
-    "deepseek-": "deepseek",
-    "meta-llama/": "together",
+    ("gpt-", "chatgpt-", "o1", "o3", "o4"): "openai",
+    ("claude-",): "anthropic",
+    ("gemini-",): "gemini",
+    ("mistral-", "open-mistral-", "open-mixtral-", "ministral-", "magistral-"): "mistral",
+    ("deepseek-",): "deepseek",
+    ("meta-llama/",): "together",
 }
-
 # OpenAI's models without a chat endpoint: in the openai package's ResponsesModel, not in ChatModel
 # (openai/types/shared/).
 ONLY_RESPONSES = re.compile(
@@ -151,9 +136,8 @@ class Model(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The endpoint in one spelling, for keys and records; a provider's as the table has it."""
-        address, known = address_of(self.base_url), PROVIDERS.get(self.provider)
-        return known.base_url if known and address_of(known.base_url) == address else address
+        """The endpoint in one spelling, for keys and records."""
+        return address_of(self.base_url)
 
     @property
     def key_needed(self) -> bool:
@@ -169,16 +153,6 @@ class Model(NamedTuple):
     def family(self) -> str:
         """The model's family, see `family_of`."""
         return family_of(self.id)
-
-    @property
-    def thinks(self) -> bool:
-        """Whether it thinks before it answers by default."""
-        return bool(THINKS.search(self.id))
-
-    @property
-    def in_process(self) -> bool:
-        """Whether the run itself serves it."""
-        return self.base_url in IN_PROCESS
 
     @property
     def scripted(self) -> bool:
@@ -243,12 +217,9 @@ def alias_variable(alias: str) -> str:
 
 @cache
 def address_of(url: str) -> str:
-    """A base URL in one spelling: no slash at the end, `localhost` for this machine's numbers, and
-    without what could be secret (user, password, query).
-    """
+    """A base URL in one spelling: no slash at the end, `localhost` for this machine's numbers."""
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2].lower()
-    host = re.sub(r"^(?:127\.0\.0\.1|\[::1\])(?=:|$)", "localhost", host)
+    host = re.sub(r"^(?:127\.0\.0\.1|\[::1\])(?=:|$)", "localhost", parts.netloc.lower())
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")) or url
 
 
@@ -264,20 +235,17 @@ def _checked(url: str) -> str:
     """The base URL. Raises UserError for anything that is none."""
     if url in IN_PROCESS:
         return url
+    shown = url.rpartition("@")[2].partition("?")[0]  # what could be secret stays unseen
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")  # ValueError for a name no host can have
-        fine = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
-        more = "@" in parts.netloc or bool(parts.query or parts.fragment)
+        fine = parts.scheme in ("http", "https") and host and parts.port != 0
     except ValueError:
-        fine = more = False
-    if not fine or not url.isprintable() or " " in url:
-        shown = url.rpartition("@")[2].partition("?")[0]  # a secret stays unseen here too
-        raise UserError(f"{shown!r} is no base URL; it looks like http://localhost:8000/v1")
-    if more:  # the openai package can use none of them
+        fine = False
+    if not fine or shown != url or not url.isprintable() or " " in url:
         raise UserError(
-            f"a base URL takes no user, password, query or fragment: {address_of(url)} alone; put "
-            "the key in the environment (--api_key_env)"
+            f"{shown!r} is no base URL such as http://localhost:8000/v1, without user, password and "
+            "query; a key belongs in the environment (--api_key_env)"
         )
     return url
 
@@ -285,8 +253,8 @@ def _checked(url: str) -> str:
 def _provider_of(id_: str) -> str:
     if id_ in IN_PROCESS:
         return id_
-    for beginning, provider in PROVIDER_OF_NAME.items():
-        if id_.lower().startswith(beginning):
+    for beginnings, provider in PROVIDER_OF_NAME.items():
+        if id_.lower().startswith(beginnings):
             return provider
     if os.environ.get("OPENAI_BASE_URL"):
         return "openai"  # the user's own server: it knows the names of its models

@@ -31,8 +31,7 @@ FADING = 0.97  # of the random share in each window, so that it is tested again 
 ROW = 12  # refusals in a row, at least, before only probes go out
 PROBE_S = 3.0  # between two probes
 FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Retry-After
-FIRST_PATIENCE_S = 3.0  # with an endpoint that no connection has reached yet
-PATIENCE_S = 180.0
+FIRST_PATIENCE_S, PATIENCE_S = 3.0, 180.0  # before any connection has come about, and after
 LONG_S = 10.0  # a pause worth a line
 LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
 LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
@@ -53,10 +52,7 @@ class Pace:
         self._held: list[tuple[float, float]] = []  # refusals: when they count, when they were sent
         self._since = -math.inf  # requests sent before that say nothing about this size
         self._ended = self._refused = 0  # in this window
-        self._cut = (
-            0.0,
-            0.0,
-        )  # share refused and size, before the cut that this window is to judge
+        self._cut = (0.0, 0.0)  # share refused and size before the cut that this window judges
         self._random = 0.0  # share refused at any size
         self._row, self._row_since = 0, 0.0  # refusals without an answer in between
         self.closed, self._probe_at = False, 0.0  # closed: only probes go out

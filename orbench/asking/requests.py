@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from orbench.asking.models import Model
@@ -15,27 +15,21 @@ from orbench.refusals.text import answer_of
 
 Message = dict[str, str]  # role, content
 Parameters = dict[str, Any]  # temperature, max_tokens, ... as the user wants them
-CHARACTERS_A_TOKEN = 4  # rule of thumb for English, for estimates only
+
+
+def message(role: str, text: str) -> Message:
+    """A message. A lone surrogate, which no request body can hold, is sent as U+FFFD."""
+    return {"role": role, "content": storable(text)}
 
 
 def user(text: str) -> Message:
-    """A user message. A lone surrogate, which no request body can hold, is sent as U+FFFD."""
-    return {"role": "user", "content": storable(text)}
-
-
-def assistant(text: str) -> Message:
-    """An assistant message."""
-    return {"role": "assistant", "content": storable(text)}
-
-
-def system(text: str) -> Message:
-    """A system message."""
-    return {"role": "system", "content": storable(text)}
+    """A user message."""
+    return message("user", text)
 
 
 def messages_of(turns: Iterable[Turn]) -> list[Message]:
     """The turns of a conversation as messages."""
-    return [{**turn, "content": storable(turn["content"])} for turn in turns]
+    return [message(turn["role"], turn["content"]) for turn in turns]
 
 
 @dataclass(slots=True)
@@ -70,21 +64,8 @@ class Request:
 
     def again(self, more: Sequence[Message] = ()) -> "Request":
         """The request after one more unreadable answer. more: messages that say what was wrong."""
-        return Request(
-            self.model,
-            [*self.messages, *more],
-            self.parameters,
-            self.sample,
-            self.protocol,
-            self.attempt + 1,
-            self.substitute,
-            _hash(self.key + b" again"),
-        )
-
-    @property
-    def characters(self) -> int:
-        """Characters of the messages, for estimates of tokens."""
-        return sum(len(message["content"]) for message in self.messages)
+        key, attempt = _hash(self.key + b" again"), self.attempt + 1
+        return replace(self, messages=[*self.messages, *more], attempt=attempt, key=key)
 
 
 def _hash(data: bytes) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.asking.protocols import COMPLETIONS
-from orbench.asking.requests import Answer, Message, Missing, assistant, messages_of, system, user
+from orbench.asking.requests import Answer, Message, Missing, message, messages_of, user
 from orbench.base.messages import UserError, one_line
 from orbench.base.prompts import MESSAGES, Turn
 from orbench.base.tables import storable
@@ -146,7 +146,7 @@ def _chat(question: Question) -> list[Message]:
     which a guard's chat does not have.
     """
     earlier = messages_of(turn for turn in question.earlier if turn["role"] != "system")
-    said = [assistant(question.response)] if question.response else []
+    said = [message("assistant", question.response)] if question.response else []
     return [*earlier, user(question.prompt), *said]
 
 
@@ -230,7 +230,7 @@ JUDGE_KINDS = (
     JudgeKind(
         "gpt-oss-safeguard",
         r"gpt-oss-safeguard",
-        lambda question: [system(question.own), user(question.prompt)],
+        lambda question: [message("system", question.own), user(question.prompt)],
         own_file="policy.txt",  # no max_tokens: its guide asks not to cap its reasoning
     ),
     GENERAL,

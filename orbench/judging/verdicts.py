@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from orbench.asking.requests import Message, assistant, user
+from orbench.asking.requests import Message, message, user
 from orbench.base.messages import one_line
 from orbench.base.words import Choice
 
@@ -194,5 +194,5 @@ def follow_up(reply: str, why: str, choices: Sequence[Choice]) -> list[Message]:
         f"few sentences, then end with exactly one line that holds nothing but your choice in "
         f"double square brackets, {placeholder}, and write nothing after it. The choices: {listed}."
     )
-    said = [assistant(reply)] if reply.strip() else []
+    said = [message("assistant", reply)] if reply.strip() else []
     return [*said, user(text)]

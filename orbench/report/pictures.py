@@ -53,11 +53,11 @@ GREY_ONES = "grey: published with OR-Bench, 25 of the 32 measured on earlier pro
 MARK_SIZE = 5.8  # points across
 MODELS_FOR_FIT, SPAN_FOR_FIT = 10, 20  # a curve needs that many, over as many points of the x axis
 MOST_PLACES = 40_000  # tried for all names together: a name's cost grows with their number
-# How textalloc places names.
+# How textalloc places names; distances in parts of the picture's width.
 PLACING: dict[str, Any] = {
     "linecolor": DARK_GREY,
     "linewidth": 0.4,
-    "max_distance": 0.15,  # in parts of the picture's width
+    **{"margin": 0.003, "min_distance": 0.011, "max_distance": 0.15},
     "avoid_crossing_label_lines": True,
     "draw_all": False,
     "va": "bottom",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orbench.asking.answer_log import AnswerLog
-from orbench.asking.requests import CHARACTERS_A_TOKEN, Answer, Missing, Request
+from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.records import read_record
 from orbench.base.tables import make_folder
@@ -16,6 +16,7 @@ from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
 
 UNREADABLE = 12  # replies in a row in which nothing can be read
+CHARACTERS_A_TOKEN = 4  # rule of thumb for English
 SAMPLE = 150  # characters of the end of one, for the message
 
 
@@ -158,7 +159,8 @@ def estimate(job: Job) -> int:
     say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"under way in batches: {len(pending) - n:,}; --batch collects them")
-    tokens = sum(request.characters for request in requests) // CHARACTERS_A_TOKEN
+    texts = (message["content"] for request in requests for message in request.messages)
+    tokens = sum(map(len, texts)) // CHARACTERS_A_TOKEN
     most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
     say(f"tokens: about {tokens:,} in the prompts{of_answers}")

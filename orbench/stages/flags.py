@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from orbench.asking.asked import Limits
-from orbench.asking.models import Model, resolve
+from orbench.asking.models import THINKS, Model, resolve
 from orbench.asking.protocols import MESSAGES_API
 from orbench.base.messages import UserError, did_you_mean, one_line, say
 from orbench.base.tables import NO_NAME
@@ -307,7 +307,7 @@ def _thinks(args: argparse.Namespace, model: Model, extra: Mapping[str, Any]) ->
             return value == "true"
         if name == "thinking.type":
             return value != "disabled"
-    return model.thinks
+    return bool(THINKS.search(model.id))
 
 
 def settings_in_words(args: argparse.Namespace) -> str:
