@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.requests import Answer, Missing, Request, message, messages_of
 from orbench.base.messages import UserError, run_script, say
-from orbench.base.prompts import turns_of
+from orbench.base.prompts import prompt_id, turns_of
 from orbench.base.tables import file_name_part, storable
 from orbench.base.words import Row
 from orbench.refusals.detect import Verdict, classify, counts_as_refusal
@@ -65,7 +65,8 @@ class AlignmentChecker(RefusalStage):
         self.phrases = flags.phrases_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
-        words = [flags.settings_in_words(args), "system prompt" * bool(self.system_prompt)]
+        prompt = f"system prompt {prompt_id(self.system_prompt)[:6]}" if self.system_prompt else ""
+        words = [flags.settings_in_words(args), prompt]
         self.under_test = {
             **{"asked": args.model, "id": self.model.id, "family": self.model.family},
             "settings": ", ".join(filter(None, words)),

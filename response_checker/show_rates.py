@@ -19,8 +19,6 @@ from orbench.base.tables import read_csv
 from orbench.base.words import OVERALL, SIDES
 from orbench.stages.flags import Parser, input_path
 
-BY_AUTHORS = "published"  # the judge of rates that were not measured here
-
 
 def main(argv: Sequence[str]) -> int:
     parser = Parser(__doc__)
@@ -29,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     rows = [
         row
         for row in read_csv(path, ["model", "judge", "prompt_set", "rate_percent"]).rows
-        if row["category"] == OVERALL and row["judge"] != BY_AUTHORS
+        if row["category"] == OVERALL and row["judge"] != "published"  # measured here
     ]
     if not rows:
         raise UserError(f"{path} holds no model that was measured here")

@@ -1,8 +1,6 @@
 """The pictures of plot_results.py."""
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,7 @@ from tests.test_report import ANSWER, DIRECT, judged, on
 
 sys.path.insert(0, str(ROOT))
 pytestmark = pytest.mark.new  # there are no bars, and names are others than at dcad4d6
-mpl = pytest.importorskip("matplotlib")
-pytest.importorskip("orbench.report.pictures")
+pytest.importorskip("orbench.report.compare")
 
 from matplotlib.collections import PathCollection  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
@@ -26,12 +23,6 @@ from orbench.report.published import with_published  # noqa: E402
 from orbench.report.rates import rates  # noqa: E402
 
 PLOT = "response_checker/plot_results.py"
-
-
-@pytest.fixture(autouse=True)
-def _style() -> Iterator[None]:
-    with mpl.rc_context():
-        yield
 
 
 def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Any]:
@@ -49,16 +40,13 @@ def files(desk: Desk, *flags: str | Path) -> set[str]:
     """The pictures that a run writes."""
     done = desk.run(PLOT, *flags)
     assert done.returncode == 0, done.stderr
-    kinds = (".png", ".svg", ".pdf")
-    return {path.name for path in (desk.folder / "results").iterdir() if path.suffix in kinds}
+    return {path.name for path in (desk.folder / "results").glob("*.[ps][nvd][gf]")}
 
 
 def both(desk: Desk, model: str = "maker/a", **columns: list[str]) -> tuple[list[Path], list[Path]]:
     """A model's results on both sides, thirty prompts each."""
-    safe = judged(desk, f"{len(model)}s.csv", [DIRECT, ANSWER] * 15, model, columns=columns)
-    toxic = judged(
-        desk, f"{len(model)}t.csv", [DIRECT, DIRECT, ANSWER] * 10, model, columns=columns
-    )
+    verdicts = {"s.csv": [DIRECT, ANSWER] * 15, "t.csv": [DIRECT, DIRECT, ANSWER] * 10}
+    safe, toxic = (judged(desk, *one, model, columns=columns) for one in verdicts.items())
     return [safe], [toxic]
 
 
@@ -75,12 +63,12 @@ def test_one_side_alone_is_drawn_as_far_as_it_goes(desk: Desk) -> None:
 
 
 def test_the_same_results_give_the_same_files(desk: Desk) -> None:
-    (safe,), (toxic,) = both(desk, category=["a", "b", "c"] * 10)
-    flags = ("--over_refusal", safe, "--toxic", toxic, "--formats", "svg,pdf")
-    names = files(desk, *flags)
-    before = [(desk.folder / "results" / name).read_bytes() for name in sorted(names)]
-    assert files(desk, *flags) == names and len(before) == 8
-    assert [(desk.folder / "results" / name).read_bytes() for name in sorted(names)] == before
+    (safe,), _ = both(desk)
+    for folder in ("one", "two"):
+        files(desk, "--over_refusal", safe, "--formats=svg,pdf", "--output_dir", folder)
+    one, two = (sorted((desk.folder / name).glob("heatmap*")) for name in ("one", "two"))
+    assert len(one) == 2
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
 def test_results_of_other_prompts_or_judges_have_pictures_of_their_own(desk: Desk) -> None:
@@ -140,7 +128,7 @@ def test_scripted_and_partial_results_say_so_in_every_picture(desk: Desk) -> Non
     safe, toxic = both(desk, category=["a", "b", "c"] * 10)
     for path in (*safe, *toxic):
         record = path.with_suffix(".run.json")
-        record.write_text(json.dumps(json.loads(record.read_text()) | {"scripted": True}))
+        record.write_text(record.read_text().replace("{", '{"scripted": true, ', 1))
     found = drawn(safe, toxic)
     assert len(found) == 4
     for name, figure in found.items():

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.conftest import (
     SHARED_DATA,
     Desk,
     Done,
-    environment,
     error_line,
     read_csv,
 )
@@ -33,8 +31,11 @@ from orbench.stats.intervals import wilson  # noqa: E402
 PLOT, SHOW = "response_checker/plot_results.py", "response_checker/show_rates.py"
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 
-Columns = dict[str, list[str]]
 Row = dict[str, str]
+
+
+def prompts(n: int) -> list[str]:
+    return [f"Prompt {number}" for number in range(n)]
 
 
 def judged(
@@ -45,7 +46,7 @@ def judged(
     """
     n = len(verdicts)
     columns = {
-        "prompt": [f"Prompt {number}" for number in range(n)],
+        "prompt": prompts(n),
         "category": ["ab"[number % 2] for number in range(n)],
         "response": [f"Response {number} of {model}" for number in range(n)],
         "answer_category": verdicts,
@@ -132,11 +133,8 @@ def test_macro_average_and_overall_are_one_estimator(desk: Desk) -> None:
 
 
 def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
-    path = desk.csv(
-        "r.csv",
-        ["prompt", "is_rejected", "rejection_reason"],
-        [("a", "True", "api:content_filter"), ("b", "True", "apology"), ("c", "False", "")],
-    )
+    rows = [("a", "True", "api:content_filter"), ("b", "True", "apology"), ("c", "False", "")]
+    path = desk.csv("r.csv", ["prompt", "is_rejected", "rejection_reason"], rows)
     path.with_suffix(".run.json").write_text(json.dumps({"under_test": {"asked": "gpt-4o"}}))
     report(desk, "--toxic", path)
     (row,) = table(desk)  # without categories there is one row
@@ -157,10 +155,6 @@ def test_unscored_rows_are_in_no_rate_but_in_the_bounds_and_the_prompt_set(desk:
     whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
     report(desk, "--over_refusal", whole)
     assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
-
-
-def prompts(n: int) -> list[str]:
-    return [f"Prompt {number}" for number in range(n)]
 
 
 def test_several_responses_to_a_prompt_count_as_far_as_they_differ(desk: Desk) -> None:
@@ -243,21 +237,15 @@ def test_what_the_judge_has_to_do_with_the_model_is_said_everywhere(desk: Desk) 
 # -- comparisons -------------------------------------------------------------------------------
 
 
-def pairs(desk: Desk) -> list[Row]:
-    return table(desk, "comparison")
-
-
 def shares(desk: Desk, **refused: int) -> list[Path]:
     """Results of models on the same hundred prompts; refused: the number, of each model."""
-    return [
-        judged(desk, f"{name}.csv", [DIRECT] * n + [ANSWER] * (100 - n), name)
-        for name, n in refused.items()
-    ]
+    verdicts = {name: [DIRECT] * n + [ANSWER] * (100 - n) for name, n in refused.items()}
+    return [judged(desk, f"{name}.csv", of, name) for name, of in verdicts.items()]
 
 
 def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     report(desk, "--over_refusal", *shares(desk, a=30, b=24, c=22))
-    ab, _, bc = pairs(desk)
+    ab, _, bc = table(desk, "comparison")
     assert (ab["model_a"], ab["model_b"], ab["n"]) == ("a", "b", "100")
     assert float(ab["difference_points"]) == 6
     assert 0 < float(ab["low_points"]) < 6 < float(ab["high_points"])
@@ -266,7 +254,7 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     assert ab["finding"] == "no difference shown"
     assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.3
     report(desk, "--over_refusal", *shares(desk, a=30, b=10))
-    assert [pair["finding"] for pair in pairs(desk)] == ["b refuses fewer than a"]
+    assert [pair["finding"] for pair in table(desk, "comparison")] == ["b refuses fewer than a"]
     assert "b refuses fewer than a" in markdown(desk)
 
 
@@ -278,7 +266,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
     b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - missing), "b")
     lost(b, prompts(200)[200 - missing :])
     report(desk, "--over_refusal", a, b)
-    (pair,) = pairs(desk)
+    (pair,) = table(desk, "comparison")
     assert float(pair["p_holm"]) < 0.001
     assert (pair["unscored_a"], pair["unscored_b"]) == ("0", str(missing))
     assert pair["finding"].startswith(finding)
@@ -298,7 +286,7 @@ def test_nothing_is_claimed_of_what_measures_nothing(
     a = judged(desk, "a.csv", [DIRECT] * 90 + [ANSWER] * 10, "a", **about)
     b = judged(desk, "b.csv", [DIRECT] * 10 + [ANSWER] * 90, "qwen-b", **about)
     done = report(desk, "--over_refusal", a, b)
-    assert [pair["finding"] for pair in pairs(desk)] == [finding]
+    assert [pair["finding"] for pair in table(desk, "comparison")] == [finding]
     assert finding in overall(desk, model="qwen-b")["notes"] and finding in done.stderr
     ranked = [entry["rank"] for entry in table(desk, "leaderboard")]
     assert ranked == (["1", "2"] if "selectors" in about else ["", ""])
@@ -310,7 +298,7 @@ def test_rows_not_asked_yet_make_a_result_partial(desk: Desk) -> None:
     report(desk, "--over_refusal", a, b)
     says = "partial: 2 rows not asked yet"
     assert says in overall(desk, model="b")["notes"]
-    assert [pair["finding"] for pair in pairs(desk)] == [says]
+    assert [pair["finding"] for pair in table(desk, "comparison")] == [says]
 
 
 @pytest.mark.parametrize(
@@ -327,17 +315,17 @@ def test_results_of_different_judges_are_neither_compared_nor_ranked(
     (a,) = shares(desk, a=80)
     b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", **other)
     done = report(desk, "--over_refusal", a, b)
-    assert not pairs(desk)
+    assert not table(desk, "comparison")
     assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
     assert "the over-refusal rates have different judges: gpt4, " in done.stderr
 
 
 def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
     (a,) = shares(desk, a=100)
-    columns = {"prompt": prompts(150)[50:]}
-    b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=columns)
+    later = {"prompt": prompts(150)[50:]}
+    b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=later)
     done = report(desk, "--over_refusal", a, b)
-    (pair,) = pairs(desk)
+    (pair,) = table(desk, "comparison")
     assert (pair["n"], pair["rate_b_percent"]) == ("50", "100")
     assert "the safe prompts differ between results" in done.stderr
 
@@ -349,12 +337,9 @@ def test_settings_are_a_column_and_are_compared(desk: Desk) -> None:
         judged(desk, f"{effort}.csv", verdicts, under_test=tested)
     report(desk, "--over_refusal", "low.csv", "high.csv")
     assert {row["model"] for row in table(desk)} == {"o3"}
-    (pair,) = pairs(desk)
+    (pair,) = table(desk, "comparison")
     assert (pair["settings_a"], pair["settings_b"]) == ("effort low", "effort high")
     assert pair["finding"] == "o3, effort low refuses fewer than o3, effort high"
-
-
-# -- leaderboard -------------------------------------------------------------------------------
 
 
 def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
@@ -397,11 +382,8 @@ def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None
     rows = table(desk, "leaderboard")
     assert [row["model"] for row in rows] == ["m3", "m1", "m4", "m0", "m2"]
     assert {row["rank"] for row in rows} == {""}
-
-
-def test_models_that_nobody_knows_the_judge_of_are_not_ranked(desk: Desk) -> None:
     files = [on(desk, "s", name, n, judge="") for name, n in (("a", 4), ("b", 9))]
-    report(desk, "--over_refusal", *files)
+    report(desk, "--over_refusal", *files)  # of a judge that nobody knows
     assert {(row["judge"], row["rank"]) for row in table(desk, "leaderboard")} == {("unknown", "")}
 
 
@@ -427,9 +409,7 @@ def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
         for side, name in columns.items()
     }
     assert found == expected and len(found) == 64
-
-
-# -- tables by category ------------------------------------------------------------------------
+    assert "no model that was measured" in error_line(desk.run(SHOW, "results/results.csv"))
 
 
 def sections(desk: Desk) -> dict[str, list[str]]:
@@ -453,8 +433,9 @@ def test_samples_of_different_size_of_a_set_have_tables_of_their_own(desk: Desk)
 def test_a_dagger_marks_the_cell_with_few_prompts_alone(desk: Desk) -> None:
     a = judged(desk, "a.csv", [DIRECT] * 80, "a")
     b = judged(desk, "b.csv", [DIRECT] * 80, "b", columns={"category": [""] * 80})
-    report(desk, "--over_refusal", a, b)
-    (title,) = [title for title in sections(desk) if "by category" in title]
+    d = judged(desk, "d.csv", [DIRECT] * 80, "d", columns={"category": ["a"] * 80})
+    report(desk, "--over_refusal", a, b, d)
+    title = "Over-refusal rate by category"
     assert "†" not in "".join(sections(desk)[title])
     few = judged(desk, "c.csv", [DIRECT] * 80, "c", columns={"category": ["a"] * 70 + ["b"] * 10})
     report(desk, "--over_refusal", a, few)
@@ -469,9 +450,6 @@ def test_names_stand_in_markdown_and_latex_as_they_are(desk: Desk) -> None:
     assert r"| \[a\]\_b\*c\|d\&e%f\$g\#h{i}j\~k^l\\m\<n\>\`o | 100.0 \[91.2, 100.0\]" in text
     latex = (desk.folder / "results/results.tex").read_text()
     assert r"d\&e\%f\$g\#h\{i\}" in latex and r"\textbackslash" in latex
-
-
-# -- corrected rates ---------------------------------------------------------------------------
 
 
 def validation(desk: Desk, se: float, sp: float, judge: str = "gpt4") -> Path:
@@ -598,20 +576,12 @@ def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) 
         done = desk.run(PLOT, *flags)
         assert done.returncode == 2 and says in done.stderr
     assert "file's name is empty" in error_line(desk.run(PLOT, "--toxic", "m="))
+    judged(desk, "s.csv", [DIRECT])
     code = "import runpy, sys; sys.modules['matplotlib'] = None; sys.argv = sys.argv[1:]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    flags = ["--over_refusal", str(judged(desk, "s.csv", [DIRECT])), "--table", "--html"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(ROOT / PLOT), *flags],
-        cwd=desk.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    line = f'{sys.executable} -c "{code}" {ROOT / PLOT} --over_refusal s.csv --table --html'
+    done = desk.shell(line)
     assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
-
-
-# -- show_rates.py -----------------------------------------------------------------------------
 
 
 def test_the_rates_of_the_newest_prompts_and_judge_are_shown(desk: Desk) -> None:
@@ -625,9 +595,3 @@ def test_the_rates_of_the_newest_prompts_and_judge_are_shown(desk: Desk) -> None
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
     assert " · toxic rejection rate 80.0 % [" in a
     assert b.startswith("b: ") and "unscored 1" in b and "·" not in b
-
-
-def test_rates_that_were_published_are_not_shown_as_measured(desk: Desk) -> None:
-    report(desk, "--with_published")
-    line = error_line(desk.run(SHOW, "results/results.csv"))
-    assert "no model that was measured here" in line

@@ -24,7 +24,7 @@ FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
 LIMITED_TRIES = 20  # 429s of one request while others get through
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
-TICK_S = 0.01  # how late a request may go out
+TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
 
 
@@ -42,8 +42,7 @@ def ask_live(
     models: substitutes too. Ends when nothing is left to do, when no model is left, or after a
     signal. Raises UserError for a key that is not set and a log that cannot be written.
     """
-    session = _Session(log, asked, limits, progress)
-    asyncio.run(session.run(pending, models, follow_up))
+    asyncio.run(_Session(log, asked, limits, progress).run(pending, models, follow_up))
 
 
 class _Session:
@@ -145,12 +144,13 @@ class _Session:
     def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:
         """Send a request again later, unless this was one refusal too many."""
         key, before = request.key, self.refusals[request.key]
-        self.refusals[key] += 1
+        self.refusals[key] = before + 1
         self.faults[key] += isinstance(fault, Passing)
         rest = pace.refused(fault, sent, self.loop.time(), before)
         if pace.over:
             self.leave_out(request.model, pace.over)
-        if self.faults[key] > self.limits.max_retries or before >= LIMITED_TRIES:
+        too_often = self.faults[key] > self.limits.max_retries or before >= LIMITED_TRIES
+        if too_often and not pace.over:
             self.fail(request, "gave_up", fault)
         else:
             self.asked.retries += 1

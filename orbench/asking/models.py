@@ -244,8 +244,8 @@ def _checked(url: str) -> str:
         fine = False
     if not fine or shown != url or not url.isprintable() or " " in url:
         raise UserError(
-            f"{shown!r} is no base URL such as http://localhost:8000/v1, without user, password and "
-            "query; a key belongs in the environment (--api_key_env)"
+            f"{shown!r} is no base URL such as http://localhost:8000/v1; it has no user, password "
+            "or query (a key belongs in the environment, see --api_key_env)"
         )
     return url
 

@@ -45,7 +45,7 @@ class Pace:
         self.limit = limits.concurrency or model.settings.concurrency
         self.size, self.in_flight = float(self.limit), 0
         self._due, self._spacing = 0.0, 60 / (limits.requests_per_minute or math.inf)
-        self._patience = max(PATIENCE_S, limits.timeout)
+        self._patience, self._max_retries = max(PATIENCE_S, limits.timeout), limits.max_retries
         self._name, self._say, self._told, self._reached = model.asked, say, False, False
         self.over = ""  # why the endpoint is given up, once it is
         self._answer_s, self._answers = 1.0, 0  # a guess, until an answer has arrived
@@ -97,16 +97,16 @@ class Pace:
         self.closed |= self._row >= max(ROW, self.size)
         if self.closed:
             self._probe_at = now + max(asked, min(PROBE_S, max(FIRST_WAIT_S, silent)))
-        self._judge(fault, silent, asked)
+        self._judge(fault, silent, asked, before)
         if asked:
             return max(asked, FIRST_WAIT_S) + FIRST_WAIT_S * random.random()
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * LONGER**before) * random.uniform(0.75, 1.25)
 
-    def _judge(self, fault: Exception, silent: float, asked: float) -> None:
+    def _judge(self, fault: Exception, silent: float, asked: float, before: int) -> None:
         """Give the endpoint up, or report a long pause."""
         if asked > LONGEST_PAUSE_S:
             self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
-        elif silent >= FIRST_PATIENCE_S and not self._reached:
+        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
             self.over = f"the endpoint cannot be reached, is it running? ({fault})"
         elif silent >= self._patience:
             self.over = f"no answer for {silent:.0f} s ({fault})"

@@ -70,7 +70,7 @@ LEAD_INS: dict[str, tuple[float, str]] = {
         r", (?=i (?:cannot|am|will|must|do|would|have|want|need)\b))"
         r"|(?:while|although|though) i [^.!?;]{0,220}?, (?=i\b|it is|we\b|my\b|this\b)",
     ),
-    "denial": (-2.0, r"no, (?!i\b|we\b|as\b|sorry|but\b|not\b)"),  # answers a question
+    "denial": (-3.0, r"no, (?!i\b|we\b|as\b|sorry|but\b|not\b)"),  # answers a question
     "turn": (
         -0.5,
         r"(?:however|nevertheless|nonetheless|that (?:being )?said|still|yet)"

@@ -168,6 +168,7 @@ def _about(source: Source, record: files.Record, *, by_judge: bool) -> About:
     if not model:
         why = "does not say which model it measured (no run record beside it)"
         raise UserError(f"{path} {why}; write MODEL={path}")
+    file = _in(record, "source", "file") or _in(asked, "input", "path")
     family = tested.family or family_of(model)
     selected = family if family in files.selectors(record) else ""
     notes = list(map(clean, record.get("notes", [])))
@@ -178,7 +179,7 @@ def _about(source: Source, record: files.Record, *, by_judge: bool) -> About:
         "model": model,
         "settings": tested.settings,
         "judge": _judge(record, by_judge),
-        "prompts": _in(record, "source", "name") or Path(_in(asked, "input", "path")).stem,
+        "prompts": _in(record, "source", "name") or Path(file).stem,
         "family": family,
         "asked_with": _asked_with(asked),
         "date": str(asked.get("end", ""))[:10],
@@ -218,7 +219,7 @@ def _record_of_stage4(source: Source, record: files.Record) -> files.Record:
 def _asked_with(record: files.Record) -> str:
     """How the model was asked: `temperature 0.0, max_tokens 1000`."""
     models, sent = record.get("models"), record.get("parameters", {})
-    rejected = models[0].get("rejects", ()) if models else ()
+    rejected = models[0].get("left_out_parameters", ()) if models else ()
     said = [f"{name} {value}" for name, value in sent.items() if name not in rejected]
     return clean(", ".join(word for word in said if not word.endswith((" ", " []"))))
 

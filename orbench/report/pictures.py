@@ -33,7 +33,7 @@ LONGEST_NAME = 32  # characters
 BLACK, DARK_GREY, GREY, LIGHT_GREY, PALE = "#000000", "#666666", "#999999", "#BBBBBB", "#DDDDDD"
 BLUE, ORANGE = "#0072B2", "#E69F00"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
-COLOURS = (BLUE, "#009E73", BLACK, "#D55E00", ORANGE, "#CC79A7", "#56B4E9", "#F0E442")
+COLOURS = (BLUE, "#009E73", BLACK, "#D55E00", ORANGE, "#CC79A7", "#56B4E9")
 # Family -> colour and marker; no two are alike.
 MARKS = dict(zip(FAMILIES, zip(cycle(COLOURS), cycle("*^vosDPX>hd"), strict=False), strict=False))
 OTHER_MARK = GREY, "o"

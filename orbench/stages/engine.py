@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from orbench.asking.answer_log import AnswerLog
+from orbench.asking.asked import Limits
 from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.records import read_record
 from orbench.base.tables import make_folder
 from orbench.stages import output
-from orbench.stages.flags import limits_of
 from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
 
@@ -123,8 +123,9 @@ def ask_now(job: Job, requests: list[Request]) -> None:
             return None
         return after_unreadable(stage, request, answer, reading)
 
-    limits = limits_of(stage.args)
-    ask_live(lambda: requests, stage.models, job.log, job.asked, limits, follow_up, progress)
+    args, models = stage.args, stage.models
+    limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
+    ask_live(lambda: requests, models, job.log, job.asked, limits, follow_up, progress)
 
 
 def watch(job: Job, answer: Answer, reading: Any) -> None:

@@ -60,10 +60,9 @@ class Parser(argparse.ArgumentParser):
 
 def true_or_false(text: str) -> bool:
     """true or false, in any letter case."""
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if text.lower() not in words:
+    if text.lower() not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return words[text.lower()]
+    return text.lower() == "true"
 
 
 def input_path(text: str) -> Path:
@@ -83,21 +82,17 @@ def given(text: str) -> str:
 def variable_name(text: str) -> str:
     """The name of an environment variable. Anything else is not shown: it may be the key itself."""
     if text not in os.environ and not re.fullmatch(r"[A-Z_][A-Z0-9_]{1,40}", text):
-        raise argparse.ArgumentTypeError(
-            "this is not the name of an environment variable; put the key in one and give its name"
-        )
+        raise argparse.ArgumentTypeError("put the key into an environment variable, give its name")
     return text
 
 
-def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A whole number within bounds."""
+def whole_number(least: int) -> Callable[[str], int]:
+    """A whole number of at least `least`."""
 
     def number(text: str) -> int:
-        value = int(text)
-        if value < least or (most is not None and value > most):
-            bounds = f"from {least} to {most}" if most is not None else f"of at least {least}"
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number {bounds}")
-        return value
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
+        return int(text)
 
     number.__name__ = "whole number"
     return number
@@ -105,44 +100,37 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 def positive(text: str) -> float:
     """A number above zero."""
-    value = float(text)
-    if not 0 < value < float("inf"):
+    if not 0 < float(text) < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
+    return float(text)
 
 
 def temperature(text: str) -> float | None:
     """A temperature, or `none` to omit the parameter."""
-    if text.lower() == "none":
-        return None
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
-    return value
+    return None if text.lower() == "none" else 0.0 if float(text) == 0 else positive(text)
 
 
 class Prices(NamedTuple):
-    """Prices per million tokens, in any currency."""
+    """Prices per million tokens, in any currency. cached: of prompt tokens read from a cache."""
 
     prompt: float
     completion: float
-    cached: float  # of prompt tokens read from a cache
+    cached: float
 
 
 def prices(text: str) -> Prices:
     """`IN,OUT` or `IN,OUT,CACHED`."""
     values = [float(word) for word in text.split(",")]
-    if len(values) not in (2, 3) or not all(0 <= value < float("inf") for value in values):
+    if len(values) not in (2, 3) or min(values) < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not IN,OUT[,CACHED] such as 2.5,10,1.25")
-    return Prices(*values, *([values[0]] if len(values) == 2 else []))
+    return Prices(values[0], values[1], values[-1] if len(values) == 3 else values[0])
 
 
 def extra_body(text: str) -> dict[str, Any]:
     """A JSON object whose members go into each request's body."""
     try:
         value = json.loads(text)
-        # ValueError for half a surrogate pair, NaN, and 1e400, which is read as infinity
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(value, allow_nan=False)  # ValueError also for 1e400, which is read as infinity
     except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):
@@ -190,7 +178,7 @@ def add_run_flags(
     """How the requests of a run are sent, and what is done without sending any."""
     add, usual, number = parser.add_argument_group("run").add_argument, Limits(), whole_number(0)
     meaning = "requests in flight at once (default 64; 4 for ollama)"
-    add("--concurrency", type=whole_number(1, 1000), help=meaning)
+    add("--concurrency", type=whole_number(1), help=meaning)
     meaning = "retries of a request after transient faults (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
     meaning = "seconds for one attempt (default %(default)g)"
@@ -242,15 +230,9 @@ def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
 
 def phrases_of(args: argparse.Namespace) -> list[str]:
     """The phrases of --refusal_phrases. Raises UserError for a file that cannot be used."""
-    if not args.refusal_phrases:
-        return []
-    lines = [line.strip() for line in text_in(Path(args.refusal_phrases)).splitlines()]
+    text = text_in(Path(args.refusal_phrases)) if args.refusal_phrases else ""
+    lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
-
-
-def limits_of(args: argparse.Namespace) -> Limits:
-    """The run's limits as given on the command line."""
-    return Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
 
 
 def model_of(name: str, args: argparse.Namespace) -> Model:
@@ -271,13 +253,12 @@ def parameters_of(
         mine: Any = extra.get(name)
         both = isinstance(mine, dict) and isinstance(value, dict)
         extra[name] = mine | value if both else value
-    effort = args.reasoning_effort
     named = {
         "temperature": args.temperature,
         "max_tokens": _max_tokens(args, model, own, extra),
         "top_p": args.top_p,
         "seed": args.seed,
-        "reasoning_effort": effort,
+        "reasoning_effort": args.reasoning_effort,
     }
     sent = {name: value for name, value in named.items() if value is not None}
     return {**own, **sent, **extra}
@@ -301,12 +282,9 @@ def _thinks(args: argparse.Namespace, model: Model, extra: Mapping[str, Any]) ->
     """Whether the model will think: as its flags say, else as its name does."""
     if args.reasoning_effort:
         return bool(args.reasoning_effort != "none")
-    told = dict(_leaves("", extra))
-    for name, value in told.items():
-        if name.endswith("enable_thinking"):
-            return value == "true"
-        if name == "thinking.type":
-            return value != "disabled"
+    for name, value in _leaves("", extra):
+        if name in ("thinking.type", "enable_thinking", "chat_template_kwargs.enable_thinking"):
+            return value not in ("disabled", "false")
     return bool(THINKS.search(model.id))
 
 

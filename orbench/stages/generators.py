@@ -1,20 +1,20 @@
 """What a generator returns: prompts in double brackets, and excuses and placeholders among them."""
 
 import re
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from orbench.asking.requests import Answer
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 
+_IN_BRACKETS = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*\]*)\]\]", re.S)  # `[[a [b]]]` is one
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
 # Marks around an item, and what shows that they do not belong together, as in `"a" or "b"`.
 _AROUND = [
     (one, other, re.compile(rf"(?<!\w){mark}|{mark}(?!\w)"))
     for one, other in map(
         str.split,
-        ("** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “"),
+        ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “"),
     )
     for mark in [f"(?:{re.escape(one)}|{re.escape(other)})"]
 ]
@@ -49,21 +49,7 @@ def prompts_in(answer: Answer, placeholders: "Placeholders") -> Given:
 
 def bracketed(text: str) -> list[str]:
     """The items in double brackets, without numbering, quotes and bold marks around them."""
-    found = (without_marks(text[start + 2 : end - 2]) for start, end in _spans(text))
-    return [item for item in found if item]
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the items stand, brackets included: `[[a]] [[b]]` are two, `[[a [b]]]` is one."""
-    at = 0
-    while (start := text.find("[[", at)) >= 0 and (end := text.find("]]", start + 2)) >= 0:
-        start = text.rfind("[[", start, end)
-        unclosed = text.count("[", start + 2, end) - text.count("]", start + 2, end)
-        end += 2
-        while unclosed > 0 and text[end : end + 1] == "]":
-            end, unclosed = end + 1, unclosed - 1
-        yield start, end
-        at = end
+    return [item for item in map(without_marks, _IN_BRACKETS.findall(text)) if item]
 
 
 def without_marks(item: str) -> str:

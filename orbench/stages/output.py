@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -83,21 +83,19 @@ def _rows_not_in_input(stage: Stage, outputs: list[Path]) -> int:
 
 @dataclass
 class Counts:
-    """What came of a run's rows."""
+    """What came of a run's rows and answers."""
 
     rows: Counter[str] = field(default_factory=Counter)  # done, failed, unscored, not_asked
+    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off, empty
     written: int = 0  # output rows
-    reused: int = 0  # answers that were in the log before this run
-    cut_off: int = 0  # answers that ended at the token limit
-    empty: int = 0  # answers that say nothing, not even why
     tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
-    # Model as asked -> `Answer.served_by`, and parameters that were left out, with their numbers
-    served_by: dict[str, Counter[str]] = field(default_factory=dict)
-    dropped: dict[str, Counter[str]] = field(default_factory=dict)
+    # By model as asked: `Answer.served_by`, and the parameters that were left out
+    served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     prompts: set[str] = field(default_factory=set)  # ids
-    answers: set[bytes] = field(default_factory=set)  # keys
     outputs: list[Path] = field(default_factory=list)  # what was written
+    _used: set[bytes] = field(default_factory=set)  # keys of answers
 
     @property
     def aside(self) -> int:
@@ -117,15 +115,14 @@ class Counts:
         else:
             self.rows[NOT_ASKED if result.kind == NOT_ASKED else "unscored"] += 1
         for request, answer, _ in found:
-            if answer is not None and request.key not in self.answers:
-                self.answers.add(request.key)
-                self.reused += job.log.was_there(request.key)
-                self.cut_off += answer.cut_off
-                self.empty += answer.says_nothing
+            if answer is not None and request.key not in self._used:
+                self._used.add(request.key)
+                self.answers["reused"] += job.log.was_there(request.key)
+                self.answers["cut off"] += answer.cut_off
+                self.answers["empty"] += answer.says_nothing
                 self.tokens.add(answer)
-                name = request.model.asked
-                self.served_by.setdefault(name, Counter())[answer.served_by] += 1
-                self.dropped.setdefault(name, Counter()).update(answer.dropped)
+                self.served_by[request.model.asked][answer.served_by] += 1
+                self.dropped[request.model.asked].update(answer.dropped)
 
 
 def write_outputs(job: Job) -> Counts:
@@ -212,8 +209,8 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
         "input": _input_entry(stage),
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": part or behind,
-        "counts": {**counts.rows, "written": counts.written, "empty": counts.empty}
-        | {"reused": counts.reused, "requests": asked.requests, "retries": asked.retries},
+        "counts": {**counts.rows, **counts.answers, "written": counts.written}
+        | {"requests": asked.requests, "retries": asked.retries},
         "tokens": asdict(counts.tokens),
         "findings": stage.findings(),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
@@ -224,13 +221,13 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
 
 
 def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
-    served_by = counts.served_by.get(model.asked, Counter())
+    served_by = counts.served_by[model.asked]
     return model._asdict() | {
         "base_url": model.address,
         "family": model.family,
         "returned": sorted({one.partition(" via ")[0] for one in served_by}),
         "served_by": served_by,
-        "left_out_parameters": counts.dropped.get(model.asked, {}),
+        "left_out_parameters": counts.dropped[model.asked],
         "left_out": job.asked.left_out.get(model.asked, ""),
     }
 
@@ -291,18 +288,18 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
     written = [f"{counted(counts.written, 'row')} written"] * (counts.written != rows["done"])
     kinds = [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
     left = [f"not asked {rows[NOT_ASKED]:,}"] * bool(rows[NOT_ASKED])
-    reused = f"answers reused from the log {counts.reused:,}"
+    reused = f"answers reused from the log {counts.answers['reused']:,}"
     yield " · ".join([*written, *kinds, *left, reused])
     yield " · ".join([_sent(job), *_other_models(job, counts)])
-    if counts.cut_off:
+    if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
         of = f" of {limit:,} tokens (--max_tokens)" if limit else ""
-        yield f"{counted(counts.cut_off, 'answer')} cut off at the limit{of}"
+        yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
-    if counts.empty > EMPTY_SHARE * rows.total():
+    if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
         why = "perhaps refusals that a gateway hides; they are unscored, see the bounds"
-        yield f"{counted(counts.empty, 'answer')} empty without a reason: {why}"
+        yield f"{counted(empty, 'answer')} empty without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:
             yield f"the most frequent error ({times:,}): {why}"
@@ -324,7 +321,7 @@ def _sent(job: Job) -> str:
 def _other_models(job: Job, counts: Counts) -> Iterator[str]:
     """Which other models answered, and which changed during the run."""
     for model in job.stage.models:
-        found = {id_: n for id_, n in counts.served_by.get(model.asked, {}).items() if id_}
+        found = {id_: n for id_, n in counts.served_by[model.asked].items() if id_}
         ids = {id_.partition(" via ")[0] for id_ in found}
         named = ", ".join(f"{one_line(id_)} ({n:,})" for id_, n in sorted(found.items()))
         if not all(is_same_model(model.id, id_) for id_ in ids):

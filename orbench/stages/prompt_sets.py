@@ -122,8 +122,7 @@ def _downloaded(name: str, asked: PromptSet) -> Table:
     for column in (*columns.values(), *asked.only[:1]):
         if column not in frame.columns:
             there = clean(", ".join(map(str, frame.columns)))
-            flags = "--prompt_column, --category_column"
-            raise UserError(f"{asked.file} has no column {column!r}; it has: {there} ({flags})")
+            raise UserError(f"{asked.file} has no column {column!r}; it has: {there}")
     if asked.only:
         frame = frame[frame[asked.only[0]].astype(str) == asked.only[1]]
     cells = [frame[theirs].fillna("").astype(str).map(storable) for theirs in columns.values()]
@@ -137,10 +136,8 @@ def _downloaded(name: str, asked: PromptSet) -> Table:
 
 def _fetch(asked: PromptSet) -> Path:
     """The file in huggingface_hub's cache. Raises UserError."""
-    try:
-        from huggingface_hub import errors, hf_hub_download
-    except ImportError:
-        raise UserError('prompt sets need huggingface_hub: pip install -e ".[sets]"') from None
+    from huggingface_hub import errors, hf_hub_download
+
     where, revision = (asked.repository, asked.file), asked.revision or None
     try:
         return Path(hf_hub_download(*where, repo_type="dataset", revision=revision))
@@ -148,29 +145,22 @@ def _fetch(asked: PromptSet) -> Path:
         page = f"huggingface.co/datasets/{asked.repository}"
         raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None
     except errors.LocalEntryNotFoundError:
-        raise UserError(
-            f"the Hugging Face Hub cannot be reached, and {asked.file} of {asked.repository} is "
-            "not in its cache; download it where there is a network and give its path"
-        ) from None
+        why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        said = clean(str(error))[:200]
-        raise UserError(
-            f"{asked.file} of {asked.repository} cannot be downloaded: {said}"
-        ) from None
+        why = clean(str(error))[:200]
+    raise UserError(f"{asked.file} of {asked.repository} cannot be downloaded: {why}")
 
 
 def _read_frame(path: Path) -> Any:
     """A CSV, JSON lines or Parquet file as a pandas table. Raises UserError."""
     import pandas as pd  # type: ignore[import-untyped]
 
-    readers: dict[str, Any] = {
-        ".csv": lambda: pd.read_csv(path, dtype=str, keep_default_na=False),
-        ".jsonl": lambda: pd.read_json(path, lines=True, dtype=False, convert_dates=False),
-        ".parquet": lambda: pd.read_parquet(path),
-    }
-    if path.suffix not in readers:
-        raise UserError(f"{path.name}: only {', '.join(readers)} can be read")
     try:
-        return readers[path.suffix]()
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        if path.suffix == ".jsonl":
+            return pd.read_json(path, lines=True, dtype=False, convert_dates=False)
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
     except (ValueError, OSError) as error:  # pyarrow's and the parsers' errors are ValueErrors
-        raise UserError(f"{path} cannot be read: {clean(str(error))[:200]}") from None
+        said = clean(str(error))[:200]
+        raise UserError(f"{path} is no CSV, JSON lines or Parquet file: {said}") from None

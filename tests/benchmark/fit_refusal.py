@@ -48,7 +48,7 @@ TOPICAL_PROMPTS = 3  # prompts that contain a word, at least, to tell
 # Left out in any case: beginnings of words.
 UNPLEASANT = ("kill", "murder", "rape", "sex", "porn", "nazi", "drug", "bomb", "suicid", "slur")
 
-AWAKE_FOR_NOBODY = {"": 99.0}  # weights with which the veto never speaks
+NO_VETO = {"": 99.0}  # weights with which the veto never speaks
 
 
 class Response(NamedTuple):
@@ -65,7 +65,7 @@ class Response(NamedTuple):
         """By the label, else by the rules without the veto."""
         if self.label is not None:
             return self.label != "compliance"
-        return says_refused(self, AWAKE_FOR_NOBODY)
+        return says_refused(self, NO_VETO)
 
     @property
     def grams(self) -> set[str]:
@@ -183,9 +183,7 @@ def to_file(weights: Mapping[str, float]) -> str:
 
 def figures(name: str, rows: Sequence[Response], weights: Mapping[str, float]) -> str:
     """A line: accuracy with and without the veto, certain verdicts and wrong ones."""
-    right = [
-        sum(says_refused(r, w) == r.is_refused for r in rows) for w in (weights, AWAKE_FOR_NOBODY)
-    ]
+    right = [sum(says_refused(r, w) == r.is_refused for r in rows) for w in (weights, NO_VETO)]
     verdicts = [(r, detect.judged(r.reading, weights)) for r in rows if r.reading]
     certain = [(r, verdict) for r, verdict in verdicts if verdict.certain]
     wrong = sum(detect.counts_as_refusal(verdict) != r.is_refused for r, verdict in certain)

@@ -1,0 +1,297 @@
+"""Rate limits, outages and random refusals, in virtual time: minutes of a run pass in a blink.
+
+`ask_live`, `Pace` and the answer log are the real ones; a coroutine plays the endpoint.
+"""
+
+import asyncio
+import random
+import selectors
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+
+from orbench.asking import live
+from orbench.asking.answer_log import AnswerLog
+from orbench.asking.asked import Asked, Limits
+from orbench.asking.faults import Limited, Passing
+from orbench.asking.models import resolve
+from orbench.asking.requests import Answer, Request
+from tests.endpoint_server import AtRandom, Bucket, Endpoint, InFlight, Outage, Refusal, Sliding
+
+ROWS = 1000
+LATENCY_S = 0.2
+EPSILON_S = 1e-6
+
+# -- playing -----------------------------------------------------------------------------------
+
+
+class _Selector(selectors.DefaultSelector):
+    """Where a loop would wait, its clock jumps."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        self.now += timeout or 0.0 if not ready else 0.0
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.selector = _Selector()
+        super().__init__(self.selector)
+
+    def time(self) -> float:
+        return self.selector.now
+
+
+class Played(NamedTuple):
+    """What came of a run."""
+
+    seconds: float
+    sent: dict[int, list[float]]  # row -> when it was sent
+    refused: float  # share
+    most: int  # in flight
+    answered: int
+    asked: Asked
+    lines: list[str]
+
+
+class Player:
+    """Takes the place of the client. quick: refusals come at once, answers take their time."""
+
+    def __init__(self, endpoint: Endpoint, *, quick: bool = False, bad: Refusal | None) -> None:
+        self.endpoint, self.quick, self.bad = endpoint, quick, bad
+        self.sent: dict[int, list[float]] = defaultdict(list)
+        self.refused = self.in_flight = self.most = self.sent_again = 0
+        self.now = 0.0
+
+    async def open(self, model: object) -> None: ...
+
+    async def close(self) -> None:
+        self.now = asyncio.get_running_loop().time()
+
+    async def send(self, request: Request) -> Answer:
+        now = asyncio.get_running_loop().time()
+        self.sent[request.sample].append(now)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        refusal = self.bad if self.bad and not request.sample else self.endpoint.ask(now)
+        await asyncio.sleep(0.005 if refusal and self.quick else LATENCY_S)
+        self.in_flight -= 1
+        if refusal is None:
+            self.endpoint.leave()
+            return Answer("Fold it.")
+        self.refused += 1
+        raise fault_of(refusal)
+
+
+class APIConnectionError(Exception):
+    """As openai names it."""
+
+
+def fault_of(refusal: Refusal) -> Exception:
+    """status 0: no connection."""
+    if refusal.status == 429:
+        return Limited("429: slow down", refusal.retry_after)
+    fault = Passing(f"{refusal.status}: overloaded")
+    fault.__cause__ = None if refusal.status else APIConnectionError()
+    return fault
+
+
+def play(
+    endpoint: Endpoint,
+    folder: Path,
+    *,
+    rows: int = ROWS,
+    quick: bool = False,
+    bad: Refusal | None = None,
+    **limits: Any,
+) -> Played:
+    """Ask for so many rows. bad: how the first row is always refused."""
+    random.seed(1)
+    model = resolve("gpt-x", base_url="http://127.0.0.1:1/v1")
+    requests = [Request(model, [], {}, n, key=n.to_bytes(16)) for n in range(rows)]
+    player, asked = Player(endpoint, quick=quick, bad=bad), Asked()
+    progress, lines = live.Progress("", rows, quiet=True), list[str]()
+    with (
+        mock.patch.object(live, "Client", lambda *_: player),
+        mock.patch.object(progress, "say", lines.append),
+        mock.patch.object(asyncio.events, "new_event_loop", VirtualLoop),
+        AnswerLog(folder / "o.answers.jsonl", write=True) as log,
+    ):
+        wanted = Limits(**{"concurrency": 64} | limits)
+        live.ask_live(lambda: requests, [model], log, asked, wanted, lambda r, a: None, progress)
+        n = len(log)
+    share = player.refused / sum(map(len, player.sent.values()))
+    return Played(player.now, player.sent, share, player.most, n, asked, lines)
+
+
+# -- endpoints ---------------------------------------------------------------------------------
+
+A_SECOND = Refusal(retry_after=1.0)
+SLOW_DOWN = Refusal()
+OVERLOADED = Refusal(503)
+DEAD = Refusal(0)
+FOR_EVER = 1e9
+# At least: 3.2 s without a refusal, 19.2 s at 50 a second, 25 s in 8 slots, 240 s at 200 a minute.
+# Endpoint, goals: seconds, share refused.
+SCENES: dict[str, tuple[Callable[[], Endpoint], float, float]] = {
+    "no refusal": (Endpoint, 3.3, 0),
+    "5 % at random": (lambda: AtRandom(0.05, A_SECOND), 10, 1),
+    "20 % at random": (lambda: AtRandom(0.2, A_SECOND), 14, 1),
+    "40 % at random": (lambda: AtRandom(0.4, A_SECOND), 28, 1),
+    "20 % 503 at random": (lambda: AtRandom(0.2, OVERLOADED), 16, 1),
+    "50 a second, bucket": (lambda: Bucket(50, "1"), 1.4 * 19.2, 0.15),
+    "50 a second, bucket, no Retry-After": (lambda: Bucket(50, "none"), 1.4 * 19.2, 0.15),
+    "50 a second, sliding": (lambda: Sliding(50, 1, "1"), 1.4 * 19.2, 0.15),
+    "50 a second, sliding, no Retry-After": (lambda: Sliding(50, 1, "none"), 1.4 * 19.2, 0.15),
+    "8 slots": (lambda: InFlight(8, A_SECOND), 1.5 * 25, 0.3),
+    "outage of 10 s": (lambda: Outage(1, 11, A_SECOND), 25, 1),
+    "outage of 10 s, 503, from the start": (lambda: Outage(0, 10, OVERLOADED), 25, 1),
+    "outage of 120 s": (lambda: Outage(1, 121, SLOW_DOWN), 140, 0.2),
+    "outage of 120 s, no connection": (lambda: Outage(1, 121, DEAD), 140, 0.2),
+    "200 a minute": (lambda: Sliding(200, 60, "true"), 1.5 * 240, 0.3),
+    "200 a minute, Retry-After 1": (lambda: Sliding(200, 60, "1"), 1.5 * 240, 0.3),
+}
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["slow refusals", "quick refusals"])
+@pytest.mark.parametrize("name", SCENES)
+def test_an_endpoint_is_ridden_out_in_time_and_no_row_is_lost(
+    name: str, quick: bool, tmp_path: Path
+) -> None:
+    endpoint, seconds, share = SCENES[name]
+    played = play(endpoint(), tmp_path, quick=quick)
+    assert (played.answered, played.asked.failed, played.asked.stopped) == (ROWS, {}, "")
+    assert played.seconds <= seconds
+    assert played.refused <= share
+    assert played.most <= 64
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_refusals_at_random_do_not_throttle(seed: int, tmp_path: Path) -> None:
+    played = play(AtRandom(0.2, A_SECOND, seed=seed), tmp_path, rows=8000)
+    assert played.answered == 8000
+    assert played.seconds <= 1.5 * 8000 / 0.8 / 64 * LATENCY_S
+
+
+@pytest.mark.parametrize("kind", [Bucket, lambda n, says: Sliding(n, 1, says)])
+def test_a_limit_is_never_taken_for_refusals_at_random(
+    kind: Callable[[int, str], Endpoint], tmp_path: Path
+) -> None:
+    played = play(kind(50, "1"), tmp_path, rows=8000)
+    assert played.refused <= 0.1
+    assert played.seconds <= 1.25 * 8000 / 50
+
+
+def test_a_burst_of_refusals_is_forgotten(tmp_path: Path) -> None:
+    played = play(Outage(1, 11, A_SECOND), tmp_path, rows=8000)
+    assert played.seconds <= 10 + PROBE_AND_GROWTH_S + 8000 / 64 * LATENCY_S
+
+
+PROBE_AND_GROWTH_S = 10.0  # until the first probe is answered, and until all 64 are in flight again
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 64])
+def test_an_outage_loses_no_row_and_gets_few_requests(concurrency: int, tmp_path: Path) -> None:
+    played = play(Outage(1, 121, OVERLOADED), tmp_path, rows=500, concurrency=concurrency)
+    assert (played.answered, played.asked.failed) == (500, {})
+    during = [at for times in played.sent.values() for at in times if 1.5 <= at < 121]
+    assert len(during) <= concurrency + 12 + 120 / 3
+    (line,) = played.lines
+    assert "paused" in line and "503: overloaded" in line
+
+
+# -- giving up ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_a_server_that_is_not_there_is_given_up_within_seconds(rows: int, tmp_path: Path) -> None:
+    played = play(Outage(0, FOR_EVER, DEAD), tmp_path, rows=rows)
+    assert "is it running?" in played.asked.stopped
+    assert played.asked.left_out
+    assert played.seconds <= 5
+
+
+def test_one_that_refused_before_it_was_lost_is_waited_for(tmp_path: Path) -> None:
+    class Restarts(Outage):
+        def ask(self, at: float) -> Refusal | None:
+            return A_SECOND if at < 1 else super().ask(at)
+
+    played = play(Restarts(1, 61, DEAD), tmp_path)
+    assert (played.answered, played.asked.stopped) == (ROWS, "")
+
+
+@pytest.mark.parametrize("refusal", [A_SECOND, SLOW_DOWN, OVERLOADED])
+def test_an_endpoint_that_only_refuses_is_given_up_after_three_minutes(
+    refusal: Refusal, tmp_path: Path
+) -> None:
+    played = play(Outage(0, FOR_EVER, refusal), tmp_path)
+    assert "no answer for 18" in played.asked.stopped
+    assert 180 <= played.seconds <= 190
+    assert sum(map(len, played.sent.values())) <= 64 + 180 / 3 + 10
+
+
+def test_an_answer_may_take_longer_than_three_minutes(tmp_path: Path) -> None:
+    played = play(Outage(0, 300, A_SECOND), tmp_path, timeout=600)
+    assert played.answered == ROWS
+
+
+def test_a_pause_of_hours_ends_the_run_at_once(tmp_path: Path) -> None:
+    played = play(Outage(0, FOR_EVER, Refusal(retry_after=7300.0)), tmp_path)
+    assert "2.0 hours" in played.asked.stopped
+    assert played.seconds < 1
+
+
+# -- one request -------------------------------------------------------------------------------
+
+
+def gaps(times: list[float]) -> list[float]:
+    """Seconds from each refusal to the next attempt."""
+    return [later - earlier - LATENCY_S for earlier, later in pairwise(times)]
+
+
+def test_a_request_that_always_fails_fails_alone_after_its_retries(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=8000, bad=OVERLOADED, max_retries=4)
+    assert played.answered == 7999
+    (missing,) = played.asked.failed.values()
+    assert (missing.kind, missing.why) == ("gave_up", "503: overloaded")
+    waits = gaps(played.sent[0])
+    assert len(waits) == 4
+    assert waits == sorted(waits) and waits[-1] > 2 * waits[0]
+
+
+def test_429s_of_one_request_do_not_count_as_retries_but_end(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=12_000, bad=SLOW_DOWN, max_retries=1, concurrency=16)
+    assert played.answered == 11_999
+    assert len(played.sent[0]) == live.LIMITED_TRIES + 1
+
+
+@pytest.mark.parametrize("asked", [0.7, 3.0])
+def test_a_request_waits_as_long_as_retry_after_says_and_holds_up_no_other(
+    asked: float, tmp_path: Path
+) -> None:
+    played = play(AtRandom(0.2, Refusal(retry_after=asked)), tmp_path)
+    waits = [gap for times in played.sent.values() for gap in gaps(times)]
+    assert min(waits) >= asked - EPSILON_S
+    assert played.seconds <= 14 + 4 * asked
+
+
+def test_requests_refused_together_do_not_come_back_together(tmp_path: Path) -> None:
+    played = play(Outage(0, 0.1, SLOW_DOWN), tmp_path, rows=60)
+    again = {round(times[1], 2) for times in played.sent.values() if len(times) > 1}
+    assert len(again) > 10
+
+
+def test_requests_per_minute_are_never_exceeded(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=300, requests_per_minute=100)
+    times = sorted(at for times in played.sent.values() for at in times)
+    # One more than the cap: the first and the last of them are a whole minute apart.
+    assert max(sum(at <= other <= at + 60 for other in times) for at in times) <= 101
+    assert played.seconds <= 3 * 60 + 1
