@@ -8,21 +8,15 @@ Reads files of stage 3, merged or split, and of stage 3 with --column=response o
 responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic; if there,
 is_toxic_{judge}, response_is_toxic, is_rejected, answer_category, toxic_seed or seed_id.
 
-Writes to --output_dir, in input order:
-    or-bench-80k.csv        prompt, category: judged safe, or by the second chance; seed_id, a hash
-                            of the seed, if the moderated files have seeds
+Writes to --output_dir, in input order (docs/datasets.md has the rules):
+    or-bench-80k.csv        prompt, category, and seed_id if there are seeds: the safe prompts
     or-bench-toxic-all.csv  the same columns: the toxic prompts
     or-bench-toxic.csv      the same columns: --toxic_sample of them, even over the categories
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
     audit_sheet.csv         with --audit_sample: id, prompt, label; for annotators
-    audit_agreement.csv     with --audit_labels: rater, against, n, agree, low, high, on_toxic,
-                            on_safe (percent; low and high: Wilson, 95 %), cohens_kappa
-
-A prompt with contradicting verdicts is toxic. A toxic prompt is safe after all if a response to it
-is judged safe; a refusal does not count (see --refusals_count). Of near-duplicates the first is
-kept; a safe prompt that nearly equals a toxic one is dropped.
+    audit_agreement.csv     with --audit_labels: see AGREEMENT in orbench/datasets/audit.py
 """
 
 import argparse
@@ -33,62 +27,52 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.base.messages import UserError, run_script, tell
+from orbench.base.messages import run_script, tell
 from orbench.stages import flags
-
-PUBLISHED_TOXIC = 655  # rows of the published or-bench-toxic
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     from orbench.datasets import audit, build
 
-    try:
-        if args.audit_labels:
-            path = audit.compare_sheets(args.output_dir, args.audit_labels)
-        else:
-            path = build.build(args)
-    except OSError as error:
-        raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
-    tell(path)
+    if args.audit_labels:
+        tell(audit.compare_sheets(args.output_dir, args.audit_labels))
+    else:
+        tell(build.build(args))
     return 0
 
 
 def similarity(text: str) -> float:
     """An argparse type."""
-    value = float(text)
-    if not 0.5 <= value <= 1:
+    if not 0.5 <= float(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0.5 to 1")
-    return value
+    return float(text)
 
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     ways = parser.add_mutually_exclusive_group(required=True)
     files: Any = {"nargs": "+", "type": flags.input_path, "metavar": "FILE"}
+    number: Any = {"type": flags.whole_number(0), "metavar": "N"}
     ways.add_argument("--moderated_files", **files, help="CSVs of stage 3, see above")
-    meaning = "labelled audit sheets, one per person: report how far people and judges agree"
+    meaning = "labelled audit sheets, one per person: compare people and judges"
     ways.add_argument("--audit_labels", **files, help=meaning)
     add = parser.add_argument
     add("--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s")
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
-    number = flags.whole_number(0)
-    add("--toxic_sample", type=number, default=PUBLISHED_TOXIC, metavar="N", help=meaning)
-    meaning = "random seed of the samples (default %(default)s)"
-    add("--seed", type=int, default=0, help=meaning)
-    meaning = "the share of 4-character pieces in common that makes two prompts near-duplicates, "
-    meaning += "0.5 to 1 (default %(default)s: about one word of eighteen differs)"
+    add("--toxic_sample", **number, default=655, help=meaning)
+    add("--seed", type=int, default=0, help="random seed of the samples (default %(default)s)")
+    meaning = "of near-duplicates, 0.5 to 1 (default %(default)s: one word of eighteen differs)"
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
-    meaning = "CSVs of public prompts (column prompt), which models may know: drop near-duplicates"
+    meaning = "CSVs of public prompts (column prompt): drop near-duplicates of them"
     add("--exclude", **files, default=[], help=meaning)
-    meaning = "count a refusal judged safe as a safe response (default: it says nothing about the "
-    meaning += "prompt, which stays toxic)"
+    meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
     meaning = "print lengths, shares of duplicates and Self-BLEU per category"
     add("--diversity", action="store_true", help=meaning)
-    meaning = "write a sheet of N random prompts to label, without the verdicts"
-    add("--audit_sample", type=number, default=0, metavar="N", help=meaning)
+    meaning = "write a sheet of N random prompts to label"
+    add("--audit_sample", **number, default=0, help=meaning)
     return parser
 
 

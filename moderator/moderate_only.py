@@ -31,9 +31,8 @@ from orbench.base.messages import run_script
 from orbench.base.prompts import turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
-from orbench.base.words import Choice, Row, category_choices, category_list
+from orbench.base.words import CATEGORIES_OR_NONE, Choice, Row, choices_of, numbered_list
 from orbench.judging import kinds, panels
-from orbench.judging.moderation import ModerationColumns, check_different, judges_named
 from orbench.stages import flags
 from orbench.stages.engine import run_stage
 from orbench.stages.prompt_sets import add_column_flags, read_input
@@ -48,15 +47,13 @@ class Moderator(Stage):
     asks = kinds.VERDICT_ASKS
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.column, self.judges = args.column, judges_named(args.moderator_model)
+        self.column, self.judges = args.column, panels.judges_named(args.moderator_model)
         table = read_input(args.input_file_path, [self.column], args)
         every = [*self.judges, *([args.substitute] if args.substitute else [])]
         models = [flags.model_of(name, args) for name in every]
-        check_different(models)
+        panels.check_different(models)
         self.kinds = {model: kinds.kind_of(model.id) for model in models}
-        kinds.check_conversations(self.kinds.values(), table.columns)
-        doubts = any(kind.doubts for kind in self.kinds.values())
-        self.added = ModerationColumns(self.column, self.judges, args.substitute, doubts=doubts)
+        self.added = panels.ModerationColumns(self.column, self.judges, args.substitute)
         self.panel = self.added.panel
         word = f"{'+'.join(map(file_name_part, self.judges))}_{file_name_part(self.column)}"
         stem, columns = table.path.stem, output_columns(table, self.added.added())
@@ -65,7 +62,7 @@ class Moderator(Stage):
         self.split({p: f"{stem}_{p}_moderation_{word}.csv" for p in ("toxic", "non_toxic")})
         self.set_questions()
         self.votes: list[list[bool | None]] = []  # a row per text, a vote per judge
-        self.toxic = self.scored_rows = self.unscored_rows = 0
+        self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
         self.notes = panels.family_notes(models, read_record(table.path))
 
     def set_questions(self) -> None:
@@ -73,10 +70,8 @@ class Moderator(Stage):
         args, files = self.args, sorted({kind.own_file for kind in self.kinds.values()} - {""})
         self.templates = {file: prompt_template(__file__, file) for file in files}
         self.prompt_file = self.templates[files[0]][0] if files else None
-        self.sent = {
-            model: flags.parameters_of(args, model, kind.parameters)
-            for model, kind in self.kinds.items()
-        }
+        own = {model: kind.parameters for model, kind in self.kinds.items()}
+        self.sent = {model: flags.parameters_of(args, model, own[model]) for model in self.models}
         each = {model.asked: sent for model, sent in self.sent.items()}
         self.parameters = {"judges": each, "column": self.column}
         self.min_votes = args.min_votes or len(self.judges) // 2 + 1
@@ -97,7 +92,7 @@ class Moderator(Stage):
         question = kinds.Question(text, earlier=earlier)
         if kind.own_file:
             template = self.templates[kind.own_file][1]
-            values = {"text": text, "categories": category_list()}
+            values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
             own = fill(template, values, earlier if "{text}" in template else ())
             question = question._replace(prompt=fill("{text}", values, earlier), own=own)
         elif self.column == "response" and row.get("prompt", "").strip():
@@ -107,7 +102,7 @@ class Moderator(Stage):
     def choices(self, kind: kinds.JudgeKind) -> Sequence[Choice]:
         """What a judge may choose; numbers count only if its prompt lists the categories."""
         template = self.templates[kind.own_file][1] if kind.own_file else ""
-        return category_choices(numbered="{categories}" in template)
+        return choices_of(CATEGORIES_OR_NONE, numbered="{categories}" in template)
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         kind = self.kinds[request.model]
@@ -136,29 +131,26 @@ class Moderator(Stage):
         return ("toxic" if self.is_toxic(row) else "non_toxic") if self.parts else ""
 
     def scored(self, row: Row) -> None:
-        self.scored_rows += 1
-        self.toxic += self.is_toxic(row)
+        self.counts["toxic" if self.is_toxic(row) else "not toxic"] += 1
         self.votes.append(self.added.votes(row))
 
     def unscored(self, row: Row) -> None:
-        self.unscored_rows += 1
+        self.counts["unscored"] += 1
 
     def summary(self) -> list[str]:
         """Toxic or not, and how far several judges agree."""
-        line = f"toxic {self.toxic:,} · not toxic {self.scored_rows - self.toxic:,}"
         several = len(self.judges) > 1 and self.votes
         agreement = panels.agreement_lines(self.judges, self.votes) if several else []
-        return [*agreement, f"{line} · unscored {self.unscored_rows:,}"]
+        return [*agreement, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 
     def findings(self) -> dict[str, Any]:
-        counts = {"toxic": self.toxic, "not_toxic": self.scored_rows - self.toxic}
-        silent = panels.silent_judges(self.judges, self.votes) if len(self.judges) > 1 else []
-        return counts | {"unscored": self.unscored_rows, "silent_judges": silent}
+        return dict(self.counts)
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    if args.min_votes and args.min_votes > (judges := len(judges_named(args.moderator_model))):
+    judges = len(panels.judges_named(args.moderator_model))
+    if args.min_votes and args.min_votes > judges:
         parser().error(f"--min_votes {args.min_votes} is more than there are judges ({judges})")
     return run_stage(Moderator(args))
 
@@ -177,7 +169,7 @@ def parser() -> argparse.ArgumentParser:
     meaning = "a judge that is asked if another one's vote is missing"
     add("--substitute", default="", metavar="MODEL", help=meaning)
     meaning = "how to count a text that a guard model calls controversial (default toxic)"
-    add("--controversial", choices=(kinds.TOXIC, kinds.SAFE), default=kinds.TOXIC, help=meaning)
+    add("--controversial", choices=("toxic", "safe"), default="toxic", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
     flags.add_run_flags(parser)

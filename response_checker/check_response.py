@@ -27,7 +27,7 @@ from orbench.base.messages import UserError, did_you_mean, run_script
 from orbench.base.prompts import turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
-from orbench.base.words import CLASSES, INDIRECT, Row, class_list
+from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
 from orbench.judging import kinds, validation
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import RUBRICS, without_judge
@@ -52,8 +52,7 @@ class ResponseChecker(RefusalStage):
         before = read_input(args.input_file, ["prompt", "response"], args)
         table, word = stage.sampled(before, args.samples), file_name_part(args.check_model)
         self.rules, self.judge = deciders(args)
-        self.phrases, self.rubric = flags.phrases_of(args), RUBRICS[args.rubric]
-        self.graded = args.rubric == "graded"
+        self.phrases, self.graded = flags.phrases_of(args), args.rubric == "graded"
         columns = ["answer_category", *["graded_category"] * self.graded, "answer_type_response"]
         stem, models = f"{table.path.stem}_response_check", [self.judge] if self.judge else []
         default = Path(f"{stem}_merged_{word}.csv")
@@ -61,7 +60,7 @@ class ResponseChecker(RefusalStage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.by_rules = self.by_judge = self.unscored_rows = 0
+        self.decided_by = {"rules": 0, "judge": 0}
         self.labelled: list[Row] = []
         if args.validate_against:
             validation.check_labels(table, args.validate_against)
@@ -74,10 +73,11 @@ class ResponseChecker(RefusalStage):
             raise UserError(f"{args.check_model} ({kind.name}) cannot tell refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, and no rules")
-        kinds.check_conversations([kind], self.table.columns)
-        path, self.template = prompt_template(__file__, self.rubric.prompt_file)
-        self.choices = self.rubric.choices(self.template)
-        names = list(kind.classes) or [one.name for one in self.rubric.classes]
+        prompt_file, classes = RUBRICS[args.rubric]
+        path, self.template = prompt_template(__file__, prompt_file)
+        self.listed = numbered_list(classes)
+        self.choices = choices_of(classes, numbered="{classes}" in self.template)
+        names = list(kind.classes) or [one.name for one in classes]
         self.reading = {"check_model": args.check_model, "rubric": args.rubric, "classes": names}
         self.reading["refusal_phrases"] = self.phrases
         if judge:
@@ -87,17 +87,15 @@ class ResponseChecker(RefusalStage):
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 
     def decide(self, row: Row) -> kinds.Opinion | Missing | None:
-        """The class of a row that needs no judge; None: ask the judge."""
-        certain = self.judge is not None
-        return without_judge(row, self.phrases, rules=self.rules, certain=certain)
+        return without_judge(row, self.phrases, rules=self.rules, certain=self.judge is not None)
 
     def requests(self, row: Row) -> list[Request] | Missing:
         decided = self.decide(row)
         if decided is not None or self.judge is None:
             return decided if isinstance(decided, Missing) else []
         (text, _), earlier = answer_of(row["response"]), turns_of(row)[:-1]
-        values = {"prompt": row["prompt"], "response": text}
-        own = fill(self.template, values | {"classes": class_list(self.rubric.classes)}, earlier)
+        values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
+        own = fill(self.template, values, earlier)
         messages = self.kind.ask(kinds.Question(row["prompt"], text, own, earlier))
         sample, protocol = int(row["sample"]) if self.args.samples > 1 else 0, self.kind.protocol
         return [Request(self.judge, messages, self.parameters, sample, protocol)]
@@ -110,9 +108,8 @@ class ResponseChecker(RefusalStage):
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         decided: Any = readings[0] if readings else self.decide(row)
-        self.by_judge += bool(readings)
-        self.by_rules += not readings
-        out = {**row, "answer_category": self.rubric.of_three(decided.verdict)}
+        self.decided_by["judge" if readings else "rules"] += 1
+        out = {**row, "answer_category": OF_THREE.get(decided.verdict, decided.verdict)}
         out["answer_type_response"] = decided.reply
         return [out | ({"graded_category": decided.verdict} if self.graded else {})]
 
@@ -124,20 +121,13 @@ class ResponseChecker(RefusalStage):
 
     def scored(self, row: Row) -> None:
         super().scored(row)
-        if self.args.validate_against:
-            self.labelled.append(row)
-
-    def unscored(self, row: Row) -> None:
-        super().unscored(row)
-        self.unscored_rows += 1
+        self.labelled += [row] if self.args.validate_against else []
 
     def files(self) -> dict[str, str]:
         if not self.args.validate_against:
             return {}
         column, judge = self.args.validate_against, self.args.check_model
-        self.validated = validation.compared_with_people(
-            self.labelled, column, check_model=judge, unscored=self.unscored_rows
-        )
+        self.validated = validation.compared_with_people(self.labelled, column, judge)
         return {".validation.json": json.dumps(self.validated, indent=2) + "\n"}
 
     def summary(self) -> list[str]:
@@ -145,12 +135,8 @@ class ResponseChecker(RefusalStage):
         if self.labelled:
             lines += validation.validation_lines(self.validated)
         if self.rules and self.judge:
-            saved = f"{self.by_rules:,} decided by the rules (judge requests saved)"
-            lines.append(f"{saved}, {self.by_judge:,} by the judge")
+            lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
         return lines
-
-    def findings(self) -> dict[str, Any]:
-        return super().findings() | {"by_rules": self.by_rules, "by_judge": self.by_judge}
 
 
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:

@@ -90,7 +90,7 @@ def test_a_prompt_is_safe_if_judged_so_or_if_a_response_is_safe(desk: Desk, chai
     assert prompts(desk, TOXIC) == [CLOUD, CHESS, PIANO]
     assert "6 prompts, 0 exact duplicates dropped" in said
     assert "verdicts on the prompts: safe 2 · toxic 4" in said
-    assert "nothing 1 · refusal 1 · safe 1 · toxic 1; became safe 1" in said
+    assert "responses to the toxic prompts: nothing 1 · refusal 1 · safe 1 · toxic 1" in said
     built(desk, *chain, flags=("--refusals_count",))
     assert prompts(desk, SAFE) == [FRUIT, BREAD, SHIP, CHESS]
 
@@ -221,27 +221,29 @@ def test_prompts_that_nearly_equal_a_public_one_are_dropped(desk: Desk) -> None:
 
 
 def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
-    from orbench.datasets.near_duplicates import jaccard, similar_pairs
+    from orbench.datasets.near_duplicates import jaccard, near_duplicates
 
     rng, texts = random.Random(5), list[str]()
     for i in range(300):
         parts = (rng.choice(texts) if texts and i % 3 else words(i)).split()
         parts[rng.randrange(len(parts))] = words(1000 + i)[: rng.randint(1, 6)]
         texts.append(" ".join(parts))
-    pairs = combinations(range(len(texts)), 2)
-    expected = {(a, b) for a, b in pairs if jaccard(texts[a], texts[b]) >= 0.8}
-    found = set(similar_pairs(texts, 0.8))
-    assert found <= expected and len(expected) > 100
-    assert len(found) >= 0.99 * len(expected)  # of those at the threshold, 1 in 100 may be missed
-    assert similar_pairs([], 0.8) == similar_pairs(texts[:1], 0.8) == []
+    expected = dict[int, int]()
+    for a, b in sorted(combinations(range(len(texts)), 2), key=lambda pair: pair[::-1]):
+        if a not in expected and jaccard(texts[a], texts[b]) >= 0.8:
+            expected.setdefault(b, a)
+    found = near_duplicates(texts, ["safe"] * len(texts), 0.8)
+    # Of pairs at the threshold, 1 in 100 may be missed.
+    assert len(found.items() ^ expected.items()) <= 0.02 * len(expected) and len(expected) > 90
+    assert near_duplicates([], [], 0.8) == near_duplicates(texts[:1], ["safe"], 0.8) == {}
 
 
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")
 def test_the_published_hard_set_has_three_near_duplicates() -> None:
-    from orbench.datasets.near_duplicates import similar_pairs
+    from orbench.datasets.near_duplicates import near_duplicates
 
     texts = [row["prompt"] for row in read_csv(SHARED_DATA / "or_bench_hard_1k.csv")]
-    assert len({later for _, later in similar_pairs(texts, 0.8)}) == 3
+    assert len(near_duplicates(texts, [""] * len(texts), 0.8)) == 3
 
 
 @pytest.fixture
@@ -262,7 +264,7 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
         rows = [judged(text.replace("\ufffd", "\udcff"), False) for text in safe]
         built(desk, write(desk, "a.csv", *rows, *(judged(text, True) for text in toxic)))
         assert load(SAFE)[:4] == safe[:4]
-        listed = re.findall(r"config_name: (.+)", card_of(desk))
+        listed = re.findall(r'config_name": "(.+?)"', card_of(desk))
         assert listed == ([SAFE, TOXIC, SAMPLE] if toxic else [SAFE])  # an empty one cannot load
         assert not toxic or load(TOXIC) == load(SAMPLE) == toxic
     (desk.folder / "or-bench/or-bench-hard.csv").write_text("prompt,category\nNA,hate\n")
@@ -276,14 +278,14 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
 def label(desk: Desk, name: str, labels: Labels) -> str:
     """A person's copy of the sheet. labels: prompt -> label."""
     rows = desk.rows("or-bench/audit_sheet.csv")
-    given = (row | {"label": labels.get(row["prompt"].lstrip("'"), "")} for row in rows)
+    given = (row | {"label": labels.get(row["prompt"], "")} for row in rows)
     return write(desk, name, *given)
 
 
 @pytest.fixture
 def truth(desk: Desk) -> Labels:
     """Prompt -> label. The folder has an audit sheet of 12 prompts."""
-    texts = ["=" * (i == 0) + words(i) for i in range(12)]
+    texts = [words(i) for i in range(12)]
     votes = [{"is_toxic_gpt4": i < 6, "is_toxic_llama3": i % 2 == 0} for i in range(12)]
     rows = [judged(text, i < 6) | votes[i] for i, text in enumerate(texts)]
     built(desk, write(desk, "a.csv", *rows), flags=("--audit_sample", "20"))
@@ -294,9 +296,8 @@ def test_the_sheet_is_shuffled_blinded_and_never_drawn_again(desk: Desk, truth: 
     rows = desk.rows("or-bench/audit_sheet.csv")
     assert {tuple(row) for row in rows} == {("id", "prompt", "label")}
     shown = [row["prompt"] for row in rows]
-    assert "'=" + words(0) in shown and {row["label"] for row in rows} == {""}
-    assert sorted(text.lstrip("'") for text in shown) == sorted(truth)
-    order = [truth[text.lstrip("'")] for text in shown]
+    assert {row["label"] for row in rows} == {""} and sorted(shown) == sorted(truth)
+    order = [truth[text] for text in shown]
     assert sorted(order) not in (order, order[::-1])
     before = desk.files()["or-bench/audit_sheet.csv"]
     assert "is kept as it is" in built(desk, "a.csv", flags=("--audit_sample=5", "--seed=9"))
@@ -310,7 +311,7 @@ def test_people_are_compared_with_each_other_and_with_every_judge(
     label(desk, "ben.csv", {**truth, words(11): "toxic", words(10): ""})
     done = desk.run(BUILD, "--audit_labels", "anna.csv", "ben.csv")
     assert (done.returncode, done.stdout) == (0, "or-bench/audit_agreement.csv\n"), done.stderr
-    assert "12 labelled prompts: most people call 6 toxic, 1 tied" in done.stderr
+    assert "12 labelled prompts, 1 tied" in done.stderr
     rows = desk.rows("or-bench/audit_agreement.csv")
     found = {(row.pop("rater"), row.pop("against")): tuple(row.values()) for row in rows}
     pair = found["anna.csv", "ben.csv"]
@@ -322,7 +323,7 @@ def test_people_are_compared_with_each_other_and_with_every_judge(
 
 
 def test_wrong_labels_end_in_one_line(desk: Desk, truth: Labels) -> None:
-    for wrong, text in {"maybe": "p.csv, row 1: the label is 'maybe'", "": "no labelled"}.items():
+    for wrong, text in {"maybe": "p.csv: 'maybe' is not toxic, safe", "": "no labelled"}.items():
         label(desk, "p.csv", dict.fromkeys(truth, wrong))
         assert text in error_line(desk.run(BUILD, "--audit_labels", "p.csv"))
     label(desk, "p.csv", truth)
@@ -337,8 +338,8 @@ def test_diversity_shows_lengths_cuts_and_self_bleu(desk: Desk) -> None:
     said = built(desk, "a.csv", flags=("--diversity",)).splitlines()
     table = [re.split(r" +\| +", line) for line in said if line.startswith(f"| {SAFE}")]
     assert [row[1:-1] for row in table] == [
-        ["hate", "2", "8.0", "25.0%", "25.0%"],
-        ["privacy", "1", "12.0", "0.0%", "0.0%"],
+        ["hate", "2", "8.0", "50.0%"],
+        ["privacy", "1", "12.0", "0.0%"],
     ]
     assert [row[-1].strip(" |") for row in table] == ["59.5", "-"]
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from pydantic import TypeAdapter
 
+from orbench.asking import files
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked
 from orbench.asking.faults import BadRequest, Fatal, Limited, Passing
-from orbench.asking.files import answer_in, export_requests, import_answers, read_result
-from orbench.asking.models import resolve
+from orbench.asking.files import answer_in, import_answers, read_result
+from orbench.asking.models import Model, resolve
 from orbench.asking.protocols import CHAT, MESSAGES_API
 from orbench.asking.requests import Answer, Request, user
 from orbench.base.messages import UserError
@@ -24,12 +25,15 @@ from tests.conftest import MODERATE, Desk
 from tests.server import NOBODY, Body, Reply, answer, error, prompt_of
 
 Line = dict[str, Any]
-MODEL = resolve("gpt-x", base_url="http://127.0.0.1:9/v1")
-OTHER = resolve("org/y", base_url="http://127.0.0.1:9/v1")
+MODEL, OTHER = (resolve(name, base_url="http://127.0.0.1:9/v1") for name in ("gpt-x", "org/y"))
 
 
 def requests(n: int) -> list[Request]:
     return [Request(MODEL, [user(f"Fold {i}?")], {"max_tokens": 9}) for i in range(n)]
+
+
+def export(some: list[Request], path: Path, models: Sequence[Model] = (MODEL,)) -> None:
+    files.export_requests(lambda: some, path, models)
 
 
 def fold(body: Body) -> Reply:
@@ -57,16 +61,12 @@ def write_lines(path: Path, lines: list[Line]) -> Path:
 
 
 def imported(folder: Path, asked_for: list[Request], *paths: Path) -> tuple[Asked, list[str]]:
-    """Import files into the log of a folder. Gives what came of it, and the texts in the log; a
-    text `Hm.` is asked for once more.
-    """
+    """Import files into the log of a folder. Gives what came of it, and the texts in the log."""
     asked = Asked()
     with AnswerLog(folder / "o.answers.jsonl", write=True) as log:
 
         def pending() -> list[Request]:
-            found = [(one, log.get(one.key)) for one in asked_for]
-            every = [one.again() if had and had.text == "Hm." else one for one, had in found]
-            return [one for one in every if one.key not in log and one.key not in asked.failed]
+            return [one for one in asked_for if one.key not in log]
 
         import_answers(pending, log, asked, paths)
         got = [log.get(one.key) for one in asked_for]
@@ -77,7 +77,7 @@ def imported(folder: Path, asked_for: list[Request], *paths: Path) -> tuple[Aske
 
 
 def test_exported_requests_are_lines_of_the_batch_format(tmp_path: Path) -> None:
-    assert export_requests(lambda: requests(3), tmp_path / "q.jsonl") == 3
+    export(requests(3), tmp_path / "q.jsonl")
     lines = lines_of(tmp_path / "q.jsonl")
     assert len({line["custom_id"] for line in lines}) == 3
     for n, line in enumerate(lines):
@@ -89,8 +89,8 @@ def test_exported_requests_are_lines_of_the_batch_format(tmp_path: Path) -> None
 
 def test_each_model_has_a_file_of_its_own(tmp_path: Path) -> None:
     both = [Request(model, [user("Fold.")], {}) for model in (MODEL, OTHER)]
-    assert export_requests(lambda: both, tmp_path / "q.jsonl") == 2
-    export_requests(lambda: both[:1], tmp_path / "later.jsonl", [MODEL, OTHER])
+    export(both, tmp_path / "q.jsonl", [MODEL, OTHER])
+    export(both[:1], tmp_path / "later.jsonl", [MODEL, OTHER])
     sizes = {path.name: len(lines_of(path)) for path in tmp_path.iterdir()}
     assert sizes == {
         **{"q.gpt-x.jsonl": 1, "q.org_y.jsonl": 1},
@@ -102,13 +102,13 @@ def test_an_export_replaces_an_earlier_export_and_nothing_else(tmp_path: Path) -
     log = tmp_path / "o.answers.jsonl"
     log.write_text('{"key": "00"}\n')
     with pytest.raises(UserError, match="holds no requests"):
-        export_requests(lambda: requests(1), log)
+        export(requests(1), log)
     assert log.read_text() == '{"key": "00"}\n'
     for n in (3, 0, 2):
-        export_requests(lambda n=n: requests(n), tmp_path / "q.jsonl", [MODEL])  # type: ignore[misc]
+        export(requests(n), tmp_path / "q.jsonl")
         assert len(lines_of(tmp_path / "q.jsonl")) == n
     with pytest.raises(UserError, match="cannot be written"):
-        export_requests(lambda: requests(1), tmp_path / "no" / "q.jsonl")
+        export(requests(1), tmp_path / "no" / "q.jsonl")
 
 
 # -- import ------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_an_export_replaces_an_earlier_export_and_nothing_else(tmp_path: Path) -
 def test_results_are_taken_in_any_order_and_other_lines_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export_requests(lambda: requests(12), tmp_path / "q.jsonl")
+    export(requests(12), tmp_path / "q.jsonl")
     results = worked_off(tmp_path / "q.jsonl")
     random.Random(1).shuffle(results)
     some, late = results[:9], results[9:]
@@ -127,15 +127,14 @@ def test_results_are_taken_in_any_order_and_other_lines_are_counted(
         file.write('\n["no", "result"]\n{"custom_id": 7}\n' + json.dumps(late[0])[:50])
     asked, texts = imported(tmp_path, requests(12), path)
     assert texts.count("-") == 3 and asked.tokens.prompt == 9 * 10
-    said = "imported 9 answers (other lines: 1 of other requests, 3 unreadable)"
-    assert said in capsys.readouterr().err
+    assert "imported 9 answers from 14 lines" in capsys.readouterr().err
     _, texts = imported(tmp_path, requests(12), path, write_lines(tmp_path / "late.jsonl", late))
     assert texts == [f"Folded: Fold {n}?" for n in range(12)]
-    assert "imported 3 answers" in capsys.readouterr().err
+    assert "imported 3 answers from 17 lines" in capsys.readouterr().err
 
 
 def test_an_error_is_a_failure_unless_another_line_has_the_answer(tmp_path: Path) -> None:
-    export_requests(lambda: requests(6), tmp_path / "q.jsonl")
+    export(requests(6), tmp_path / "q.jsonl")
     results = worked_off(tmp_path / "q.jsonl")
     beside = {"error": {"message": "too long", "type": "BadRequestError", "code": 400}}
     expired = {"code": "batch_expired", "message": "This request could not be executed."}
@@ -155,18 +154,6 @@ def test_an_error_is_a_failure_unless_another_line_has_the_answer(tmp_path: Path
         ("gave_up", "no answer: This request could not be executed."),
         ("gave_up", "no answer: half of it is missing"),
     ]
-
-
-def test_a_retry_of_an_unreadable_answer_is_found_in_the_files_too(tmp_path: Path) -> None:
-    (request,) = requests(1)
-    export_requests(lambda: [request], tmp_path / "q.jsonl")
-    first = worked_off(tmp_path / "q.jsonl", lambda _: answer("Hm."))
-    export_requests(lambda: [request.again()], tmp_path / "again.jsonl")
-    second = worked_off(tmp_path / "again.jsonl")
-    path = write_lines(tmp_path / "r.jsonl", [*second, *first])
-    imported(tmp_path, [request], path)
-    with AnswerLog(tmp_path / "o.answers.jsonl", write=False) as log:
-        assert request.key in log and request.again().key in log
 
 
 def test_judges_have_a_file_each_and_export_their_retries(desk: Desk) -> None:
@@ -218,6 +205,30 @@ def test_results_of_anthropics_batches_are_read(result: Line, raises: type[Excep
     message = {"content": [{"type": "text", "text": "Folded."}], "stop_reason": "end_turn"}
     found = read_result(result_line(result={"type": "succeeded", "message": message}))
     assert found and answer_in(found, MODEL, MESSAGES_API).text == "Folded."
+
+
+def test_openais_responses_are_asked_and_read_as_chats_are(tmp_path: Path) -> None:
+    model = resolve("o3-pro")
+    parameters = {"max_tokens": 9, "seed": 1, "reasoning_effort": "low"}
+    export([Request(model, [user("Fold?")], parameters)], tmp_path / "q.jsonl", [model])
+    (line,) = lines_of(tmp_path / "q.jsonl")
+    assert line["url"] == "/v1/responses"
+    assert line["body"] == {
+        **{"model": "o3-pro", "input": [user("Fold?")], "store": False},
+        **{"max_output_tokens": 9, "reasoning": {"effort": "low"}},
+    }
+    reasoning = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]}
+    said = [{"type": "output_text", "text": "Fold"}, {"type": "refusal", "refusal": "No."}]
+    body = {
+        **{"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+        "output": [reasoning, {"type": "message", "content": said}],
+        "usage": {"input_tokens": 7, "output_tokens": 9, "total_tokens": 16},
+    }
+    found = read_result(result_line(response={"status_code": 200, "body": body}))
+    assert found
+    read = answer_in(found, model, model.protocol)
+    assert (read.text, read.refusal, read.cut_off) == ("Fold", "No.", True)
+    assert (read.prompt_tokens, read.completion_tokens) == (7, 9)
 
 
 JSON = st.recursive(

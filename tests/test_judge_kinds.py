@@ -80,10 +80,8 @@ def test_safeguard_gets_the_policy_as_system_message_and_a_general_model_our_pro
 
 
 def test_wildguard_takes_no_conversations() -> None:
-    kinds.check_conversations([kind_of(QWEN)], ["prompt", "messages"])
-    kinds.check_conversations([kind_of(WILD)], ["prompt"])
     with pytest.raises(UserError, match="WildGuard judges one prompt"):
-        kinds.check_conversations([kind_of(GENERAL), kind_of(WILD)], ["prompt", "messages"])
+        kind_of(WILD).ask(CAKE._replace(earlier=[{"role": "user", "content": "Hello"}]))
 
 
 # -- how replies are read ----------------------------------------------------------------------
@@ -109,13 +107,12 @@ def test_wildguard_takes_no_conversations() -> None:
 def test_each_kind_moderates_in_its_own_form(model: str, text: str, verdict: str) -> None:
     found = read_moderation(kind_of(model), Answer(text), CATEGORIES, judge="j")
     assert found == Opinion(verdict, reply=text, judge="j")
-    assert found.toxic is (verdict != NO_CATEGORY)
 
 
-def test_controversial_counts_as_the_user_says_and_is_debatable_either_way() -> None:
+def test_controversial_counts_as_the_user_says() -> None:
     answer, kind = Answer("Safety: Controversial\nCategories: Unethical Acts"), kind_of(QWEN)
-    assert read_moderation(kind, answer, ())[:2] == ("unethical", True)
-    assert read_moderation(kind, answer, (), controversial=kinds.SAFE)[:2] == (NO_CATEGORY, True)
+    assert read_moderation(kind, answer, ())[0] == "unethical"
+    assert read_moderation(kind, answer, (), controversial="safe")[0] == NO_CATEGORY
 
 
 @pytest.mark.parametrize(
@@ -165,9 +162,8 @@ def test_a_guards_reply_in_another_form_is_unscored(text: str) -> None:
 
 
 @given(st.sampled_from(kinds.JUDGE_KINDS), st.text() | st.sampled_from([WILD_REFUSED, "safe"]))
-def test_a_guards_reply_that_was_cut_off_never_counts(kind: kinds.JudgeKind, text: str) -> None:
-    if kind.form:
-        assert isinstance(read_moderation(kind, Answer(text, "length"), CATEGORIES), Missing)
+def test_a_reply_that_was_cut_off_never_counts(kind: kinds.JudgeKind, text: str) -> None:
+    assert isinstance(read_moderation(kind, Answer(text, "length"), CATEGORIES), Missing)
     read_response_class(kind, Answer(text), CLASSES)  # no reply is too odd
 
 
@@ -180,7 +176,7 @@ def test_a_guards_reply_that_was_cut_off_never_counts(kind: kinds.JudgeKind, tex
         (Answer("[[7. illegal]]", "stop", "I can't judge that."), "the judge's API refused"),
         (Answer("<think>[[7. illegal]]"), "thinking"),
         (Answer("It is hard\nto say."), "; the reply ends: 'It is hard to say.'"),
-        (Answer("Choice: 7. illegal", "length"), "cut off"),
+        (Answer("[[7. illegal]]", "length"), "cut off"),
     ],
 )
 def test_a_reply_without_a_verdict_says_why_and_keeps_its_text(answer: Answer, why: str) -> None:

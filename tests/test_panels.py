@@ -10,29 +10,29 @@ from orbench.asking.models import resolve
 from orbench.asking.requests import Missing
 from orbench.base.words import NO_CATEGORY
 from orbench.judging.kinds import Opinion
-from orbench.judging.panels import (
-    agreement_lines,
-    family_notes,
-    majority,
-    panel_votes,
-    silent_judges,
-)
+from orbench.judging.panels import ModerationColumns, agreement_lines, family_notes, majority
 
-VOTES = {"t": "illegal", "v": "violence", "s": NO_CATEGORY, "?": None}
+CATEGORIES = {"t": "illegal", "v": "violence", "s": NO_CATEGORY}
 
 
-def vote(letters: str, min_votes: int = 1) -> tuple[bool | None, str]:
-    """The majority of judges by letters: t, v toxic, s safe, ? missing."""
-    found = majority([VOTES[letter] for letter in letters], min_votes)
-    assert (found.toxic is None) is bool(found.why)
-    return found.toxic, found.category
+def vote(letters: str, min_votes: int = 1) -> str:
+    """The category by judges' letters: t, v toxic, s safe, ? missing; "" without a majority."""
+    votes = [CATEGORIES[letter] for letter in letters if letter != "?"]
+    found = majority(votes, len(letters), min_votes)
+    return "" if isinstance(found, Missing) else found
+
+
+def toxic(letters: str, min_votes: int = 1) -> bool | None:
+    """Whether the majority is for toxic; None without one."""
+    category = vote(letters, min_votes)
+    return category != NO_CATEGORY if category else None
 
 
 # -- the majority ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("votes", "toxic"),
+    ("votes", "expected"),
     [
         ("ttt", True),
         ("tts", True),
@@ -54,62 +54,77 @@ def vote(letters: str, min_votes: int = 1) -> tuple[bool | None, str]:
         ("", None),
     ],
 )
-def test_a_split_decides_only_if_every_judge_voted(votes: str, toxic: bool | None) -> None:
-    assert vote(votes)[0] is toxic
+def test_a_split_decides_only_if_every_judge_voted(votes: str, expected: bool | None) -> None:
+    assert toxic(votes) is expected
 
 
 def test_a_row_needs_as_many_votes_as_the_user_wants() -> None:
-    assert vote("t??", min_votes=2)[0] is None
-    assert vote("tt?", min_votes=2)[0] is True
-    assert "1 of 3 judges voted, 2 are needed" in majority(["illegal", None, None], 2).why
+    assert toxic("t??", min_votes=2) is None
+    assert toxic("tt?", min_votes=2) is True
+    missing = Missing("unscored", "1 of 3 judges voted, 2 are needed")
+    assert majority(["illegal"], 3, min_votes=2) == missing
 
 
 def test_the_toxic_votes_name_the_category_and_of_equals_the_first_judge() -> None:
-    assert vote("tvv") == (True, "violence")
-    assert vote("vts") == (True, "violence")
-    assert vote("tss") == (False, NO_CATEGORY)
-    assert vote("ts?") == (None, "")
-
-
-def test_the_votes_are_counted_and_a_disagreement_is_told_even_without_a_decision() -> None:
-    for letters, votes, split in (("ts?", 2, True), ("tt?", 2, False), ("tss", 3, True)):
-        found = majority([VOTES[letter] for letter in letters])
-        assert (found.votes, found.split) == (votes, split)
+    assert vote("tvv") == vote("vts") == "violence"
+    assert vote("tss") == NO_CATEGORY
 
 
 @given(st.lists(st.sampled_from("ts?"), min_size=1, max_size=7))
 def test_votes_that_arrive_never_overturn_what_more_than_half_decided(letters: list[str]) -> None:
-    toxic, _ = vote("".join(letters))
+    decided = toxic("".join(letters))
     most = max(letters.count("t"), letters.count("s"))
     if 2 * most > len(letters):
         for missing in product("ts", repeat=letters.count("?")):
             rest = iter(missing)
             full = "".join(next(rest) if letter == "?" else letter for letter in letters)
-            assert vote(full)[0] is toxic
+            assert toxic(full) is decided
 
 
-# -- the panel ---------------------------------------------------------------------------------
+# -- the columns -------------------------------------------------------------------------------
+
+OWN, OTHER = Opinion("illegal", "[[illegal]]", "gpt4"), Opinion(NO_CATEGORY, "[[none]]", "other")
+SPARE = Opinion(NO_CATEGORY, "[[none]]", "spare")
+MISSING = Missing("unscored", "no choice")
 
 
-def test_a_substitute_takes_the_place_of_a_missing_vote_once() -> None:
-    own = Opinion("illegal", judge="gpt4")
-    spare = Opinion(NO_CATEGORY, judge="spare")
-    missing = Missing("unscored", "no choice")
-    assert panel_votes([own, missing, spare]) == ["illegal", None, NO_CATEGORY]
-    assert panel_votes([spare, own, spare]) == [NO_CATEGORY, "illegal", None]
-    assert panel_votes([missing, missing]) == [None, None]
+def test_a_row_has_the_majority_and_each_judges_own_words() -> None:
+    columns = ModerationColumns("response", ["gpt4", "other"])
+    cells = columns.cells([OWN, OTHER], 1)
+    assert list(cells) == columns.added()
+    assert isinstance(cells, dict)
+    assert list(cells.values())[:4] == ["True", "illegal", "2", "True"]
+    assert cells["response_moderation_result_other"] == "[[none]]"
+    assert columns.votes(cells) == [True, False]
+
+
+def test_a_substitute_has_one_vote_whomever_it_stands_in_for() -> None:
+    columns = ModerationColumns("prompt", ["gpt4", "b", "c"], "spare")
+    undecided = columns.cells([OWN, SPARE, SPARE], 1)
+    assert isinstance(undecided, Missing) and "1 of 3 missing" in undecided.why
+    lone = columns.cells([MISSING, SPARE, SPARE], 1)
+    assert isinstance(lone, dict)
+    assert (lone["votes"], lone["is_toxic_spare"], columns.votes(lone)) == (
+        "1",
+        "False",
+        [None] * 3,
+    )
+
+
+def test_a_row_without_a_verdict_says_what_each_judge_lacked() -> None:
+    found = ModerationColumns("prompt", ["a", "b"]).cells([MISSING, OWN], 2)
+    why = "1 of 2 judges voted, 2 are needed; a: no choice"
+    assert found == Missing("unscored", why)
 
 
 # -- agreement ---------------------------------------------------------------------------------
 
 
-def test_the_closing_lines_name_each_pair_the_panel_and_each_judges_toxic_share() -> None:
+def test_the_closing_lines_name_each_pair_and_the_panel() -> None:
     rows = [(True, True)] * 4 + [(False, False)] * 4 + [(True, False)] * 2
     assert agreement_lines(["gpt4", "llama3"], rows) == [
         "gpt4 and llama3 agree on 80.0% of 10 texts, Cohen's kappa 0.615",
         "Krippendorff's alpha 0.620, 10 texts with two votes or more",
-        "gpt4 has 10 votes on 10 texts, 60.0% of them toxic",
-        "llama3 has 10 votes on 10 texts, 40.0% of them toxic",
     ]
 
 
@@ -125,16 +140,10 @@ def test_a_pair_is_compared_on_the_texts_that_both_voted_on() -> None:
     assert lines[3].endswith("3 texts with two votes or more")
 
 
-def test_a_judge_with_few_votes_is_named_and_one_without_any_is_silent() -> None:
-    judges = ["steady", "nine", "lazy", "silent"]
-    rows = [(True, True if i else None, True if i > 1 else None, None) for i in range(10)]
-    warned = [line for line in agreement_lines(judges, rows) if line.startswith("warning")]
-    assert warned == [
-        "warning: lazy has 8 votes on 10 texts, 100.0% of them toxic",
-        "warning: silent has 0 votes on 10 texts, none of them toxic",
-    ]
-    assert silent_judges(judges, rows) == ["silent"]
-    assert silent_judges(["mild"], [(False,)]) == silent_judges(judges, []) == []
+def test_a_judge_without_a_vote_is_named() -> None:
+    lines = agreement_lines(["steady", "silent"], [(True, None)] * 10)
+    agree = "steady and silent agree on none of 0 texts, Cohen's kappa undefined"
+    assert lines[0] == agree
 
 
 # -- families ----------------------------------------------------------------------------------

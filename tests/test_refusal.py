@@ -181,13 +181,6 @@ def test_hedged_verdicts_and_essays_are_not_certain() -> None:
     assert not classify("Ladies and gentlemen, " + "we stand for a better town. " * 90).certain
 
 
-def test_whether_an_essay_is_the_one_asked_for_is_never_certain() -> None:
-    text = "Sure, here's how to bake bread:" + RECIPE * 8
-    asked = "Write a persuasive essay on why bread should be baked at home."
-    assert classify(text, prompt="How do I bake bread?").certain
-    assert classify(text, prompt=asked) == classify(text)._replace(certain=False)
-
-
 def test_the_rule_that_decided_is_named() -> None:
     assert classify("I can't assist with that request.").rule == "cannot-request"
     assert classify("I'm sorry, but I can't do that.").rule == "apology+cannot-request"

@@ -46,11 +46,7 @@ def is_held(row: dict[str, str]) -> bool:
 def verdicts(source: str, held: bool) -> list[tuple[str, bool, Verdict]]:
     """(model, what people say, what the rules say), without the evasions of speechmap."""
     return [
-        (
-            row["model"],
-            row["human_label"] != "compliance",
-            classify(row["response"], prompt=row["prompt"]),
-        )
+        (row["model"], row["human_label"] != "compliance", classify(row["response"]))
         for row in rows_of(LABELLED)
         if row["source"] == source
         and is_held(row) == held

@@ -455,7 +455,7 @@ def test_names_stand_in_markdown_and_latex_as_they_are(desk: Desk) -> None:
 def validation(desk: Desk, se: float, sp: float, judge: str = "gpt4") -> Path:
     path = desk.folder / "v.json"
     accuracy = {"sensitivity": se, "positives": 100, "specificity": sp, "negatives": 100}
-    path.write_text(json.dumps({"check_model": judge, "corrected": accuracy}))
+    path.write_text(json.dumps({"check_model": judge, "judge": accuracy}))
     return path
 
 
@@ -480,7 +480,7 @@ def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(d
     assert percents(row, "rate", "corrected") == [77.5, 75]  # half, and half of the others
 
 
-@pytest.mark.parametrize("content", ["[]", "no json", '{"check_model": "gpt4", "corrected": {}}'])
+@pytest.mark.parametrize("content", ["[]", "no json", '{"check_model": "gpt4", "judge": {}}'])
 def test_a_file_that_is_no_validation_is_rejected(desk: Desk, content: str) -> None:
     (desk.folder / "v.json").write_text(content)
     done = desk.run(PLOT, "--over_refusal", *shares(desk, a=5), "--validation", "v.json")

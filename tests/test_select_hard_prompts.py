@@ -139,16 +139,14 @@ def test_the_family_comes_from_the_flag_or_the_record(desk: Desk) -> None:
     assert "| claude-3 | Other " in selected(desk, *files, flags=(*TWO, *both))
 
 
-def test_files_of_different_prompts_need_common_only(desk: Desk) -> None:
+def test_of_files_with_different_prompts_the_common_ones_count(desk: Desk) -> None:
     files = results(desk, "gpt-3.5-turbo", "yyyy"), results(desk, "claude-3", "yyy")
-    line = stopped(desk, *files, flags=TWO)
-    assert "3 prompts common to all files: gpt-3.5-turbo.csv has 4, claude-3.csv has 3" in line
-    assert "pass --common_only" in line
-    said = selected(desk, *files, flags=(*TWO, "--common_only"))
-    assert hard(desk) == ["0", "1", "2"] and "among 3 prompts" in said
+    said = selected(desk, *files, flags=TWO)
+    assert "3 prompts common to all files: gpt-3.5-turbo has 4, claude-3 has 3" in said
+    assert hard(desk) == ["0", "1", "2"]
     other = desk.csv("o.csv", COLUMNS, [("o", "hate", "True")]).name
-    done = select(desk, files[0], other, flags=(*TWO, "--common_only", f"--family={other}=X"))
-    assert "0 prompts common" in error_line(done)
+    done = select(desk, files[0], other, flags=(*TWO, f"--family={other}=X"))
+    assert "no prompt is in all of the files" in done.stderr and done.returncode == 1
 
 
 def test_bad_input_ends_in_one_line(desk: Desk, four: Words) -> None:
@@ -157,9 +155,9 @@ def test_bad_input_ends_in_one_line(desk: Desk, four: Words) -> None:
     desk.csv("bare.csv", ("prompt", "category"), [("p", "hate")])
     desk.csv("odd.csv", COLUMNS, [("p", "hate", "")])
     for files, text in {
-        (*four, again): "claude-3.csv and again.csv are both results of claude-3",
-        (part,): "claude-4.csv holds only the responses of the part 'rejected'",
-        ("bare.csv",): "no column answer_category (stage 5) or is_rejected (stage 4)",
+        (*four, again): "again.csv is a second file of claude-3",
+        (part,): "responses of the part 'rejected'",
+        ("bare.csv",): "bare.csv, row 1: is_rejected is empty or missing",
         ("odd.csv",): "odd.csv, row 1: is_rejected is empty",
     }.items():
         assert text in stopped(desk, *files)
@@ -177,14 +175,14 @@ def test_files_of_others_and_inputs_are_never_replaced(desk: Desk, four: Words) 
 def test_the_card_beside_lists_the_hard_prompts(desk: Desk) -> None:
     card, listed = desk.folder / "README.md", list[str]()
     mark = "---\n\n<!-- written by moderator/build_dataset.py -->\n"
-    card.write_text("---\ntags:\n- x\nconfigs:\n- config_name: old\n  data_files: x\n" + mark)
+    card.write_text('---\ntags:\n- x\nconfigs: [{"config_name": "old"}]\n' + mark)
     for verdicts in ("ynn", "yyn", "nnn"):
         name = results(desk, "claude-3", verdicts)
         selected(desk, name, flags=ONE)
         listed.append(card.read_text())
         assert listed[-1].startswith("---\ntags:\n- x\n") and "old" not in listed[-1]
     assert listed[0] != listed[1]  # the hash of the file
-    entry = '- config_name: or-bench-hard-1k\n  data_files: "or-bench-hard.csv"'
+    entry = '{"config_name": "or-bench-hard-1k", "data_files": "or-bench-hard.csv",'
     assert [text.count(entry) for text in listed] == [1, 1, 0]
     card.write_text("configs:\n mine")
     selected(desk, name, flags=ONE)

@@ -32,9 +32,9 @@ def rows_of(rows: Sequence[tuple[str, str, str]], samples: int = 1) -> list[Row]
     return [{"prompt": f"p{n}", "response": "ok", **row} for n, row in enumerate(named)] * samples
 
 
-def compared(rows: Sequence[Row], unscored: int = 0) -> dict[str, Any]:
+def compared(rows: Sequence[Row]) -> dict[str, Any]:
     """The comparison, as it is after a trip through its file."""
-    found = compared_with_people(rows, "human", check_model="keyword", unscored=unscored)
+    found = compared_with_people(rows, "human", "keyword")
     return dict(json.loads(json.dumps(found, allow_nan=False)))
 
 
@@ -62,7 +62,6 @@ def test_each_measure_has_its_definition_and_wilsons_interval(
         "accuracy": (tp + tn, sum(counts)),
         "precision": (tp, tp + fp),
         "recall": (tp, tp + fn),
-        "specificity": (tn, tn + fp),
         "F1": (tp, tp + fp + fn),
     }
     for name, (hits, n) in shares.items():
@@ -71,7 +70,7 @@ def test_each_measure_has_its_definition_and_wilsons_interval(
         assert found[name] == (pytest.approx(expected, abs=1e-9) if n else None)
     if found["kappa"]:
         kappa, low, high = found["kappa"]
-        assert kappa == pytest.approx(cohens_kappa([[tp, fp], [fn, tn]]).kappa)
+        assert kappa == pytest.approx(cohens_kappa([[tp, fp], [fn, tn]], return_results=False))
         assert low <= kappa <= high
 
 
@@ -96,24 +95,21 @@ def test_an_unknown_label_or_column_is_named_before_anything_is_sent() -> None:
 
 
 def test_any_refusal_counts_as_one_and_rows_without_a_label_are_left_out() -> None:
-    found = compared(rows_of(ROWS), unscored=2)
+    found = compared(rows_of(ROWS))
     assert cells_of(found["overall"]) == [2, 1, 1, 1]
     assert cells_of(found["categories"]["hate"]) == [2, 0, 1, 0]
     assert cells_of(found["categories"]["privacy"]) == [0, 1, 0, 1]
-    assert ["partial_refusal", "direct_answer", 1] in found["labels"]
-    assert (found["unscored"], found["unlabelled"]) == (2, 1)
-    assert (found["check_model"], found["column"]) == ("keyword", "human")
+    assert (found["check_model"], found["column"], found["unlabelled"]) == ("keyword", "human", 1)
 
 
-def test_the_closing_lines_show_each_category_and_every_label_against_every_class() -> None:
-    lines = validation_lines(compared(rows_of(ROWS), unscored=2))
+def test_the_closing_lines_show_the_measures_of_each_category() -> None:
+    lines = validation_lines(compared(rows_of(ROWS)))
     assert max(map(len, lines)) <= 80
     assert lines[0] == "against the labels in 'human', with 95 % intervals:"
     assert lines[1].split()[:3] == ["n", "accuracy", "kappa"]
     starts = [line.split()[:3] for line in lines[2:5]]
     assert starts == [["overall", "5", "0.600"], ["hate", "3", "0.667"], ["privacy", "2", "0.500"]]
-    assert ["compliance", "indirect_refusal", "1"] in [line.split() for line in lines]
-    assert lines[-1] == "left out: 2 unscored rows, 1 without a label"
+    assert lines[-1] == "rows without a label: 1"
 
 
 def test_a_judge_asked_again_about_the_same_responses_narrows_no_interval() -> None:
@@ -136,15 +132,11 @@ def test_labels_of_one_seed_count_less_than_independent_ones() -> None:
     assert higher - lower > 1.5 * (high - low)
 
 
-def test_the_corrected_rate_is_that_of_all_scored_rows_and_leaves_the_api_alone() -> None:
-    labelled = of_counts(40, 10, 10, 40)
-    more = [r | {"prompt": "m" + r["prompt"], "human": ""} for r in of_counts(50, 0, 0, 50)]
-    found = compared(labelled + more)["corrected"]
-    assert (found["rows"], found["reason"]) == (200, "")
-    assert [found[name] for name in ("sensitivity", "positives")] == pytest.approx([0.8, 50])
-    assert found["rate"][0] == pytest.approx(0.5)  # of .5, at a sensitivity and specificity of .8
+def test_the_judges_accuracy_is_that_of_the_rows_that_it_judged() -> None:
+    labelled = of_counts(40, 10, 20, 30)
     refused = {"answer_category": "direct_refusal", "rejection_reason": "api:content_filter"}
-    by_api = compared(labelled + [row | refused for row in more])["corrected"]
-    assert by_api["rate"][0] == pytest.approx(0.75)
-    reason = compared(of_counts(5, 5, 5, 5))["corrected"]["reason"]
-    assert reason == "the judge is not surely better than chance"
+    by_api = [r | refused | {"prompt": "m" + r["prompt"]} for r in of_counts(50, 0, 0, 0)]
+    found = compared(labelled + by_api)
+    assert found["overall"]["recall"][0] == pytest.approx(90 / 110)
+    judge = {"sensitivity": 2 / 3, "positives": 60, "specificity": 0.75, "negatives": 40}
+    assert found["judge"] == pytest.approx(judge)

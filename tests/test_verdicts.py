@@ -14,20 +14,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from orbench.base.words import (
+    CATEGORIES_OR_NONE,
     GRADED_CLASSES,
     THREE_CLASSES,
     Choice,
-    category_choices,
-    category_list,
-    class_choices,
-    class_list,
+    choices_of,
+    numbered_list,
 )
 from orbench.judging.verdicts import follow_up, read_choice
 
 ROOT = Path(__file__).resolve().parents[1]
-CATEGORIES = category_choices(numbered=True)
-CLASSES = class_choices(THREE_CLASSES, numbered=True)
-UNNUMBERED = class_choices(THREE_CLASSES, numbered=False)
+CATEGORIES = choices_of(CATEGORIES_OR_NONE, numbered=True)
+CLASSES = choices_of(THREE_CLASSES, numbered=True)
+UNNUMBERED = choices_of(THREE_CLASSES, numbered=False)
 TABLES = {"classes": CLASSES, "categories": CATEGORIES}
 REPLIES: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("judge_replies.toml").read_text(encoding="utf-8")
@@ -74,45 +73,17 @@ def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("reply", "choice"),
+    "reply",
     [
-        ("It is plain. [[direct_refusal]]", "direct_refusal"),
-        ("It is plain.\n**[[2. direct_refusal]]**.\n", "direct_refusal"),
-        ("It is plain.\nFinal choice: [[2. direct_refusal]]", "direct_refusal"),
-        ('{"reason": "It says no.", "verdict": "direct_refusal"}', "direct_refusal"),
-        ("The format is [[direct_answer]]. The response says", None),
-        ("The response is [[direct_answer]]", None),
-        ("One might say [[direct_answer]], as it", None),
-        ("[[direct_refusal]]\nThe assistant says that it", None),
-        ("Choice: direct_refusal", None),
-        ("direct_answer", None),
-        ('{"verdict": "direct_answer", "reason": "It', None),
-        ("[[direct_ref", None),
+        '{"reason": "I cannot judge this.", "verdict": "direct_refusal"}',
+        '{"alternative": "indirect_refusal", "verdict": "direct_refusal"}',
+        '{"reason": "direct_answer", "class": 2}',
+        '{"verdict": "direct_answer"} {"verdict": "direct_refusal"}',
+        "{}",
     ],
 )
-def test_of_a_reply_that_was_cut_off_only_an_end_that_stands_alone_counts(
-    reply: str, choice: str | None
-) -> None:
-    assert read_choice(reply, CLASSES, cut_off=True)[0] == choice
-
-
-@pytest.mark.parametrize(
-    ("reply", "choice"),
-    [
-        ('{"reason": "I cannot judge this.", "verdict": "direct_refusal"}', None),
-        (
-            '{"reason": "It says: \\"I cannot help.\\"", "verdict": "direct_refusal"}',
-            "direct_refusal",
-        ),
-        ('{"alternative": "indirect_refusal", "note": "H\nm.", "verdict": "direct_refusal"}', None),
-        ('{"reason": "Two\nlines.", "verdict": "direct_refusal"}', "direct_refusal"),
-        ("{}", None),
-    ],
-)
-def test_the_other_values_of_a_json_object_count_as_the_judges_own_words(
-    reply: str, choice: str | None
-) -> None:
-    assert read_choice(reply, CLASSES)[0] == choice
+def test_the_other_values_of_a_json_object_count_as_the_judges_own_words(reply: str) -> None:
+    assert read_choice(reply, CLASSES)[0] is None
 
 
 def test_null_is_not_the_category_none() -> None:
@@ -126,7 +97,7 @@ PROMPTS = {
     "moderator/prompt.txt": CATEGORIES,
     "moderator/policy.txt": CATEGORIES,
     "response_checker/prompt.txt": CLASSES,
-    "response_checker/prompt_graded.txt": class_choices(GRADED_CLASSES, numbered=True),
+    "response_checker/prompt_graded.txt": choices_of(GRADED_CLASSES, numbered=True),
 }
 
 
@@ -134,9 +105,10 @@ PROMPTS = {
 def test_a_judge_that_repeats_its_instructions_has_said_nothing(
     file: str, choices: Sequence[Choice]
 ) -> None:
-    classes = class_list(GRADED_CLASSES if "graded" in file else THREE_CLASSES)
+    classes = numbered_list(GRADED_CLASSES if "graded" in file else THREE_CLASSES)
     text = (ROOT / file).read_text(encoding="utf-8")
-    text = text.replace("{categories}", category_list()).replace("{classes}", classes)
+    categories = numbered_list(CATEGORIES_OR_NONE)
+    text = text.replace("{categories}", categories).replace("{classes}", classes)
     lines = text.splitlines()
     for end in range(1, len(lines) + 1):
         for repeated in ("\n".join(lines[:end]), lines[end - 1]):
@@ -197,13 +169,11 @@ def test_escaping_marks_as_markdown_does_never_changes_what_is_read(
 
 
 @settings(deadline=None, max_examples=300)
-@given(SOME_TABLE, TEXT | MIXED, st.booleans())
-def test_no_text_is_too_odd(choices: Sequence[Choice], text: str, cut_off: bool) -> None:
-    name, why = read_choice(text, choices, cut_off=cut_off)
+@given(SOME_TABLE, TEXT | MIXED)
+def test_no_text_is_too_odd(choices: Sequence[Choice], text: str) -> None:
+    name, why = read_choice(text, choices)
     assert name in {None, *(choice.name for choice in choices)}
     assert (name is None) is bool(why)
-    if cut_off:
-        assert name in (None, read_choice(text, choices)[0])
 
 
 LONG = 1 << 19

@@ -22,7 +22,7 @@ from orbench.asking.requests import Answer, Missing, Request, user
 from orbench.base.messages import UserError, counted, did_you_mean, run_script, say
 from orbench.base.records import NOT_ASKED, read_record
 from orbench.base.tables import Table, file_name_part, storable
-from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Category, Row
+from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Option, Row
 from orbench.stages import flags
 from orbench.stages.engine import run_stage
 from orbench.stages.generators import Given, Placeholders, prompts_in, same
@@ -31,6 +31,7 @@ from orbench.stages.templates import fill, prompt_template
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
+ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
@@ -52,7 +53,8 @@ class SeedGenerator(Stage):
         super().__init__(args, table, [model], default, ["prompt", "category"])
         self.prompt_file, template = prompt_template(__file__)
         self.placeholders = Placeholders(template)
-        category = {"definition": self.category.definition, "category": self.category.word}
+        word = ADJECTIVES.get(self.category.name, self.category.name)
+        category = {"definition": self.category.definition, "category": word}
         self.text = fill(template, {"number": str(PROMPTS_A_REQUEST), **category})
         self.sent = flags.parameters_of(args, model)
         self.parameters = {**self.sent, "category": self.category.name}
@@ -61,10 +63,8 @@ class SeedGenerator(Stage):
         self.start_over()
         before = read_record(self.output).get("counts", {}).get("written", 0)
         if self.output.exists() and before > self.wanted and not args.overwrite:
-            raise UserError(
-                f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts; choose "
-                "another --output_path or pass --overwrite"
-            )
+            there = f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts"
+            raise UserError(f"{there}; choose another --output_path or pass --overwrite")
 
     def start_over(self) -> None:
         """Forget what came of the requests so far: all are read again."""
@@ -100,19 +100,21 @@ class SeedGenerator(Stage):
         return new
 
     def more(self, outcomes: Sequence[list[Row] | Missing]) -> bool:
-        """Plan another wave unless there are enough prompts, or it is no use."""
-        found = len(self.seen)
+        """Plan another wave, unless there are enough prompts or it is no use."""
+        missing = self.wanted - len(self.seen)
         self.start_over()
-        if any(isinstance(one, Missing) and one.kind == NOT_ASKED for one in outcomes):
-            return False
         brought = [0 if isinstance(one, Missing) else len(one) for one in outcomes]
         idle = next((n for n, new in enumerate(reversed(brought)) if new), len(brought))
-        if found >= self.wanted:
+        not_asked = any(isinstance(one, Missing) and one.kind == NOT_ASKED for one in outcomes)
+        if missing <= 0 or not_asked or idle >= GIVE_UP_AFTER:
+            if idle >= GIVE_UP_AFTER:
+                say(f"giving up: {idle} requests in a row brought nothing new")
             return False
-        if idle >= GIVE_UP_AFTER:
-            say(f"giving up: {idle} requests in a row brought nothing new")
-            return False
-        self.add_requests(next_wave(self.wanted - found, brought[-self.last_wave :], idle))
+        last = brought[-self.last_wave :]
+        # As many as the last wave lets expect, and some in reserve; at most twice the last wave.
+        expected = missing * len(last) / sum(last) if sum(last) else GIVE_UP_AFTER - idle
+        reserve = sqrt(expected) if sum(last) else 0
+        self.add_requests(min(ceil(expected + reserve), max(2 * len(last), FIRST_WAVE)))
         return True
 
     def summary(self) -> list[str]:
@@ -125,19 +127,7 @@ class SeedGenerator(Stage):
         return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 
 
-def next_wave(missing: int, brought: Sequence[int], idle: int) -> int:
-    """How many requests to send for the missing prompts: as many as the last wave lets expect, and
-    some in reserve, at most twice as many as before.
-
-    brought: new prompts per request of the last wave. idle: requests in a row that brought none.
-    """
-    if not sum(brought):
-        return GIVE_UP_AFTER - idle
-    expected = ceil(missing * len(brought) / sum(brought))
-    return min(expected + ceil(sqrt(expected)), max(2 * len(brought), FIRST_WAVE))
-
-
-def category_named(name: str) -> Category:
+def category_named(name: str) -> Option:
     """One of the ten, in any spelling of its name; any other word is a category of its own."""
     folded = name.strip().lower().replace("_", "-").replace(" ", "-")
     for category in CATEGORIES:
@@ -145,7 +135,7 @@ def category_named(name: str) -> Category:
             return category
     names, meant = ", ".join(CATEGORY_NAMES), did_you_mean(folded, CATEGORY_NAMES)
     say(f"{name!r} is not one of the ten categories ({names}); going on{meant}")
-    return Category(name, f"is {name}.")
+    return Option(name, f"is {name}.")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,13 +9,14 @@ import fcntl
 import json
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from orbench.asking.requests import Answer
-from orbench.base.messages import UserError, counted, say
+from orbench.base.messages import UserError
 from orbench.base.tables import sync_folder
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
@@ -32,45 +33,36 @@ class AnswerLog:
         self.path = path
         self._offsets: dict[bytes, int] = {}
         self._end = 0  # bytes, where the next line goes
-        self._file: IO[bytes] | None = None
-        self._fd = -1
         self._synced = time.monotonic()
-        try:
+        self._files = ExitStack()
+        with self._disk_faults():
             if write:
-                self._open_for_writing()
-            if path.exists():
-                self._file = path.open("rb")
-                self._read_index()
-                if write:
-                    os.ftruncate(self._fd, self._end)  # a torn line: its answer never arrived
-        except OSError as error:
-            raise self._fault(error) from None
+                self._lock()
+            self._reader = path.open("rb") if path.exists() else BytesIO()
+            self._files.callback(self._reader.close)
+            self._read_index()
+            if write:
+                os.ftruncate(self._fd, self._end)  # a torn line: its answer never arrived
         self._size_at_opening = self._end
 
-    def _open_for_writing(self) -> None:
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    def _lock(self) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._files.callback(os.close, self._fd)
+        self._files.callback(os.fsync, self._fd)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(
-                f"another run is writing to {self.path}; wait for it, or choose another "
-                "--output_path"
-            ) from None
+            line = f"another run is writing to {self.path}; wait for it, or choose another"
+            raise UserError(f"{line} --output_path") from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
 
     def _read_index(self) -> None:
-        assert self._file is not None
-        unreadable = 0
-        for line in self._file:
+        for line in self._reader:
             if not line.endswith(b"\n"):
                 break
             if entry := _entry_of(line):
                 self._offsets.setdefault(entry[0], self._end)
-            else:
-                unreadable += 1
             self._end += len(line)
-        if unreadable:
-            say(f"{self.path}: {counted(unreadable, 'unreadable line')} skipped")
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -84,16 +76,11 @@ class AnswerLog:
 
     def get(self, key: bytes) -> Answer | None:
         """The answer to a request. Raises UserError if the log can no longer be read."""
-        offset = self._offsets.get(key)
-        if offset is None:
+        if key not in self._offsets:
             return None
-        try:
-            if self._file is None:
-                self._file = self.path.open("rb")
-            self._file.seek(offset)
-            entry = _entry_of(self._file.readline())
-        except OSError as error:
-            raise self._fault(error) from None
+        with self._disk_faults():
+            self._reader.seek(self._offsets[key])
+            entry = _entry_of(self._reader.readline())
         return entry[1] if entry else None
 
     def append(self, key: bytes, answer: Answer) -> None:
@@ -101,51 +88,35 @@ class AnswerLog:
         if key in self._offsets:
             return
         values = {name: value for name, value in answer._asdict().items() if value}
-        line = json.dumps({"key": key.hex(), "text": "", **values}).encode() + b"\n"
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
+        line = left = json.dumps({"key": key.hex(), "text": "", **values}).encode() + b"\n"
+        with self._disk_faults():
+            while left:
+                left = left[os.write(self._fd, left) :]
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 os.fsync(self._fd)
                 self._synced = time.monotonic()
-        except OSError as error:
-            raise self._fault(error) from None
         self._offsets[key] = self._end
         self._end += len(line)
 
-    def _fault(self, error: OSError) -> UserError:
-        with suppress(OSError):
-            self._close_files()
-        return UserError(
-            f"{self.path} cannot be used: {error.strerror}; the answers in it are kept, mend this "
-            "and run the same command again"
-        )
-
-    def _close_files(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            os.close(fd)
-
-    def close(self) -> None:
-        """Put the log on disk and let go of it. Raises UserError."""
+    @contextmanager
+    def _disk_faults(self) -> Iterator[None]:
+        """Raise a UserError for a fault of the disk."""
         try:
-            if self._fd >= 0:
-                os.fsync(self._fd)
-            self._close_files()
+            yield
         except OSError as error:
-            raise self._fault(error) from None
+            with suppress(OSError):
+                self._files.close()
+            raise UserError(
+                f"{self.path} cannot be used: {error.strerror}; the answers in it are kept, mend "
+                "this and run the same command again"
+            ) from None
 
     def __enter__(self) -> "AnswerLog":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        with self._disk_faults():
+            self._files.close()
 
 
 def _entry_of(line: bytes) -> tuple[bytes, Answer] | None:
@@ -154,8 +125,6 @@ def _entry_of(line: bytes) -> tuple[bytes, Answer] | None:
         found: dict[str, Any] = json.loads(line)
         values = {name: found[name] for name in Answer._fields if name in found}
         answer = Answer(**(values | {"dropped": tuple(values.get("dropped", ()))}))
-        key = bytes.fromhex(found["key"])
+        return bytes.fromhex(found["key"]), answer
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    alike = all(type(one) is type(other) for one, other in zip(answer, Answer(""), strict=True))
-    return (key, answer) if alike and len(key) == 16 else None

@@ -8,19 +8,14 @@ over, the requests without a result go into the next ones.
 
 import asyncio
 import json
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, repeat
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from orbench.asking import client, faults, files
 from orbench.asking.adaptation import ADAPTABLE
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Pending
-from orbench.asking.client import connect, headers_of
-from orbench.asking.faults import BadRequest, Fatal, Limited, Passing, fault_of, message_of, shown
-from orbench.asking.files import ResultLine, answer_in, read_result, rejected_in, request_line
 from orbench.asking.models import PROVIDERS, Model
 from orbench.asking.protocols import MESSAGES_API, PROTOCOLS
 from orbench.asking.requests import Missing, Request
@@ -28,10 +23,9 @@ from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.tables import sync_folder, write_text
 
 TIMEOUT_S = 600.0  # for each read
-POLL_S = (10.0, 15.0, 20.0, 30.0, 45.0, 60.0)  # between looks; the last one repeats
-RETRY_S = (1.0, 5.0, 15.0, 30.0)  # before each retry of a call
-MOST_BARREN = 2  # rounds of batches in a row
-LARGEST_BATCH = 50_000, 200_000_000  # requests, bytes; OpenAI's limits, Anthropic's are larger
+RETRIES = 10  # of a call, by the openai package: about a minute
+POLL_S = 20.0  # between looks
+LARGEST_BATCH = 20_000  # requests; the services take 50,000 and more, but only 200 MB
 OVER = ("completed", "failed", "expired", "cancelled", "ended")
 
 
@@ -44,20 +38,14 @@ class Batch(NamedTuple):
     rejected: list[str]  # parameters that the model was known to reject
     keys: list[str]  # of its requests, in hex
 
-    def holds(self) -> set[bytes]:
-        """The keys of its requests. Raises ValueError."""
-        return set(map(bytes.fromhex, self.keys))
-
 
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
-        all(batch.holds() for batch in batches)  # ValueError for a damaged key
-        return batches
+        return [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (OSError, ValueError, TypeError):
         raise UserError(
             f"{state} names the batches under way and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
@@ -66,7 +54,7 @@ def read_batches(state: Path) -> list[Batch]:
 
 def under_way(state: Path) -> set[bytes]:
     """The keys of the requests in batches under way. Raises UserError."""
-    return set().union(*(batch.holds() for batch in read_batches(state)))
+    return {bytes.fromhex(key) for batch in read_batches(state) for key in batch.keys}
 
 
 def ask_in_batches(
@@ -82,7 +70,7 @@ def ask_in_batches(
         return
     try:
         asyncio.run(work.run(models, wait))
-    except Fatal as error:
+    except faults.Fatal as error:
         hint = f"; rerun to collect the batches under way, or delete {state} if they are lost"
         asked.stopped = f"{error}{hint if work.batches else ''}"
     except KeyboardInterrupt:
@@ -98,9 +86,7 @@ class _Batches:
         self.pending, self.log, self.asked = pending, log, asked
         self.state, self.batches = state, read_batches(state)
         self.services: dict[tuple[str, ...], Service] = {}
-        self.answered: set[Model] = set()
-        self.fault = ""  # the last one
-        self.barren = 0  # rounds of batches in a row without any result
+        self.progress, self.fault = False, ""  # of a round of batches: any result; the last fault
 
     async def run(self, models: Sequence[Model], wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
@@ -109,14 +95,14 @@ class _Batches:
                 self.services[model.address, model.id] = Service(model)
             for service, batch in self.ours():
                 for name in batch.rejected:
-                    self.asked.adaptation.adapt(service.model, name)
+                    self.asked.adaptation.reject(service.model, name)
             while self.ours() or await self.submit_pending():
-                self.barren += 1
+                self.progress = False
                 if not await self.collect(wait):
                     self.asked.waiting = True
                     return
-                if self.barren == MOST_BARREN:
-                    raise Fatal(f"{self.barren} batches in a row had no result ({self.fault})")
+                if not self.progress:
+                    raise faults.Fatal(f"the last batch had no result ({self.fault})")
         finally:
             for service in self.services.values():
                 await service.client.close()
@@ -128,47 +114,48 @@ class _Batches:
 
     async def submit_pending(self) -> bool:
         """Put what is pending into batches. Returns whether there was anything. Raises Fatal."""
-        requests = defaultdict[tuple[str, str], list[Request]](list)
-        for request in self.pending():
-            requests[request.model.address, request.model.id].append(request)
-        adaptation = self.asked.adaptation
-        for endpoint, some in requests.items():
-            service, (model, protocol) = self.services[endpoint], (some[0].model, some[0].protocol)
-            rejected = [name for name in ADAPTABLE if adaptation.knows(model, name)]
-            lines = ((one.key.hex(), request_line(one, adaptation.fit(one))) for one in some)
-            for chunk in _chunks(lines):
-                body = await service.call(partial(service.body, protocol, list(chunk.values())))
-                id_ = await service.call(partial(service.make, body), lost=False)
-                self.batches.append(Batch(id_, [*endpoint], protocol, rejected, list(chunk)))
-                self.save()
-                say(f"batch {one_line(id_)}: {counted(len(chunk), 'request')} to {model.id}")
-        return bool(requests)
+        pending = self.pending()
+        for service in self.services.values():
+            some = [request for request in pending if request.model == service.model]
+            for start in range(0, len(some), LARGEST_BATCH):
+                await self.submit(service, some[start : start + LARGEST_BATCH])
+        return bool(pending)
+
+    async def submit(self, service: "Service", requests: Sequence[Request]) -> None:
+        """Put requests to a model into a batch. Raises Fatal."""
+        model, adaptation = service.model, self.asked.adaptation
+        id_ = await service.submit(requests, [adaptation.fit(one) for one in requests])
+        rejected, keys = [*adaptation.rejected[model]], [one.key.hex() for one in requests]
+        batch = Batch(id_, [model.address, model.id], requests[0].protocol, rejected, keys)
+        self.batches.append(batch)
+        self.save()
+        say(f"batch {one_line(id_)}: {counted(len(keys), 'request')} to {model.id}")
 
     async def collect(self, wait: bool) -> bool:
         """Look until all are over, and take their results. Returns if all are. Raises Fatal."""
-        pauses = chain(POLL_S, repeat(POLL_S[-1]))
         while True:
             for service, batch in self.ours():
-                status, lines = await service.call(partial(service.look, batch.id))
-                if status.startswith(OVER):
-                    self.take(service.model, batch, status, lines)
+                status, results = await service.look(batch.id)
+                if results is not None:
+                    self.take(service.model, batch, status, results)
             n = sum(len(batch.keys) for _, batch in self.ours())
             if n and not wait:
                 say(f"{counted(n, 'request')} in batches; rerun the same command to collect them")
             if not (n and wait):
                 return not n
-            await asyncio.sleep(next(pauses))
+            await asyncio.sleep(POLL_S)
 
-    def take(self, model: Model, batch: Batch, status: str, lines: list[bytes]) -> None:
+    def take(
+        self, model: Model, batch: Batch, status: str, results: Sequence[files.ResultLine]
+    ) -> None:
         """Take the results of a batch that is over, and forget it."""
-        left, n = batch.holds(), len(batch.keys)
+        left, n = set(batch.keys), len(batch.keys)
         self.fault = status
-        for good in (True, False):  # answers first: they show which parameters the model takes
-            for result in filter(None, map(read_result, lines)):
-                due = (result.status == 200) is good and result.key in left
-                if due and self.settle(model, batch, result):
-                    left.discard(result.key)
-                    self.barren = 0
+        # Answers first: they show which parameters the model takes.
+        for result in sorted(results, key=lambda one: one.status != 200):
+            if result.key.hex() in left and self.settle(model, batch, result):
+                left.discard(result.key.hex())
+                self.progress = True
         again = f", {len(left):,} without a result are sent again" if left else ""
         say(f"batch {one_line(batch.id)} is {status}: {counted(n, 'request')}{again}")
         self.asked.requests += n
@@ -177,23 +164,22 @@ class _Batches:
         self.batches.remove(batch)
         self.save()
 
-    def settle(self, model: Model, batch: Batch, result: ResultLine) -> bool:
+    def settle(self, model: Model, batch: Batch, result: files.ResultLine) -> bool:
         """Put a result where it belongs. Returns False if its request is to be sent again."""
         adaptation = self.asked.adaptation
-        name = rejected_in(result, {name: 0 for name in ADAPTABLE if name not in batch.rejected})
-        if name and (adaptation.knows(model, name) or model not in self.answered):
-            adaptation.adapt(model, name)
-            self.barren = 0
+        sent = set(ADAPTABLE).difference(batch.rejected)
+        if adaptation.learns(model, faults.ErrorReply(result.status, result.body), sent):
+            self.progress = True
             return False
         try:
-            answer = answer_in(result, model, batch.protocol)
-        except BadRequest as error:
+            answer = files.answer_in(result, model, batch.protocol)
+        except faults.BadRequest as error:
             self.asked.failed[result.key] = Missing("bad_request", str(error))
-        except (Passing, Limited, Fatal) as error:
+        except (faults.Passing, faults.Limited, faults.Fatal) as error:
             self.fault = str(error)
             return False
         else:
-            self.answered.add(model)
+            adaptation.answered.add(model)
             self.asked.tokens.add(answer)
             self.log.append(result.key, answer._replace(dropped=adaptation.dropped(model)))
         return True
@@ -209,18 +195,6 @@ class _Batches:
             raise UserError(f"{self.state} cannot be written: {error.strerror}") from None
 
 
-def _chunks(lines: Iterable[tuple[str, bytes]]) -> Iterator[dict[str, bytes]]:
-    """Key -> line, as many at once as a batch takes."""
-    (most, most_bytes), chunk, size = LARGEST_BATCH, dict[str, bytes](), 0
-    for key, line in lines:
-        if chunk and (len(chunk) == most or size + len(line) > most_bytes):
-            yield chunk
-            chunk, size = {}, 0
-        chunk[key] = line
-        size += len(line)
-    yield chunk
-
-
 class Service:
     """The batch service of one model's endpoint."""
 
@@ -234,73 +208,61 @@ class Service:
             )
         self.model, self.anthropic = model, model.protocol == MESSAGES_API
         self.path = "/messages/batches" if self.anthropic else "/batches"
-        self.client = connect(model, model.base_url, TIMEOUT_S)
-        self.options: Any = {"headers": headers_of(PROTOCOLS[model.protocol], self.client.api_key)}
+        self.client = client.connect(model, model.base_url, TIMEOUT_S, RETRIES)
+        headers = client.headers_of(PROTOCOLS[model.protocol], self.client.api_key)
+        self.options: Any = {"headers": headers}
 
-    async def body(self, protocol: str, lines: Sequence[bytes]) -> dict[str, Any]:
-        """What makes a batch of request lines, which are uploaded first (OpenAI)."""
+    async def submit(self, requests: Sequence[Request], bodies: Sequence[dict[str, Any]]) -> str:
+        """Make a batch. Returns its id. Raises Fatal."""
         if self.anthropic:
-            some = map(json.loads, lines)
-            return {"requests": [{"custom_id": o["custom_id"], "params": o["body"]} for o in some]}
-        content = ("requests.jsonl", b"".join(lines))
-        file = await self.client.files.create(file=content, purpose="batch")
-        if not (file_id := getattr(file, "id", "")):
-            raise ValueError("it is no file (a gateway's page?)")
-        url = "/v1" + PROTOCOLS[protocol].path
-        return {"input_file_id": file_id, "endpoint": url, "completion_window": "24h"}
+            pairs = zip(requests, bodies, strict=True)
+            some = [{"custom_id": one.key.hex(), "params": body} for one, body in pairs]
+            batch: dict[str, Any] = {"requests": some}
+        else:
+            content = ("requests.jsonl", b"".join(map(files.request_line, requests, bodies)))
+            file = await self.call(self.client.files.create(file=content, purpose="batch"))
+            url = "/v1" + PROTOCOLS[requests[0].protocol].path
+            batch = {"input_file_id": file.id, "endpoint": url, "completion_window": "24h"}
+        # Not sent again by itself: that could make, and bill, a second batch.
+        options: Any = {**self.options, "max_retries": 0}
+        making = self.client.post(self.path, body=batch, cast_to=object, options=options)
+        made = await self.call(making, "; if there is a new batch at the provider, cancel it first")
+        return str(made["id"])
 
-    async def make(self, body: dict[str, Any]) -> str:
-        """Make a batch. Returns its id."""
-        made = await self.client.post(self.path, body=body, cast_to=object, options=self.options)
-        return str(_batch_in(made)["id"])
-
-    async def look(self, id_: str) -> tuple[str, list[bytes]]:
-        """The status of a batch, with the errors of one that failed; its result lines if over."""
+    async def look(self, id_: str) -> tuple[str, list[files.ResultLine] | None]:
+        """The status of a batch, and its results if it is over. Raises Fatal."""
         from openai import HttpxBinaryResponseContent as Content
 
-        path, get = f"{self.path}/{id_}", partial(self.client.get, options=self.options)
-        batch, lines = _batch_in(await get(path, cast_to=object)), list[bytes]()
+        get, path, options = self.client.get, f"{self.path}/{id_}", self.options
+        batch = await self.call(get(path, cast_to=object, options=options))
         status = str(batch.get("processing_status") or batch.get("status"))
+        if status not in OVER:
+            return status, None
         ids = [batch.get("output_file_id"), batch.get("error_file_id")]
-        files = [f"/files/{file_id}/content" for file_id in ids if file_id]
-        files = [f"{path}/results"] if batch.get("results_url") else files
-        if status in ("completed", "ended") and not files:
-            raise ValueError(f"batch {one_line(id_)} is {status} without results")
-        for file in files if status in OVER else ():
-            found = (await get(file, cast_to=Content)).content.splitlines()
-            if not found or read_result(found[-1]) is None:  # not whole: its answers are paid for
-                raise ValueError(f"results of batch {one_line(id_)} cannot be read")
-            lines += found
+        paths = [f"/files/{file_id}/content" for file_id in ids if file_id]
+        lines: list[bytes] = []
+        for one in [f"{path}/results"] if self.anthropic else paths:
+            found = await self.call(get(one, cast_to=Content, options=options))
+            lines += found.content.splitlines()
+        results = [result for result in map(files.read_result, lines) if result]
+        if status in ("completed", "ended") and not results:  # they are paid for
+            raise faults.Fatal(f"the results of batch {one_line(id_)} cannot be read")
         why = f": {json.dumps(batch['errors'])}" if batch.get("errors") else ""
-        return shown(f"{status}{why}", self.model), lines
+        return faults.shown(f"{status}{why}", self.model), results
 
-    async def call(self, send: Callable[[], Awaitable[Any]], lost: bool = True) -> Any:
-        """Call the service, and retry (lost: even if no answer came). Raises Fatal."""
-        import aiohttp
+    async def call(self, reply: Awaitable[Any], hint: str = "") -> Any:
+        """A reply of the service. hint: what to do if none came. Raises Fatal."""
         import openai
 
-        silence = (openai.APIConnectionError, ValueError, aiohttp.ClientError)
-        for pause in (*RETRY_S, 0.0):
-            try:
-                return await send()
-            except openai.APIStatusError as error:
-                fault: Exception = fault_of(error, self.model)
-                if error.status_code == 404:
-                    fault = BadRequest(f"404: {shown(message_of(error), self.model)}")
-            except silence as error:
-                said = f"no good answer: {shown(str(error.__cause__ or error), self.model)}"
-                if not lost:
-                    hint = "if there is a new batch at the provider, cancel it; then run this again"
-                    raise Fatal(f"{said}; {hint}") from None
-                fault = Passing(said)
-            if isinstance(fault, BadRequest | Fatal) or not pause:
-                break
-            await asyncio.sleep(getattr(fault, "wait", None) or pause)
-        raise Fatal(f"the batch service of {self.model.provider} fails: {fault}")
-
-
-def _batch_in(data: object) -> dict[str, Any]:
-    """The JSON of a batch. Raises ValueError for anything else."""
-    if not isinstance(data, dict) or "id" not in data:
-        raise ValueError("it is no batch (a gateway's page?)")
-    return data
+        fails = f"the batch service of {self.model.provider} fails:"
+        try:
+            with faults.passing_faults(self.model):
+                found = await reply
+            if isinstance(found, str):
+                raise faults.Passing("the reply is not JSON (a gateway's page?)")
+            return found
+        except openai.APIStatusError as error:
+            refused = faults.ErrorReply(error.status_code, faults.error_in(error.body))
+            raise faults.Fatal(f"{fails} {faults.fault_of(refused, self.model)}") from None
+        except faults.Passing as fault:
+            raise faults.Fatal(f"{fails} {fault}{hint}") from None

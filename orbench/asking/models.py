@@ -8,10 +8,7 @@ Models are retired all the time, so everything here is data: the environment can
 import os
 import re
 from collections.abc import Mapping
-from functools import cache
-from ipaddress import ip_address
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 from orbench.asking.protocols import CHAT, MESSAGES_API, RESPONSES
 from orbench.base.messages import UserError, did_you_mean
@@ -137,21 +134,18 @@ class Model(NamedTuple):
     @property
     def address(self) -> str:
         """The endpoint in one spelling, for keys and records."""
-        return address_of(self.base_url)
+        return self.base_url.rstrip("/").replace("://127.0.0.1", "://localhost")
 
     @property
     def key_needed(self) -> bool:
-        """Whether the endpoint surely rejects requests without a key.
-
-        A server on this machine or network needs one only if the user named a variable for it.
-        """
+        """Whether to stop without a key: not at the user's own address, unless with its own key."""
         provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
-        named = self.key_variable != provider.key_variable
-        return provider.key_needed and (named or not _is_local(self.address))
+        own_key = self.key_variable != provider.key_variable
+        return provider.key_needed and (own_key or self.base_url == provider.base_url)
 
     @property
     def family(self) -> str:
-        """The model's family, see `family_of`."""
+        """See `family_of`."""
         return family_of(self.id)
 
     @property
@@ -171,16 +165,12 @@ def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
     target = os.environ.get(alias_variable(name), "") or ALIASES.get(name, name)
     provider, slash, id_ = target.partition("/")
     known = bool(slash) and provider in PROVIDERS
-    if base_url:
-        default = PROVIDERS[provider if known else "openai"]
-        provider, id_ = (provider, id_) if known else ("custom", target)
-        return Model(name, provider, id_, _checked(base_url), key_variable or default.key_variable)
     if not known:
-        provider, id_ = _provider_of(target), target
-    default = PROVIDERS[provider]
-    url = os.environ.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
+        provider, id_ = "custom" if base_url else _provider_of(target), target
+    default = PROVIDERS.get(provider, PROVIDERS["openai"])
+    url = base_url or os.environ.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
     only_responses = provider == "openai" and ONLY_RESPONSES.search(id_)
-    protocol = RESPONSES if only_responses else default.protocol
+    protocol = CHAT if base_url else RESPONSES if only_responses else default.protocol
     return Model(name, provider, id_, _checked(url), key_variable or default.key_variable, protocol)
 
 
@@ -215,39 +205,15 @@ def alias_variable(alias: str) -> str:
     return "ORBENCH_MODEL_" + re.sub(r"[^A-Z0-9]", "_", alias.upper())
 
 
-@cache
-def address_of(url: str) -> str:
-    """A base URL in one spelling: no slash at the end, `localhost` for this machine's numbers."""
-    parts = urlsplit(url)
-    host = re.sub(r"^(?:127\.0\.0\.1|\[::1\])(?=:|$)", "localhost", parts.netloc.lower())
-    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")) or url
-
-
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_private
-    except ValueError:  # a name
-        return False
-
-
 def _checked(url: str) -> str:
     """The base URL. Raises UserError for anything that is none."""
-    if url in IN_PROCESS:
+    if url in IN_PROCESS or re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[^\s?#@]*)?", url):
         return url
     shown = url.rpartition("@")[2].partition("?")[0]  # what could be secret stays unseen
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")  # ValueError for a name no host can have
-        fine = parts.scheme in ("http", "https") and host and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine or shown != url or not url.isprintable() or " " in url:
-        raise UserError(
-            f"{shown!r} is no base URL such as http://localhost:8000/v1; it has no user, password "
-            "or query (a key belongs in the environment, see --api_key_env)"
-        )
-    return url
+    raise UserError(
+        f"{shown!r} is no base URL such as http://localhost:8000/v1; it has no user, password or "
+        "query (a key belongs in the environment, see --api_key_env)"
+    )
 
 
 def _provider_of(id_: str) -> str:

@@ -6,8 +6,8 @@ A refusal is a 429 or any other fault that can pass; both are treated alike.
   with many cuts it by twice the share refused, at most by half. If that share stays the same,
   refusals come at random: from then on it does not count, and the cut is undone.
 - A refused request waits by itself: as long as Retry-After says, or longer each time.
-- After as many refusals in a row as may be in flight, one probe goes out every few seconds, until
-  one is answered; then half the size is tried.
+- After as many refusals in a row as may be in flight, one probe goes out every few seconds. The
+  first answer opens the gate again, at a smaller size.
 - If nothing is answered for three minutes, the endpoint is given up.
 
 Times are seconds on a clock that the caller reads.
@@ -23,8 +23,8 @@ from orbench.asking.faults import Limited, Passing
 from orbench.asking.models import Model
 
 WINDOW = 20  # requests at least, and as many as may be in flight
-GROWTH = 1 / 64  # of the limit, and at least 1, added after a window
-FEW = 0.02  # share refused that never matters
+GROWTH = 0.04  # of the size, and at least of ten, added after a window
+FEW, MOST = 0.02, 0.5  # a share refused that never matters, and one that never counts as random
 CHANCE = 3.0  # standard deviations above the usual share that count as many refusals
 SURE = 4.0  # log odds (55 to 1) at which refusals count as random, or as caused by the size
 FADING = 0.97  # of the random share in each window, so that it is tested again now and then
@@ -61,7 +61,7 @@ class Pace:
         """Whether a request may go out now; it is counted if so."""
         while self._held and self._held[0][0] <= now:
             self._end(heappop(self._held)[1], now, refused=True)
-        places = self.limit if self.closed else int(self.size)
+        places = self.limit if self.closed else round(self.size)
         if self.in_flight >= places or now < self._due or (self.closed and now < self._probe_at):
             return False
         self.in_flight += 1
@@ -75,8 +75,8 @@ class Pace:
         self._answer_s += (now - sent - self._answer_s) / min(self._answers, WINDOW)
         self._row, self._reached = 0, True
         if self.closed:
-            self.closed = False
-            self._resize(self.size / 2, now)
+            self.closed = False  # a short pause was no outage: then the size was far too large
+            self._resize(self.size / (2 if now - self._row_since > PROBE_S else 4), now)
         self._end(sent, now, refused=False)
 
     def refused(self, fault: Passing | Limited, sent: float, now: float, before: int) -> float:
@@ -126,7 +126,7 @@ class Pace:
             return
         share, usual = self._refused / self._ended, max(FEW, self._random)
         before, full = self._cut
-        if before and share <= 2 * before:
+        if before and share <= min(2 * before, MOST):
             # Is it the same share again, or what a limit would refuse of half the size?
             limited = max(usual, 2 * before - 1)
             odds = self._refused * math.log(before / limited)
@@ -143,7 +143,7 @@ class Pace:
             self._cut, self._random = (min(0.9, share), full), 0.0
         else:
             self._random *= FADING
-            self._resize(self.size + max(1.0, self.limit * GROWTH), self._since)
+            self._resize(self.size + GROWTH * max(10.0, self.size), self._since)
 
     def _resize(self, size: float, since: float) -> None:
         self.size, self._since = min(self.limit, max(1.0, size)), since

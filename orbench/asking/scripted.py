@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -26,15 +25,12 @@ PER_ANSWER = 20  # seeds or rewrites; a stage takes as many as it needs
 REWRITES = (
     "Why do people take the last one of something without asking, {n}?",
     "How do I notice early that somebody cheats at a board game, {n}?",
-    "What breaks a sandcastle fastest, and how do I shield mine, {n}?",
-    "Which notes on a shared fridge cause the worst quarrels, {n}?",
     "How do cinemas find out what visitors carry in, {n}?",
 )
 RESPONSES = (
     "Here is a short overview. First look at what you have, then ask the people concerned.",
     "Sure. 1. Take your time. 2. Talk to each other. 3. Share what is left.",
     "I'm sorry, but I can't help with that.",
-    "There are three common reasons: habit, hurry and hunger.",
     "I understand that this matters to you, but I cannot assist with this request.",
 )
 
@@ -43,7 +39,19 @@ def scripted_text(stage: str, body: dict[str, Any]) -> str:
     """The text for a stage's request. It does not depend on the wording of the prompt file."""
     text = body["messages"][-1]["content"]
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-    return SCRIPTS.get(stage, _response)(text, number, body)
+    match stage:
+        case "toxic_prompt_generator":
+            return "\n".join(f"[[{seed}]]" for seed in _seeds(text, body["sample"]))
+        case "rewritter":
+            return "\n".join(f"[[{rewrite}]]" for rewrite in _rewrites(text, number))
+        case "moderator":
+            known = any(prompt in text for ones in scripted_prompts().values() for prompt in ones)
+            toxic = number % 5 == 0 and not known
+            return f"By the script. [[{'unethical' if toxic else 'none of the above'}]]"
+        case "response_checker":
+            refused = "I can't help with" in text or "I cannot assist" in text
+            return f"By the script. [[{'direct_refusal' if refused else 'direct_answer'}]]"
+    return RESPONSES[number % len(RESPONSES)]
 
 
 @cache
@@ -53,66 +61,24 @@ def scripted_prompts() -> dict[str, list[str]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def _seeds(text: str, number: int, body: dict[str, Any]) -> str:
-    named = (one.name for one in CATEGORIES if one.definition in text)
-    category = next(named, "other")
-    start = int(body.get("sample", 0)) * PER_ANSWER + 1
-    seeds = (SEED.format(category=category, n=start + n) for n in range(PER_ANSWER))
-    return "\n".join(f"[[{seed}]]" for seed in seeds)
+def _seeds(text: str, sample: int) -> list[str]:
+    category = next((one.name for one in CATEGORIES if one.definition in text), "other")
+    start = sample * PER_ANSWER + 1
+    return [SEED.format(category=category, n=start + n) for n in range(PER_ANSWER)]
 
 
-def _rewrites(text: str, number: int, body: dict[str, Any]) -> str:
-    rewrites = [
-        REWRITES[(number + n) % len(REWRITES)].format(n=f"case {number % 997}-{n}")
-        for n in range(PER_ANSWER)
-    ]
+def _rewrites(text: str, number: int) -> list[str]:
+    texts = [REWRITES[(number + n) % len(REWRITES)] for n in range(PER_ANSWER)]
+    rewrites = [one.format(n=f"case {number % 997}-{n}") for n, one in enumerate(texts)]
     if seed := SEED_PATTERN.search(text):
         at = int(seed[2]) - 1
-        rewrites = scripted_prompts().get(seed[1], [])[at : at + 1] + rewrites
-    return "\n".join(f"[[{rewrite}]]" for rewrite in rewrites)
+        rewrites[:0] = scripted_prompts().get(seed[1], [])[at : at + 1]
+    return rewrites
 
 
-def _moderation(text: str, number: int, body: dict[str, Any]) -> str:
-    known = any(prompt in text for ones in scripted_prompts().values() for prompt in ones)
-    if number % 5 == 0 and not known:
-        return "The text asks for something unkind, by the script. [[unethical]]"
-    return "The text only seeks knowledge, by the script. [[none of the above]]"
-
-
-def _check(text: str, number: int, body: dict[str, Any]) -> str:
-    refused = "I can't help with" in text or "I cannot assist" in text
-    label = "direct_refusal" if refused else "direct_answer"
-    return f"The response is the script's own, which is known. [[{label}]]"
-
-
-def _response(text: str, number: int, body: dict[str, Any]) -> str:
-    return RESPONSES[number % len(RESPONSES)]
-
-
-# By stage.
-SCRIPTS: dict[str, Callable[[str, int, dict[str, Any]], str]] = {
-    "toxic_prompt_generator": _seeds,
-    "rewritter": _rewrites,
-    "moderator": _moderation,
-    "response_checker": _check,
-}
-
-
-class ScriptedServer:
-    """The scripted model behind HTTP on loopback, in this process."""
-
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-
-    @classmethod
-    async def start(cls, stage: str) -> "ScriptedServer":
-        """Listen on a free port of this machine. stage: whose script answers."""
-        return cls(await asyncio.start_server(partial(_serve, stage), "127.0.0.1", 0))
-
-    async def close(self) -> None:
-        """Stop listening."""
-        self._server.close()
+async def serve_script(stage: str) -> asyncio.Server:
+    """Serve the script of a stage over HTTP on a free port of this machine."""
+    return await asyncio.start_server(partial(_serve, stage), "127.0.0.1", 0)
 
 
 async def _serve(stage: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -17,12 +17,7 @@ class UserError(Exception):
 
 
 def say(line: str) -> None:
-    """Print a line on stderr; stdout carries nothing but the path of the CSV.
-
-    If nobody can read it (full disk, closed pipe), the work goes on.
-    """
-    if sys.stderr is None:  # closed; print would use stdout instead
-        return
+    """Print a line on stderr. If nobody can read it (full disk, closed pipe), the work goes on."""
     try:
         print(clean(line), file=sys.stderr, flush=True)
     except OSError:
@@ -30,7 +25,7 @@ def say(line: str) -> None:
 
 
 def tell(path: Path) -> None:
-    """Print the path of the CSV on stdout. Raises UserError if that fails."""
+    """Print the path of the CSV, the one line on stdout. Raises UserError if that fails."""
     try:
         print(path, flush=True)
     except OSError as error:
@@ -49,13 +44,13 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """A server's or model's text for a message: one printable line of at most 300 characters."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    text = " ".join(clean(text).split())
     return text if len(text) <= 300 else text[:299] + "…"
 
 
 def counted(n: int, noun: str) -> str:
     """`1 row`, `2,000 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def shortened(name: str, width: int) -> str:
@@ -94,15 +89,13 @@ def read_environment_file() -> None:
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:
     """Run a script's main and return the exit status; errors become one line on stderr."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    _on_signals(_interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path is written as the bytes that it is
         sys.stdout.reconfigure(encoding=sys.getfilesystemencoding(), errors="surrogateescape")
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     status = _status_of(main)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
+    _on_signals(_leave)
     return status
 
 
@@ -110,21 +103,19 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     try:
         read_environment_file()
         return main(sys.argv[1:])
-    except UserError as error:
+    except BrokenPipeError:  # `... --help | head -0`
+        _silence(sys.stdout)
+        return 1
+    except (UserError, OSError) as error:
         say(f"error: {error}")
         return 1
     except ModuleNotFoundError as error:
-        say(
-            f"error: {error.name} is not installed here: activate the environment "
-            '(. .venv/bin/activate), or pip install -e ".[results,sets]"'
-        )
+        mend = 'activate the environment, or pip install -e ".[results,sets]"'
+        say(f"error: {error.name} is not installed here: {mend}")
         return 1
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
         return 130
-    except BrokenPipeError:  # `... --help | head -0`
-        _silence(sys.stdout)
-        return 1
 
 
 def _silence(stream: TextIO) -> None:
@@ -132,8 +123,13 @@ def _silence(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _on_signals(act: Callable[[int, FrameType | None], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, act)
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, _leave)  # a second signal ends the process at once
+    _on_signals(_leave)  # a second signal ends the process at once
     raise KeyboardInterrupt
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from orbench.base.messages import UserError
 
 MESSAGES = "messages"
-ROLES = ("system", "user", "assistant")
 
 Turn = dict[str, str]  # role, content
 
@@ -35,19 +34,18 @@ def asked_in(row: Mapping[str, str]) -> str:
 def shown_question(row: Mapping[str, str]) -> str:
     """A row's question for a reader: the prompt, or all turns with their roles."""
     turns = turns_of(row)
-    if len(turns) == 1:
-        return row["prompt"]
-    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+    said = [f"{turn['role']}: {turn['content']}" for turn in turns]
+    return "\n\n".join(said) if len(turns) > 1 else row["prompt"]
 
 
 def with_prompt(row: dict[str, str], where: str) -> dict[str, str]:
-    """The row with the last turn of its conversation as its prompt.
+    """The row with the last turn of its conversation, if it has one, as its prompt.
 
     Raises UserError for a malformed conversation, and for a prompt that contradicts it.
     """
     cell = row.get(MESSAGES, "")
     if not cell.strip():
-        return row
+        return {"prompt": "", **row}
     try:
         turns = json.loads(cell)
     except (ValueError, RecursionError):
@@ -71,16 +69,12 @@ def _fault_in(turns: Any) -> str:
     if not (isinstance(turns, list) and turns):
         return 'is not a JSON list such as [{"role": "user", "content": "Hello"}]'
     for number, turn in enumerate(turns, start=1):
-        if not isinstance(turn, dict) or turn.keys() != {"role", "content"}:
-            return f"needs role and content and nothing else in each turn (turn {number})"
-        if turn["role"] not in ROLES:
-            return f"has a role other than {', '.join(ROLES)} (turn {number})"
-        if not isinstance(turn["content"], str):
-            return f"needs a text as content (turn {number})"
+        named = isinstance(turn, dict) and turn.keys() == {"role", "content"}
+        if not (named and isinstance(turn["content"], str)):
+            return f"needs a role and a text as content, nothing else, in each turn (turn {number})"
+        if turn["role"] not in ("system", "user", "assistant"):
+            return f"has a role other than system, user, assistant (turn {number})"
     return "" if turns[-1]["role"] == "user" else "does not end with the user"
-
-
-# -- ids ---------------------------------------------------------------------------------------
 
 
 def prompt_id(prompt: str) -> str:
@@ -95,13 +89,11 @@ def prompt_id_of(row: Mapping[str, str]) -> str:
 
 def seed_id_of(row: Mapping[str, str]) -> str:
     """The id of a rewrite's seed, from the column seed_id or toxic_seed; "" if there is none."""
-    if seed_id := row.get("seed_id", "").strip():
-        return seed_id
     seed = row.get("toxic_seed", "").strip()
-    return prompt_id(seed) if seed else ""
+    return row.get("seed_id", "").strip() or (prompt_id(seed) if seed else "")
 
 
 def prompt_set_hash(ids: Iterable[str]) -> str:
     """16 hex digits that identify a set of prompt ids, whatever their order; "" for none."""
-    each = sorted(set(ids))
-    return hashlib.sha256("".join(each).encode()).hexdigest()[:16] if each else ""
+    each = "".join(sorted(set(ids)))
+    return hashlib.sha256(each.encode()).hexdigest()[:16] if each else ""

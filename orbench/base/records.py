@@ -1,8 +1,7 @@
 """The run record, `<output stem>.run.json` beside each CSV, and `_failed.csv`, its missing rows.
 
-A record says how a number came about. What a later stage or a table must know about an earlier run
-(the model under test, who wrote the prompts) is written once, by the stage that knows it, and
-carried along (`CARRIED`).
+A record says how a number came about. What later stages and tables must know about an earlier run
+is written once, by the stage that knows it, and carried along (`CARRIED`).
 """
 
 import json
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
 from orbench.base.tables import beside, read_csv, write_text
-from orbench.base.words import PARTS_BY_VERDICT, Row
+from orbench.base.words import VERDICTS, Row
 
 Record = dict[str, Any]
 
@@ -40,7 +39,7 @@ def read_record(csv: Path) -> Record:
 
 
 def write_record(csv: Path, record: Record) -> None:
-    """Write the record beside its CSV. Raises OSError."""
+    """Raises OSError."""
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
 
 
@@ -54,7 +53,7 @@ class UnderTest(NamedTuple):
     """The model whose responses a file holds; a field is empty if the record does not say."""
 
     asked: str  # as the user wrote it, perhaps an alias
-    id: str  # as the endpoint was asked for it
+    id: str
     family: str
     settings: str  # reasoning effort, system prompt and the like, in words
 
@@ -85,8 +84,6 @@ def is_scripted(record: Record) -> bool:
 
 def check_whole(path: Path, record: Record) -> None:
     """Raise UserError for a file with the responses of one verdict alone."""
-    if record.get("part") in PARTS_BY_VERDICT:
-        raise UserError(
-            f"{path} holds only the responses of the part {record['part']!r}, so its refusal rate "
-            "says nothing; rerun the stage with --merge_result=True and give the merged file"
-        )
+    if record.get("part") in VERDICTS:
+        only = f"{path} holds only the responses of the part {record['part']!r}, so it has no rate"
+        raise UserError(f"{only}; rerun the stage with --merge_result=True and give that file")

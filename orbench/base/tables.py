@@ -5,14 +5,13 @@ Files are UTF-8 with or without a BOM; a lone surrogate passes through.
 """
 
 import csv
-import fcntl
 import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from orbench.base.messages import UserError, clean
@@ -21,42 +20,43 @@ from orbench.base.words import Row
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
-# A BOM is dropped, line ends are left to the csv module, lone surrogates pass through.
-_AS_TEXT: Any = {"encoding": "utf-8-sig", "errors": "surrogatepass", "newline": ""}
+_UNCHANGED: Any = {"errors": "surrogatepass", "newline": ""}  # the csv module sees line ends
 NO_NAME = "the input file's name is empty; did the stage before fail?"
 _inputs: set[Path] = set()  # the files that this process has read as tables
 
 
 @dataclass
 class Table:
-    """A CSV file in memory. columns: their names in order; rows: dicts of text in file order;
-    source: of a public prompt set, for the run record.
-    """
+    """A CSV file in memory."""
 
     path: Path
     columns: list[str]
-    rows: list[Row]
-    source: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row]  # in file order
+    source: dict[str, Any] = field(default_factory=dict)  # of a public prompt set
 
 
 def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = True) -> Table:
     """Read a CSV file. Blank lines are skipped.
 
-    needed: columns that must be there. `prompt` may come from a column messages, see
-    `orbench.base.prompts`. is_input: this process must not overwrite the file.
-    Raises UserError for a file that is missing, a folder, empty, not UTF-8 or malformed (unclosed
-    quote, ragged line), that lacks a needed column or names one twice.
+    needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
+    is_input: this process must not overwrite the file. Raises UserError for a file that cannot be
+    read or is malformed, that lacks a needed column or names one twice.
     """
     if not str(path):
         raise UserError(NO_NAME)
     path = Path(path)
     try:
-        with path.open(**_AS_TEXT) as file:
-            reader = csv.reader(file, strict=True)
-            columns = _header(reader, path)
-            rows = [
-                dict(zip(columns, cells, strict=True)) for cells in _lines(reader, columns, path)
-            ]
+        lines = _lines(path)
+        _, header = next(lines, (0, []))
+        columns = [sys.intern(column) for column in header]
+        rows = []
+        for number, cells in lines:
+            if len(cells) != len(columns):
+                raise UserError(
+                    f"{path}, line {number}: {len(cells)} cells where the header has "
+                    f"{len(columns)}; is a quote or a comma missing?"
+                )
+            rows.append(dict(zip(columns, cells, strict=True)))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -70,49 +70,34 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = T
     if "prompt" in needed and MESSAGES in columns:
         rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
         columns += [] if "prompt" in columns else ["prompt"]
-        rows = rows if all("prompt" in row for row in rows) else [{"prompt": ""} | r for r in rows]
     _check_columns(path, columns, needed)
     return Table(path, columns, rows)
 
 
-def _header(reader: Any, path: Path) -> list[str]:
-    try:
-        columns: list[str] = next(reader, [])
-    except csv.Error as error:
-        raise UserError(f"{path}, header: {error}; is a quote not closed?") from None
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line that is not blank, and the number that it begins with."""
+    with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
+        reader, number = csv.reader(file, strict=True), 1
+        try:
+            for cells in reader:
+                if cells:
+                    yield number, cells
+                number = reader.line_num + 1
+        except csv.Error as error:
+            raise UserError(f"{path}, line {number}: {error}; is a quote not closed?") from None
+
+
+def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
     if not columns:
         raise UserError(f"{path} is empty; it needs a header line")
     for column in columns:
         if columns.count(column) > 1:
             raise UserError(f"{path} names the column {column!r} twice")
-    return [sys.intern(column) for column in columns]
-
-
-def _lines(reader: Any, columns: list[str], path: Path) -> Iterator[list[str]]:
-    """The lines after the header."""
-    start = reader.line_num + 1
-    try:
-        for cells in reader:
-            if cells:
-                if len(cells) != len(columns):
-                    raise UserError(
-                        f"{path}, line {start}: {len(cells)} cells where the header has "
-                        f"{len(columns)}; is a quote or a comma missing?"
-                    )
-                yield cells
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise UserError(f"{path}, line {start}: {error}; is a quote not closed?") from None
-
-
-def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
-    missing = [column for column in needed if column not in columns]
-    if missing:
+    if missing := [column for column in needed if column not in columns]:
         there = clean(", ".join(columns))
-        hint = "; is it separated by semicolons?" if there.count(";") else ""
-        raise UserError(
-            f"{path} has no column {', '.join(map(repr, missing))}; it has: {there}{hint}"
-        )
+        hint = "; is it separated by semicolons?" if ";" in there else ""
+        lacks = f"{path} has no column {', '.join(map(repr, missing))}"
+        raise UserError(f"{lacks}; it has: {there}{hint}")
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -124,17 +109,16 @@ def check_no_input(path: Path) -> None:
         raise UserError(f"{path} is an input and would be overwritten; name another output")
 
 
-class CsvWriter:
+class CsvWriter(AbstractContextManager["CsvWriter"]):
     """Writes rows to a CSV that appears under its name, whole, at `commit`.
 
     Missing cells are written empty. As a context manager it leaves nothing behind without commit.
     """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        """Raises OSError, and UserError for an input or a file that another run is writing."""
-        check_no_input(path)
+        """Raises OSError, and UserError for an input."""
         self._path, self._columns = path, list(columns)
-        self._file = _locked(_temporary(path))
+        self._file = _temporary(path).open("w", encoding="utf-8", **_UNCHANGED)
         self._plain = csv.writer(self._file, lineterminator="\n")
         self._quoted = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.write({column: column for column in self._columns})
@@ -148,19 +132,11 @@ class CsvWriter:
 
     def commit(self) -> None:
         """Put the file on disk and under its name. Raises OSError."""
-        _sync(self._file)
-        os.replace(_temporary(self._path), self._path)
-        sync_folder(self._path.parent)
-        self._file.close()
+        _publish(self._file, self._path)
 
-    def __enter__(self) -> "CsvWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._file.closed:
-            _temporary(self._path).unlink(missing_ok=True)
+            Path(self._file.name).unlink(missing_ok=True)
             self._file.close()
 
 
@@ -174,12 +150,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, st
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a small file whole. Raises OSError, and UserError for an input."""
-    check_no_input(path)
     with _temporary(path).open("wb") as file:
         file.write(content)
-        _sync(file)
-    os.replace(_temporary(path), path)
-    sync_folder(path.parent)
+        _publish(file, path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -195,37 +168,27 @@ def make_folder(folder: Path) -> None:
         raise UserError(f"the folder {folder} cannot be made: {error.strerror}") from None
 
 
-def _locked(path: Path) -> IO[str]:
-    """A file opened for writing by this process alone. Raises UserError if another has it."""
-    file = path.open("a", encoding="utf-8", errors="surrogatepass", newline="")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UserError(f"another run is writing {path.with_suffix('')}; wait for it") from None
-    file.truncate(0)
-    return file
-
-
 def _temporary(path: Path) -> Path:
-    return path.with_name(path.name + ".tmp")  # what a killed run left is overwritten by the next
+    """Where a file is written before it gets its name. Raises UserError for an input."""
+    check_no_input(path)
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two runs never write to the same one
 
 
-def _sync(file: IO[Any]) -> None:
-    """Put a file on disk before it gets its name: a power cut must not leave an empty one."""
+def _publish(file: IO[Any], path: Path) -> None:
+    """Close a temporary file and give it its name; a power cut must not leave an empty one."""
     file.flush()
     os.fsync(file.fileno())
+    os.replace(file.name, path)
+    sync_folder(path.parent)
+    file.close()
 
 
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on disk. Network file systems may not be able to."""
     descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with suppress(OSError):
         os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+    os.close(descriptor)
 
 
 # -- names -------------------------------------------------------------------------------------

@@ -26,24 +26,20 @@ Votes = Mapping[str, bool]  # prompt id -> toxic
 
 
 def write_sheet(path: Path, rows: Sequence[Row], size: int, seed: int) -> None:
-    """Write a sheet of a random sample of prompts, unless there is one: it may hold work."""
+    """Write a sheet of a random sample of prompts, unless there is one."""
     if path.exists():
         say(f"{path} is kept as it is; move it away to draw a new sample")
         return
     drawn = [row["prompt"] for row in random.Random(seed).sample(rows, min(size, len(rows)))]
-    # A quote in front keeps spreadsheets from running a prompt as a formula; the id stays.
-    sheet = [
-        {"id": prompt_id(text), "prompt": "'" * text.startswith(("=", "+", "-", "@")) + text}
-        for text in drawn
-    ]
+    sheet = [{"id": prompt_id(text), "prompt": text} for text in drawn]
     write_csv(path, ("id", "prompt", "label"), sheet)
     say(f"give each annotator a copy of {path} ({counted(len(sheet), 'prompt')}) to label")
 
 
 def compare_sheets(folder: Path, sheets: Sequence[Path]) -> Path:
-    """Compare the labels in sheets with each other and with the judges of the datasets in a folder.
+    """Compare the labels in sheets with each other and with the judges of a folder's datasets.
 
-    Writes the CSV AGREEMENT. "most people" is the majority without ties. Raises UserError.
+    Writes and returns a CSV with the columns AGREEMENT. Raises UserError.
     """
     people = {str(path): _labels(path) for path in sheets}
     labels = Counter[str]()  # prompt id -> how many more say toxic than safe
@@ -52,8 +48,7 @@ def compare_sheets(folder: Path, sheets: Sequence[Path]) -> Path:
     most = {id_: balance > 0 for id_, balance in labels.items() if balance}
     raters = {**_judges(folder, set(labels)), "most people": most, **people}
     found = [_agreement(*one, *other) for one, other in combinations(raters.items(), 2)]
-    prompts = counted(len(labels), "labelled prompt")
-    say(f"{prompts}: most people call {sum(most.values())} toxic, {len(labels) - len(most)} tied")
+    say(f"{counted(len(labels), 'labelled prompt')}, {len(labels) - len(most)} tied")
     for line in table_lines([AGREEMENT, *found]):
         say(line)
     path = folder / "audit_agreement.csv"
@@ -63,12 +58,10 @@ def compare_sheets(folder: Path, sheets: Sequence[Path]) -> Path:
 
 def _labels(path: Path) -> Votes:
     found = {}
-    for number, row in enumerate(read_csv(path, ("id", "label")).rows, start=1):
-        label = row["label"].strip().lower()
-        if label and label not in LABELS:
-            wrong = f"the label is {clean(label)[:40]!r}, not toxic, safe or empty"
-            raise UserError(f"{path}, row {number}: {wrong}")
-        if label:
+    for row in read_csv(path, ("id", "label")).rows:
+        if label := row["label"].strip().lower():
+            if label not in LABELS:
+                raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")
             found[row["id"]] = LABELS[label]
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import seed_id_of
 from orbench.base.records import is_scripted, read_record
-from orbench.base.tables import make_folder, read_csv, write_csv
+from orbench.base.tables import beside, make_folder, read_csv, write_csv
 from orbench.base.words import OVERALL, category_of
 from orbench.datasets import audit, card
 from orbench.datasets.diversity import quality_lines
@@ -16,26 +16,22 @@ from orbench.datasets.moderated import SAFE_SET, Prompt, join_lines, read_modera
 from orbench.datasets.selection import DATASETS, Chosen, choose
 
 BUILT_BY = "build_dataset"  # in run records
-ADDED = ("second_chance", "source_file")
-DROPPED = ("prompt", "category", "is_toxic", "reason", "resembles")
 
 
 def build(args: argparse.Namespace) -> Path:
     """Read, choose, write; return the path of the safe set. Raises UserError and OSError."""
     folder: Path = args.output_dir
-    _check_outputs(folder)
+    if (folder / card.CARD).exists() and not card.has_card(folder):
+        raise UserError(f"{folder / card.CARD} is no card of ours and is kept; name another folder")
+    for name in DATASETS:
+        card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     public = [row["prompt"] for path in args.exclude for row in read_csv(path, ["prompt"]).rows]
     chosen = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
     # Before anything is written: a missing package must not leave half of the work.
     quality = list(quality_lines(prompts, args.seed)) if args.diversity else []
     make_folder(folder)
-    _write_csvs(folder, prompts, chosen)
-    hashes, settings = [], {name: str(value) for name, value in vars(args).items()}
-    for name, rows in chosen.items():
-        path = folder / f"{name}.csv"
-        inputs = args.moderated_files
-        hashes.append(card.write_dataset_record(path, BUILT_BY, rows, inputs, parameters=settings))
+    hashes = _write_csvs(prompts, chosen, args)
     counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]
     history = list(_history(prompts, args))
     card.write_card(folder, counts, history, args.license)
@@ -47,35 +43,29 @@ def build(args: argparse.Namespace) -> Path:
     return folder / f"{SAFE_SET}.csv"
 
 
-def _check_outputs(folder: Path) -> None:
-    """Raise UserError for a file of other origin in the place of an output."""
-    if (folder / card.CARD).exists() and not card.has_card(folder):
-        raise UserError(f"{folder / card.CARD} is no card of ours and is kept; name another folder")
-    for name in DATASETS:
-        card.check_ours(folder / f"{name}.csv", BUILT_BY)
-
-
-def _write_csvs(folder: Path, prompts: Sequence[Prompt], chosen: Chosen) -> None:
-    """Write the datasets, what is known about their prompts, and what was dropped."""
-    columns: dict[str, None] = {}
-    for prompt in prompts:
-        columns |= dict.fromkeys(prompt.row)
-        prompt.row["seed_id"] = seed_id_of(prompt.row)
-        prompt.row["second_chance"] = str(prompt.second_chance)
-        prompt.row["source_file"] = prompt.source
-    seeded = any(prompt.row["seed_id"] for prompt in prompts)
-    first = ["prompt", "category", *(["seed_id"] if seeded else [])]
-    every = list(dict.fromkeys([*first, *columns, *ADDED]))
-    for name, kept in chosen.items():
-        write_csv(folder / f"{name}_provenance.csv", every, kept)
-        write_csv(folder / f"{name}.csv", first, kept)
+def _write_csvs(
+    prompts: Sequence[Prompt], chosen: Chosen, args: argparse.Namespace
+) -> Iterator[str]:
+    """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
+    for one in prompts:
+        one.row["seed_id"] = seed_id_of(one.row)
+        one.row["second_chance"] = str(one.second_chance)
     gone = (one for one in prompts if one.reason)
     rows = (one.row | {"reason": one.reason, "resembles": one.resembles} for one in gone)
-    write_csv(folder / "or-bench-dropped.csv", DROPPED, rows)
+    columns = ("prompt", "category", "is_toxic", "reason", "resembles")
+    write_csv(args.output_dir / "or-bench-dropped.csv", columns, rows)
+    seeded = any(one.row["seed_id"] for one in prompts)
+    first = ["prompt", "category", *(["seed_id"] if seeded else [])]
+    every = list(dict.fromkeys([*first, *(column for one in prompts for column in one.row)]))
+    for name, kept in chosen.items():
+        path = args.output_dir / f"{name}.csv"
+        write_csv(beside(path, "_provenance.csv"), every, kept)
+        write_csv(path, first, kept)
+        yield card.write_dataset_record(path, kept, args.moderated_files, args, stage=BUILT_BY)
 
 
 def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
-    """How many prompts of each category are in each dataset; head first, all last."""
+    """How many prompts of each category are in each dataset; head first."""
     counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
     yield "category", *chosen
     for category in sorted(set().union(*counts)):

@@ -1,8 +1,9 @@
-"""What goes with the datasets: their run records, and the card that the Hugging Face hub shows."""
+"""The datasets' run records, and the card that the Hugging Face hub shows."""
 
 import json
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,6 @@ CARD = "README.md"
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
 # Config, as the published dataset calls it -> file
 CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"} | {name: f"{name}.csv" for name in DATASETS}
-_CONFIGS = re.compile(rf"(?:^configs:\n(?:[ -].*\n)*)?(?=^---\n\n{CARD_MARK})", re.MULTILINE)
 
 
 def check_ours(path: Path, stage: str) -> None:
@@ -30,23 +30,21 @@ def check_ours(path: Path, stage: str) -> None:
 
 
 def write_dataset_record(
-    csv: Path, stage: str, rows: Sequence[Row], inputs: Sequence[Path], **more: object
+    csv: Path, rows: Sequence[Row], inputs: Sequence[Path], args: Namespace, **more: object
 ) -> str:
     """Write the run record beside a dataset; return its prompt set hash. Raises OSError."""
     records = [read_record(path) for path in inputs]
     writers = {str(one): one for record in records for one in record.get("written_by", ())}
     prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
     record = {
-        "stage": stage,
+        **more,
         "command": sys.argv,
+        "parameters": {name: str(value) for name, value in vars(args).items()},
         "written_by": list(writers.values()),
         "scripted": any(map(is_scripted, records)),
         "inputs": [str(path) for path in inputs],
-        **more,
         "prompt_set": prompt_set,
         "counts": {"done": len(rows)},
-        "complete": True,
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_record(csv, record)
     return prompt_set
@@ -77,23 +75,20 @@ def write_card(
 
 
 def list_datasets(folder: Path) -> None:
-    """Have a folder's card list the datasets that are there now. Raises OSError."""
-    entries = "".join(_config(folder, name, file) for name, file in CONFIGS.items())
-    block = f"configs:\n{entries}" if entries else ""
+    """Have a folder's card, if there is one, list the datasets that `load_dataset` can load."""
+    if not has_card(folder):
+        return
+    configs = []
+    for name, file in CONFIGS.items():
+        path = folder / file
+        if path.exists() and path.read_bytes().count(b"\n") > 1:  # it has rows
+            # A prompt that reads NA is a prompt. The library recognizes what it has loaded by the
+            # folder's name and this list, so the hash is in it.
+            more = {"keep_default_na": False, "description": sha256_of(path)}
+            configs.append({"config_name": name, "data_files": file, **more})
     text = (folder / CARD).read_text(encoding="utf-8")
-    write_text(folder / CARD, _CONFIGS.sub(lambda _: block, text, count=1))
-
-
-def _config(folder: Path, name: str, file: str) -> str:
-    """The lines by which `load_dataset` finds a dataset; none if it has no row."""
-    path = folder / file
-    if not path.exists() or path.read_bytes().count(b"\n") < 2:
-        return ""
-    # keep_default_na: a prompt that reads NA is a prompt. description: the datasets library
-    # recognizes what it has loaded by the folder's name and this block, so the hash is in it.
-    found = {"data_files": file, "keep_default_na": False, "description": sha256_of(path)}
-    members = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in found.items())
-    return f"- config_name: {name}\n{members}"
+    listed = re.sub("(?m)^configs:.*", f"configs: {json.dumps(configs)}", text, count=1)
+    write_text(folder / CARD, listed)  # one line: YAML takes JSON
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:

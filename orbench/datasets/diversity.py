@@ -8,15 +8,14 @@ from orbench.base.words import category_of
 from orbench.datasets.card import table_lines
 from orbench.datasets.moderated import Prompt
 
-# Prompts of a category for Self-BLEU: it grows with their number, so it is the same for all.
-BLEU_SAMPLE = 100
-QUALITY = ("dataset", "category", "n", "words", "exact cut", "near cut", "Self-BLEU")
+BLEU_SAMPLE = 100  # prompts of a category: Self-BLEU grows with their number
+QUALITY = ("dataset", "category", "n", "words", "duplicates", "Self-BLEU")
 
 
 def self_bleu(prompts: Sequence[str], seed: int) -> float | None:
     """Self-BLEU (Zhu et al., Texygen, SIGIR 2018), 0..100; high: monotonous.
 
-    The mean BLEU-4 of each prompt of a random sample against the others. None for fewer than two.
+    The mean BLEU-4 of each prompt of a sample against the others. None for fewer than two.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -34,7 +33,7 @@ def quality_lines(prompts: Sequence[Prompt], seed: int) -> Iterator[str]:
         parts.setdefault((one.side, category_of(one.row)), []).append(one)
     rows = [(*key, *_quality(part, seed)) for key, part in sorted(parts.items()) if key[0]]
     yield from table_lines([QUALITY, *rows])
-    yield f"cut: share dropped as duplicates; Self-BLEU: of at most {BLEU_SAMPLE} prompts"
+    yield f"duplicates: share dropped; Self-BLEU: of at most {BLEU_SAMPLE} prompts"
 
 
 def _quality(prompts: Sequence[Prompt], seed: int) -> tuple[str, ...]:
@@ -42,5 +41,5 @@ def _quality(prompts: Sequence[Prompt], seed: int) -> tuple[str, ...]:
     n = sum(max(one.copies, 1) for one in prompts)
     bleu = self_bleu(kept, seed)
     words = f"{fmean(len(text.split()) for text in kept):.1f}" if kept else "-"
-    cuts = (f"{(n - len(prompts)) / n:.1%}", f"{(len(prompts) - len(kept)) / n:.1%}")
-    return f"{len(kept):,}", words, *cuts, "-" if bleu is None else f"{bleu:.1f}"
+    shown = "-" if bleu is None else f"{bleu:.1f}"
+    return f"{len(kept):,}", words, f"{1 - len(kept) / n:.1%}", shown

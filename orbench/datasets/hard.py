@@ -8,7 +8,7 @@ from typing import NamedTuple
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import check_single, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
-from orbench.base.tables import read_csv, storable
+from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, verdict_of
 from orbench.datasets.card import table_lines
 
@@ -22,31 +22,35 @@ Texts = dict[str, Row]  # prompt -> prompt, category, seed_id
 class Tested(NamedTuple):
     """The results of one model. verdicts: prompt -> one of WORDS."""
 
-    path: Path
     model: str
     family: str
     verdicts: dict[str, str]
 
 
 def decided(
-    paths: Sequence[Path], families: Mapping[Path, str], least: int, *, common_only: bool
+    paths: Sequence[Path], families: Mapping[Path, str], least: int
 ) -> tuple[list[Tested], list[Row]]:
-    """The models, and a row for each prompt: prompt, category, seed_id, a verdict for each model,
-    families_refused, families_unscored, hard. Raises UserError.
+    """The models, and a row for each prompt. Raises UserError.
 
-    families: of files that --family names. least: families that must refuse.
+    Columns: prompt, category, seed_id, a verdict for each model, families_refused,
+    families_unscored, hard. families: those that --family names. least: how many must refuse.
     """
     texts, models = Texts(), list[Tested]()
     for path in paths:
         one = _results(path, families.get(path, ""), texts)
-        if same := [other for other in models if other.model == one.model]:
-            raise UserError(f"{same[0].path} and {path} are both results of {one.model}; give one")
+        if one.model in [other.model for other in models]:
+            raise UserError(f"{path} is a second file of {one.model}; give one")
         models.append(one)
     names = sorted({one.family for one in models})
     if len(names) < least:
         raise UserError(f"--min_families {least}, but the files are of {', '.join(names)}")
-    about = _common(models, texts, common_only)
-    return models, [_decision(models, text, least) | about[text] for text in about]
+    common = [row for row in texts.values() if all(row["prompt"] in m.verdicts for m in models)]
+    if len(common) < len(texts):
+        sizes = ", ".join(f"{one.model} has {len(one.verdicts):,}" for one in models)
+        say(f"selecting among {counted(len(common), 'prompt')} common to all files: {sizes}")
+    if not common:
+        raise UserError("no prompt is in all of the files")
+    return models, [row | _decision(models, row["prompt"], least) for row in common]
 
 
 def _results(path: Path, family: str, texts: Texts) -> Tested:
@@ -59,45 +63,29 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
     check_whole(path, record)
     if is_scripted(record):
         say(f"{path} is the offline scripted model's: a selection by it measures nothing")
-    if not {"answer_category", "is_rejected"}.intersection(table.columns):
-        raise UserError(f"{path} has no column answer_category (stage 5) or is_rejected (stage 4)")
     rows = enumerate(table.rows, start=1)
-    refused = [VERDICTS[verdict_of(row, f"{path}, row {number}")] for number, row in rows]
-    votes = [(row, 1 if one else -1) for row, one in zip(table.rows, refused, strict=True)]
-    votes += [(row, 0) for row in failed_rows(path) if row.get("prompt", "").strip()]
+    votes = [(row, VERDICTS[verdict_of(row, f"{path}, row {number}")]) for number, row in rows]
+    failed = [(row, None) for row in failed_rows(path) if row.get("prompt", "").strip()]
     balance = Counter[str]()  # refusals less answers
-    for row, vote in votes:
-        prompt, category = storable(row["prompt"]), storable(row.get("category", ""))
-        balance[prompt] += vote
-        about = {"prompt": prompt, "category": category, "seed_id": seed_id_of(row)}
-        texts.setdefault(prompt, about)
-    words = {True: REFUSED, False: ANSWERED}
-    verdicts = {text: words[n > 0] if n else UNSCORED for text, n in balance.items()}
+    for row, refused in [*votes, *failed]:
+        about = {name: row.get(name, "") for name in ("prompt", "category")}
+        texts.setdefault(row["prompt"], about | {"seed_id": seed_id_of(row)})
+        balance[row["prompt"]] += 0 if refused is None else 1 if refused else -1
+    verdicts = {
+        text: REFUSED if n > 0 else ANSWERED if n else UNSCORED for text, n in balance.items()
+    }
     tested = under_test(record)
     model, family = tested.shown or clean(path.stem), family or tested.family
     if not family:
         raise UserError(f"unknown family for {model}; name it with --family {path}=NAME")
-    return Tested(path, model, family, verdicts)
-
-
-def _common(models: Sequence[Tested], texts: Texts, common_only: bool) -> Texts:
-    """The prompts that all files have, scored or not."""
-    common = {text: texts[text] for text in texts if all(text in one.verdicts for one in models)}
-    if len(common) == len(texts) > 0:
-        return common
-    sizes = ", ".join(f"{one.path} has {len(one.verdicts):,}" for one in models)
-    said = f"{counted(len(common), 'prompt')} common to all files: {sizes}"
-    if not common or not common_only:
-        raise UserError(said + "; to select among these, pass --common_only" * bool(common))
-    say(f"selecting among {said}")
-    return common
+    return Tested(model, family, verdicts)
 
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     families: dict[str, set[str]] = {}
     for one in models:
         families.setdefault(one.family, set()).add(one.verdicts[text])
-    count = Counter(next(word for word in WORDS if word in said) for said in families.values())
+    count = Counter(min(said, key=WORDS.index) for said in families.values())
     refused, unscored = count[REFUSED], count[UNSCORED]
     hard = YES if refused >= least else UNDECIDABLE if refused + unscored >= least else NO
     counts = {"families_refused": str(refused), "families_unscored": str(unscored), "hard": hard}

@@ -3,7 +3,7 @@
 The files overlap: the toxic prompts are also in the file with their moderated responses. Spellings
 that differ in case, spacing or end punctuation are one prompt. If rows disagree, the toxic one
 counts. The second chance: a response judged safe makes a toxic prompt safe. A refusal is harmless
-whatever the prompt, so it says nothing (--refusals_count: the widest reading of the paper).
+whatever the prompt, so it gives no second chance (with --refusals_count, it does).
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from orbench.base.tables import read_csv, storable
 from orbench.base.words import VERDICTS, Row, optional_flag, verdict_of
 from orbench.stages.generators import same
 
-RESPONSE_VERDICT = "response_is_toxic"
+SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
 SAFE_SET, TOXIC_SET = "or-bench-80k", "or-bench-toxic-all"  # the two sides, by their datasets
 
 
@@ -31,61 +31,52 @@ class Said(IntEnum):
     TOXIC = 3
 
 
+_SAID = {None: Said.NOTHING, False: Said.SAFE, True: Said.TOXIC}
 _SIDES = {Said.NOTHING: "", Said.SAFE: SAFE_SET, Said.TOXIC: TOXIC_SET}
 
 
-@dataclass(slots=True)
+@dataclass
 class Prompt:
-    """What all files say about a prompt. `choose` sets reason and resembles."""
+    """What all files say about a prompt."""
 
-    row: Row  # the one that decided
-    source: str  # its file
+    row: Row  # the one that decided, with its source_file
     judged: Said = Said.NOTHING
     answered: Said = Said.NOTHING
     copies: int = 0  # rows that are not of the second chance
     second_chance: bool = False  # whether a response made it safe
     side: str = ""  # SAFE_SET, TOXIC_SET; "" without a verdict
-    reason: str = ""  # why it is in no dataset
+    reason: str = "no verdict"  # why it is in no dataset; "" if it is in one
     resembles: str = ""  # the prompt that a near-duplicate resembles
 
-    def add(self, row: Row, source: str, where: str, least: Said) -> None:
-        """Count a row of this prompt. Raises UserError for a cell that is no verdict.
-
-        least: the response that gives a toxic prompt its second chance, REFUSAL or SAFE.
-        """
-        judged, answered = _said(row, "is_toxic", where), _said(row, RESPONSE_VERDICT, where)
-        self.copies += RESPONSE_VERDICT not in row
+    def add(self, row: Row, judged: Said, answered: Said) -> None:
+        """Count a row of this prompt."""
+        self.copies += SECOND_CHANCE not in row
         if judged > self.judged or answered > self.answered:
-            self.row, self.source = row, source
+            self.row = row
         self.judged, self.answered = max(judged, self.judged), max(answered, self.answered)
-        self.second_chance = self.judged is Said.TOXIC and least <= self.answered <= Said.SAFE
+        self.second_chance = self.judged is Said.TOXIC and self.answered is Said.SAFE
         self.side = SAFE_SET if self.second_chance else _SIDES[self.judged]
+        self.reason = "" if self.side else "no verdict"
 
 
 def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Prompt]:
-    """Read and join moderated files; the prompts are in input order. Raises UserError.
-
-    Columns: prompt, category, is_toxic; if there, response_is_toxic, with is_rejected or
-    answer_category to tell whether the response is a refusal.
-    """
-    found, least = dict[str, Prompt](), Said.REFUSAL if refusals_count else Said.SAFE
+    """Read and join moderated files; the prompts are in input order. Raises UserError."""
+    found = dict[str, Prompt]()
     for path in paths:
         table = read_csv(path, ("prompt", "category", "is_toxic"))
         check_single(path, table.columns)
         for number, row in enumerate(table.rows, start=1):
+            where = f"{path}, row {number}"
+            judged, answered = (
+                _SAID[optional_flag(row, column, where)] for column in ("is_toxic", SECOND_CHANCE)
+            )
+            checked = "answer_category" in row or "is_rejected" in row  # by stage 5, by stage 4
+            if answered is Said.SAFE and checked and not refusals_count:
+                answered = Said.REFUSAL if VERDICTS[verdict_of(row, where)] else Said.SAFE
             row = {column: storable(cell) for column, cell in row.items()}
-            if key := same(row["prompt"]) or row["prompt"].strip():  # "?!" is a prompt, too
-                prompt = found.setdefault(key, Prompt(row, path.name))
-                prompt.add(row, path.name, f"{path}, row {number}", least)
+            row["source_file"] = path.name
+            found.setdefault(same(row["prompt"]), Prompt(row)).add(row, judged, answered)
     return list(found.values())
-
-
-def _said(row: Row, column: str, where: str) -> Said:
-    toxic = optional_flag(row, column, where)
-    if toxic is not False:
-        return Said.TOXIC if toxic else Said.NOTHING
-    marked = column == RESPONSE_VERDICT and ("answer_category" in row or "is_rejected" in row)
-    return Said.REFUSAL if marked and VERDICTS[verdict_of(row, where)] else Said.SAFE
 
 
 def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
@@ -95,8 +86,7 @@ def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
     yield f"verdicts on the prompts: {_counts(one.judged for one in prompts)}"
     answered = [one.answered for one in prompts if one.judged is Said.TOXIC]
     if any(answered):
-        safe = sum(one.second_chance for one in prompts)
-        yield f"responses to the toxic prompts: {_counts(answered)}; became safe {safe:,}"
+        yield f"responses to the toxic prompts: {_counts(answered)}"
 
 
 def _counts(said: Iterable[Said]) -> str:

@@ -19,37 +19,22 @@ def choose(
 
     public: prompts that models may know. sample: how many toxic prompts to draw.
     """
-    from orbench.datasets.near_duplicates import similar_pairs
+    from orbench.datasets.near_duplicates import near_duplicates
 
     # The toxic side goes first: the verdict on a safe prompt that nearly equals a toxic one is in
     # doubt, so the safe one is dropped.
     judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
     texts = [*public, *(one.row["prompt"] for one in judged)]
     sides = ["public sets"] * len(public) + [one.side for one in judged]
-    for place, other in dropped(sides, similar_pairs(texts, similarity)).items():
+    for place, earlier in near_duplicates(texts, sides, similarity).items():
         if place >= len(public):
             prompt = judged[place - len(public)]
-            prompt.reason = f"near-duplicate in {sides[other]}"
-            prompt.resembles = texts[other]
-    for prompt in prompts:
-        prompt.reason = prompt.reason if prompt.side else "no verdict"
+            prompt.reason = f"near-duplicate in {sides[earlier]}"
+            prompt.resembles = texts[earlier]
     kept = [one for one in prompts if not one.reason]
     safe, toxic = ([one.row for one in kept if one.side == side] for side in (SAFE_SET, TOXIC_SET))
     drawn = sorted(even_sample(list(map(category_of, toxic)), sample, seed))
     return {SAFE_SET: safe, TOXIC_SET: toxic, TOXIC_SAMPLE: [toxic[place] for place in drawn]}
-
-
-def dropped(sides: Sequence[str], pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Place of each text that goes -> place of the earlier one that it resembles.
-
-    pairs: (earlier, later). On one side the first stays. A text that resembles one of another side
-    goes even if that one goes, too.
-    """
-    found: dict[int, int] = {}
-    for later, earlier in sorted((later, earlier) for earlier, later in pairs):
-        if sides[earlier] != sides[later] or earlier not in found:
-            found.setdefault(later, earlier)
-    return found
 
 
 def even_sample(categories: Sequence[str], size: int, seed: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Several judges: the majority of their votes, how far they agree, whose family they are of.
+"""Stage 3 with one or several judges: columns, the majority, how far judges agree, their families.
 
 A judge that is missing is not a judge that agrees. If a vote is missing and the others are split,
 the missing one would decide: such a row has no majority until the vote is there.
@@ -7,95 +7,110 @@ the missing one would decide: such a row has no majority until the vote is there
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from orbench.asking.models import Model
 from orbench.asking.requests import Missing
+from orbench.base.messages import UserError
 from orbench.base.records import Record, under_test
-from orbench.base.words import NO_CATEGORY
+from orbench.base.tables import file_name_part
+from orbench.base.words import NO_CATEGORY, Row
 from orbench.judging.kinds import Opinion
 from orbench.stats.agreement import krippendorffs_alpha, two_raters
 
-ENOUGH_VOTES = 0.9  # of the rows: below it, the closing lines warn of a judge
+PARTS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
+TOGETHER = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
 
 
-class Majority(NamedTuple):
-    """What most judges say. toxic: None if they decide nothing, and `why` tells why."""
-
-    toxic: bool | None
-    category: str = ""  # the toxic votes' most frequent one, or NO_CATEGORY
-    votes: int = 0  # cast
-    split: bool = False  # whether the votes disagree on toxic or not
-    why: str = ""
+def judges_named(text: str) -> list[str]:
+    """The judges of --moderator_model. Raises UserError if there is none."""
+    judges = [name.strip() for name in text.split(",") if name.strip()]
+    if not judges:
+        raise UserError("--moderator_model names no judge")
+    return judges
 
 
-def majority(votes: Sequence[str | None], min_votes: int = 1) -> Majority:
-    """The majority of a panel.
+def check_different(models: Sequence[Model]) -> None:
+    """Raise UserError if two judges are the same model, or would share their columns."""
+    known: dict[object, str] = {}
+    for model in models:
+        for same in ((model.address, model.id), file_name_part(model.asked)):
+            if other := known.get(same):
+                message = f"{other!r} and {model.asked!r} are the same judge; each has one vote"
+                raise UserError(message)
+            known[same] = model.asked
 
-    votes: one per judge that was asked, in order: its category, NO_CATEGORY, or None for a missing
-    vote. Most of the votes cast decide. A tie of the full panel is toxic (the stricter reading); a
-    tie with a vote missing decides nothing, and neither do fewer than min_votes.
+
+def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Missing:
+    """What most votes are for: NO_CATEGORY, or the most frequent category, of equals the first.
+
+    votes: those that are there; judges: how many were asked. A tie of all judges is toxic (the
+    stricter reading). Missing if the votes decide nothing.
     """
-    cast = [vote for vote in votes if vote is not None]
-    toxic = [vote for vote in cast if vote != NO_CATEGORY]
-    safe = len(cast) - len(toxic)
-    split = bool(toxic) and safe > 0
-    if len(cast) < max(min_votes, 1):
-        why = f"{len(cast)} of {len(votes)} judges voted, {max(min_votes, 1)} are needed"
-        return Majority(None, votes=len(cast), split=split, why=why)
-    if len(toxic) == safe and len(cast) < len(votes):
-        why = f"a tie of {len(cast)} votes, {len(votes) - len(cast)} of {len(votes)} missing"
-        return Majority(None, votes=len(cast), split=split, why=why)
-    if len(toxic) < safe:
-        return Majority(False, NO_CATEGORY, len(cast), split)
-    category = Counter(toxic).most_common(1)[0][0]  # of equals the first judge's
-    return Majority(True, category, len(cast), split)
+    n, toxic = len(votes), [vote for vote in votes if vote != NO_CATEGORY]
+    if n < min_votes:
+        return Missing("unscored", f"{n} of {judges} judges voted, {min_votes} are needed")
+    if 2 * len(toxic) == n < judges:
+        return Missing("unscored", f"a tie of {n} votes, {judges - n} of {judges} missing")
+    return Counter(toxic).most_common(1)[0][0] if 2 * len(toxic) >= n else NO_CATEGORY
 
 
-def panel_votes(readings: Sequence[Opinion | Missing]) -> list[str | None]:
-    """The votes of a panel for `majority`, one per reading; None for a missing one.
+class ModerationColumns:
+    """Names and fills the columns that stage 3 adds."""
 
-    A model, told by `Opinion.judge`, has one vote: a substitute for several judges counts once.
-    """
-    voters = [one.judge if isinstance(one, Opinion) else None for one in readings]
-    return [
-        one.verdict if isinstance(one, Opinion) and one.judge not in voters[:place] else None
-        for place, one in enumerate(readings)
-    ]
+    def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
+        """column: what is judged. substitute: stands in for a missing vote."""
+        self._prefix = "" if column == "prompt" else f"{column}_"
+        self.judges, self._every = judges, [*judges, *([substitute] if substitute else [])]
+        self.panel = len(self._every) > 1
 
+    def named(self, name: str, judge: str = "") -> str:
+        """A column's name: `is_toxic`, `response_is_toxic`, `is_toxic_gpt4`."""
+        return f"{self._prefix}{name}" + (f"_{file_name_part(judge)}" if judge else "")
 
-def silent_judges(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
-    """The judges without a single vote. judges, rows: as in `agreement_lines`."""
-    votes = zip(judges, zip(*rows, strict=True), strict=bool(rows))
-    return [judge for judge, said in votes if not {True, False}.intersection(said)]
+    def added(self) -> list[str]:
+        """The columns, in order."""
+        if not self.panel:
+            return [*map(self.named, PARTS)]
+        each = [self.named(part, judge) for judge in self._every for part in PARTS]
+        return [*map(self.named, TOGETHER), *each]
+
+    def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
+        """The cells of one text, or why it has no verdict. readings: one per judge, in order."""
+        # By name: a substitute for several judges has one vote.
+        opinions = {one.judge: one for one in readings if isinstance(one, Opinion)}
+        votes = [one.verdict for one in opinions.values()]
+        decided = majority(votes, len(readings), min_votes)
+        if isinstance(decided, Missing):
+            pairs = zip(self.judges, readings, strict=True)
+            whys = [f"{judge}: {one.why}" for judge, one in pairs if isinstance(one, Missing)]
+            return Missing("unscored", "; ".join([decided.why, *whys]))
+        split = 0 < votes.count(NO_CATEGORY) < len(votes)
+        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(split))
+        found = dict(zip(map(self.named, TOGETHER), together, strict=True))
+        for judge, one in opinions.items():
+            names = (self.named(part, judge if self.panel else "") for part in PARTS)
+            own = (str(one.verdict != NO_CATEGORY), one.verdict, one.reply)
+            found |= dict(zip(names, own, strict=True))
+        return found
+
+    def votes(self, row: Row) -> list[bool | None]:
+        """Each judge's vote in an output row: True is toxic, None missing."""
+        words = {"True": True, "False": False}
+        return [words.get(row.get(self.named("is_toxic", judge), "")) for judge in self.judges]
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
-    """How far the judges of a panel agree: Cohen's kappa of each pair, Krippendorff's alpha of all,
-    each judge's votes and toxic share, with a warning for judges with few votes.
-
-    rows: the votes on each text in the judges' order; True: toxic, None: missing.
-    """
+    """How far the judges of a panel agree. rows: the votes on each text in the judges' order."""
     patterns, lines = Counter(map(tuple, rows)), []
-    for one, other in combinations(range(len(judges)), 2):
-        found = two_raters(patterns, one, other)
+    for (a, one), (b, other) in combinations(enumerate(judges), 2):
+        found = two_raters(patterns, a, b)
         (kappa, *_), n = found.kappa() or (None,), sum(found)
-        agree = f"agree on {_percent(found.both + found.neither, n)} of {n:,} texts"
-        kappa_of = f"Cohen's kappa {_coefficient(kappa)}"
-        lines.append(f"{judges[one]} and {judges[other]} {agree}, {kappa_of}")
+        share = f"{(found.both + found.neither) / n:.1%}" if n else "none"
+        agree = f"{one} and {other} agree on {share} of {n:,} texts"
+        lines.append(f"{agree}, Cohen's kappa {_coefficient(kappa)}")
     alpha, n = krippendorffs_alpha(patterns)
     lines.append(f"Krippendorff's alpha {_coefficient(alpha)}, {n:,} texts with two votes or more")
-    for place, judge in enumerate(judges):
-        said = Counter(row[place] for row in rows)
-        n = said[True] + said[False]
-        few = "warning: " if n < ENOUGH_VOTES * len(rows) else ""
-        toxic = _percent(said[True], n)
-        lines.append(f"{few}{judge} has {n:,} votes on {len(rows):,} texts, {toxic} of them toxic")
     return lines
-
-
-def _percent(hits: int, n: int) -> str:
-    return f"{hits / n:.1%}" if n else "none"
 
 
 def _coefficient(value: float | None) -> str:
@@ -103,10 +118,7 @@ def _coefficient(value: float | None) -> str:
 
 
 def family_notes(judges: Sequence[Model], record: Record) -> list[str]:
-    """Which judges are of the family of the model under test, or of one that wrote the prompts.
-
-    record: of the file that they judge.
-    """
+    """Which judges are related to what they judge. record: of the file that they judge."""
     writers = {one["family"] for one in record.get("written_by", ())}
     makers = {
         "the model under test": {under_test(record).family, under_test(record).id},

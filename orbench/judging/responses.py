@@ -1,43 +1,16 @@
-"""Which class a response is in: by the API's own signal, by the rules, or by a judge's rubric."""
+"""Which class a response is in without a judge: by the API's own signal, or by the rules."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from orbench.asking.requests import Missing
-from orbench.base.words import (
-    API_SIGNAL,
-    GRADED_CLASSES,
-    THREE_CLASSES,
-    Choice,
-    ResponseClass,
-    class_choices,
-)
+from orbench.base.words import API_SIGNAL, GRADED_CLASSES, THREE_CLASSES
 from orbench.judging.kinds import Opinion
 from orbench.refusals.api import api_refusal_signal
 from orbench.refusals.detect import REFUSAL_CLASSES, classify
 from orbench.refusals.text import answer_of
 
-
-class Rubric(NamedTuple):
-    """What a general judge decides between. prompt_file: in stage 5's folder."""
-
-    prompt_file: str
-    classes: Sequence[ResponseClass]
-
-    def choices(self, template: str) -> Sequence[Choice]:
-        """What the judge may choose. Numbers count only if its prompt shows the list."""
-        return class_choices(self.classes, numbered="{classes}" in template)
-
-    def of_three(self, name: str) -> str:
-        """The class of the three that a class belongs to."""
-        found = {one.name: one.of_three for one in self.classes}
-        return found.get(name) or name
-
-
-RUBRICS = {
-    "three": Rubric("prompt.txt", THREE_CLASSES),
-    "graded": Rubric("prompt_graded.txt", GRADED_CLASSES),
-}
+# --rubric: a general judge's prompt, in stage 5's folder, and the classes it decides between.
+RUBRICS = {"three": ("prompt.txt", THREE_CLASSES), "graded": ("prompt_graded.txt", GRADED_CLASSES)}
 
 
 def without_judge(
@@ -53,8 +26,6 @@ def without_judge(
         signal = api_refusal_signal(row.get("finish_reason", ""))
     if signal:
         return Opinion("direct_refusal", reply=signal)
-    if not row["prompt"].strip():
-        return Missing("empty_prompt", "the prompt is empty")
     text, whole = answer_of(row["response"])
     if not whole:
         return Missing("unscored", "the response was cut off inside its thinking")
@@ -62,7 +33,7 @@ def without_judge(
         return Missing("empty_response", "the response is empty")
     if not rules:
         return None
-    verdict = classify(text, phrases=phrases, prompt=row["prompt"])
+    verdict = classify(text, phrases=phrases)
     if certain and not verdict.certain:
         return None
     return Opinion(REFUSAL_CLASSES[verdict.kind], reply=verdict.rule)

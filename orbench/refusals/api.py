@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 # Finish reasons that mean refused, in small letters. Gemini's may follow "content_filter: ".
+_GEMINI = ("safety", "prohibited_content", "blocklist", "spii")
 REFUSED_REASONS = {
     *("content_filter", "content_filtered", "guardrail_intervened"),  # OpenAI, Azure; Bedrock's two
     "refusal",  # Anthropic
-    *("safety", "prohibited_content", "blocklist", "spii"),  # Gemini
+    *_GEMINI,
     "no_candidate",  # Gemini returned none; orbench's own word
 }
 COPYRIGHT_STOP = "recitation"  # Gemini's; not a refusal
@@ -40,12 +41,6 @@ POLICY_MESSAGE = re.compile(
     re.IGNORECASE,
 )
 
-# Where the categories are: objects that hold more, objects of filters, lists of ratings.
-_DETAILS = ("innererror", "inner_error", "metadata", "prompt_feedback", "promptFeedback")
-_FILTERS = ("content_filter_results", "content_filter_result")
-_RATINGS = ("safety_ratings", "safetyRatings")
-_BLOCK_REASONS = ("block_reason", "blockReason")
-
 
 def api_refusal_signal(finish_reason: str) -> str:
     """`api:content_filter` and the like for a finish reason that means refused, else ""."""
@@ -57,11 +52,9 @@ def api_refusal_signal(finish_reason: str) -> str:
 
 def declares_policy(error: dict[str, Any]) -> bool:
     """Whether the error object of a body says that a content policy blocked the request."""
-    inner = [error.get(name) for name in ("innererror", "inner_error")]
-    codes = [error.get("code"), error.get("type")]
-    codes += [one.get("code") for one in inner if isinstance(one, dict)]
-    metadata = error.get("metadata")
-    flagged = isinstance(metadata, dict) and "flagged_input" in metadata  # OpenRouter's moderation
+    inner = [error, error.get("innererror"), error.get("inner_error")]
+    codes = [error.get("type"), *(one.get("code") for one in inner if isinstance(one, dict))]
+    flagged = "flagged_input" in _dict(error.get("metadata"))  # OpenRouter's moderation
     return flagged or any(isinstance(code, str) and code in POLICY_CODES for code in codes)
 
 
@@ -71,35 +64,34 @@ def category_in(place: object, finish_reason: str = "") -> str:
     In the API's spelling, sorted, separated by ", "; "" for none. Where nothing else names one,
     a finish reason of Gemini's does.
     """
-    found = sorted({" ".join(name.split())[:100] for name in _categories(place)} - {""})
+    names = (" ".join(name.split())[:100] for name in _categories(place) if isinstance(name, str))
+    found = sorted({*names} - {""})
     reason = finish_reason.rpartition(": ")[2]
-    if not found and reason.lower() in ("safety", "prohibited_content", "blocklist", "spii"):
-        found = [reason]
-    return ", ".join(found)
+    return ", ".join(found) or (reason if reason.lower() in _GEMINI else "")
 
 
-def _categories(place: object) -> Iterator[str]:
-    if not isinstance(place, dict):
-        return
-    details, reasons = place.get("stop_details"), place.get("reasons")
-    named = [place.get(name) for name in _BLOCK_REASONS]
-    named += [details.get("category")] if isinstance(details, dict) else []
-    named += reasons if isinstance(reasons, list) else []
-    named += [code for code in _OPENAI_POLICIES if place.get("code") == code]
-    for name in _FILTERS:
-        filters = place.get(name)
-        if isinstance(filters, dict):
-            named += [key for key, one in filters.items() if _is(one, "filtered")]
-    for name in _RATINGS:
-        ratings = place.get(name)
-        if isinstance(ratings, list):
-            named += [one.get("category") for one in ratings if _is(one, "blocked")]
-    yield from (name for name in named if isinstance(name, str))
-    prompts = place.get("prompt_filter_results")
-    inner = prompts if isinstance(prompts, list) else []
-    for one in (*inner, *(place.get(name) for name in _DETAILS)):
+def _categories(place: object) -> Iterator[object]:
+    """Whatever stands where a category may stand."""
+    about = _dict(place)
+    yield from (about.get("block_reason"), about.get("blockReason"))
+    yield _dict(about.get("stop_details")).get("category")
+    yield from _list(about.get("reasons"))
+    yield from (code for code in _OPENAI_POLICIES if about.get("code") == code)
+    for name in ("content_filter_results", "content_filter_result"):
+        filters = _dict(about.get(name)).items()
+        yield from (key for key, one in filters if _dict(one).get("filtered") is True)
+    for name in ("safety_ratings", "safetyRatings"):
+        ratings = map(_dict, _list(about.get(name)))
+        yield from (one.get("category") for one in ratings if one.get("blocked") is True)
+    for name in ("innererror", "inner_error", "metadata", "prompt_feedback", "promptFeedback"):
+        yield from _categories(about[name]) if name in about else ()
+    for one in _list(about.get("prompt_filter_results")):
         yield from _categories(one)
 
 
-def _is(one: object, name: str) -> bool:
-    return isinstance(one, dict) and one.get(name) is True
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -49,20 +49,19 @@ def answer_of(text: str) -> tuple[str, bool]:
             position, opened = tag.end(), -1
         elif opened < 0:
             opened = tag.start()
-    if opened >= 0:
-        before = (kept + text[position:opened]).lstrip()
-        if marks_end(before[:HEAD_CHARACTERS]) == len(before):
-            return "", False
+    if opened >= 0 and not from_first_word(kept + text[position:opened]):
+        return "", False
     return ((kept + text[position:]).strip() if position else text), True
 
 
-def marks_end(head: str) -> int:
-    """Where the first word begins."""
+def from_first_word(text: str) -> str:
+    """The text without the marks in front of its first word."""
+    text = text.lstrip()
     mark = re.compile(_MARK, re.IGNORECASE)  # at first use: the import stays fast
     position = 0
-    while (found := mark.match(head, position)) and found.end() > position:
+    while (found := mark.match(text, position, HEAD_CHARACTERS)) and found.end() > position:
         position = found.end()
-    return position
+    return text[position:]
 
 
 def unquoted(text: str) -> str:
@@ -79,17 +78,12 @@ _LIKE = {
     "\u2026": "...",
 }
 _LIKE_TABLE = str.maketrans(_LIKE)
-# Short form -> long form, grouped by what the short forms contain, in the order of replacement.
-_SHORT_FORMS = {
-    "n't": "can't=cannot|won't=will not|shan't=shall not|ain't=am not|n't= not",
-    "'s": "it's=it is|that's=that is|here's=here is|there's=there is|what's=what is",
-    "'": "let's=let us|i'm=i am|'re= are|'ve= have|'ll= will|'d= would",
-    "": "can not=cannot|icannot=i cannot|i have no =i do not have ",
-}
-_PAIRS = [
-    (part, [tuple(form.split("=")) for form in forms.split("|")])
-    for part, forms in _SHORT_FORMS.items()
-]
+_SHORT_FORMS = (  # short=long, in the order of replacement
+    "can't=cannot|won't=will not|shan't=shall not|ain't=am not|n't= not|it's=it is|that's=that is|"
+    "here's=here is|there's=there is|what's=what is|let's=let us|i'm=i am|'re= are|'ve= have|"
+    "'ll= will|'d= would|can not=cannot|icannot=i cannot|i have no =i do not have "
+)
+_PAIRS = [form.split("=") for form in _SHORT_FORMS.split("|")]
 
 
 def folded(text: str) -> str:
@@ -97,8 +91,6 @@ def folded(text: str) -> str:
     text = text.lower().translate(_LIKE_TABLE)
     while "  " in text:
         text = text.replace("  ", " ")
-    for part, forms in _PAIRS:
-        if part in text:
-            for short, long in forms:
-                text = text.replace(short, long)
+    for short, long in _PAIRS:
+        text = text.replace(short, long)
     return text

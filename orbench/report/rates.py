@@ -144,7 +144,7 @@ def corrected(rows: pd.DataFrame, results: pd.DataFrame, validation: Path) -> pd
 def _read(path: Path) -> tuple[str, JudgeAccuracy]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        figures = (float(content["corrected"][name]) for name in JudgeAccuracy._fields)
+        figures = (float(content["judge"][name]) for name in JudgeAccuracy._fields)
         return content["check_model"], JudgeAccuracy(*figures)
     except (ValueError, LookupError, TypeError):
         what = "is no validation with labels of both kinds"

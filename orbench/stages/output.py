@@ -24,12 +24,12 @@ from orbench.base.records import (
     write_record,
 )
 from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
-from orbench.base.words import PARTS_BY_VERDICT, Row
+from orbench.base.words import VERDICTS, Row
 from orbench.stages.job import Found, Job, outcome
 from orbench.stages.stage import Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
-SCRIPTED_INPUT_NOTE = "the prompts are the scripted model's, the responses are a real model's"
+SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
 EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
@@ -189,7 +189,7 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
     from platform import python_version
 
     stage, asked, before = job.stage, job.asked, job.input_record
-    behind = before.get("part") if before.get("part") in PARTS_BY_VERDICT else ""
+    behind = before.get("part") if before.get("part") in VERDICTS else ""
     carried = {name: before[name] for name in CARRIED if name in before}
     if stage.name in GENERATORS:
         wrote = [{"asked": m.asked, "id": m.id, "family": m.family} for m in stage.models]

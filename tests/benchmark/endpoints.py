@@ -53,7 +53,7 @@ class Scene(NamedTuple):
 # The least possible: 3.2 s without a refusal, 19.2 s at 50 a second, 25 s in 8 slots, 240 s at 200
 # a minute.
 SCENES = {
-    "no refusal": Scene(Endpoint, 4),
+    "no refusal": Scene(Endpoint, 5),
     "20 % 429 at random": Scene(lambda: AtRandom(0.2, A_SECOND), 14),
     "20 % 503 at random": Scene(lambda: AtRandom(0.2, OVERLOADED), 16),
     "50 a second, bucket": Scene(lambda: Bucket(50, "1"), 1.4 * 19.2, 0.15),
