@@ -51,7 +51,7 @@ safe=$(echo "$toxic" | sed 's/_toxic_moderation_/_non_toxic_moderation_/')
 responses=$(stage alignment_checker/gpt3_4_alignment_checker.py \
   --model="$tested" --input_file="$safe" --max_tokens=60)
 checked=$(stage response_checker/check_response.py --check_model="$judge" --input_file="$responses")
+echo "== the CSVs of all stages are in demo/, the page is in the last line" >&2
 results=$(stage response_checker/plot_results.py \
   --over_refusal "$checked" --html --formats=png --output_dir=.)
-echo "== done; the CSVs of all stages are in demo/, the page is in the last line" >&2
-echo "demo/$(python "$root/response_checker/show_rates.py" "$results")"
+echo "demo/${results%.csv}.html"

@@ -56,4 +56,4 @@ measure over_refusal "$PROMPTS"
 set -- --with_published --html --over_refusal "$RESULTS/over_refusal"
 [ ! -d "$RESULTS/toxic" ] || set -- "$@" --toxic "$RESULTS/toxic"
 results=$(stage response_checker/plot_results.py "$@" --output_dir="$RESULTS")
-python "$root/response_checker/show_rates.py" "$results"
+echo "${results%.csv}.html"

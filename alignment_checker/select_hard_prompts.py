@@ -59,8 +59,7 @@ def select(args: argparse.Namespace, output: Path) -> None:
         say(line)
     say(f"refused by at least {args.min_families} families of: {', '.join(names)}")
     if args.audit_sample:
-        sheet = beside(output, "_audit_sheet.csv")
-        audit.write_sheet(sheet, chosen, args.audit_sample, args.seed)
+        audit.write_sheet(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample, seed=0)
 
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
@@ -85,7 +84,6 @@ def parser() -> argparse.ArgumentParser:
     add("--family", action="append", default=[], metavar="FILE=NAME", help=meaning)
     meaning = "write a sheet of N hard prompts to label, toxic or safe"
     add("--audit_sample", type=flags.whole_number(0), default=0, metavar="N", help=meaning)
-    add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
     flags.add_output_flags(parser, "./or-bench-hard.csv")
     return parser
 

@@ -23,10 +23,7 @@ Writes to --output_dir:
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
@@ -46,51 +43,38 @@ if TYPE_CHECKING:
 # works without matplotlib.
 
 FORMATS = ("png", "svg", "pdf")
-LIBRARIES = ("numpy", "pandas", "scipy", "statsmodels", "matplotlib", "textalloc")
 
 
 def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
-    try:
-        path = run(args)
-    except OSError as error:
-        raise UserError(f"{error.filename or args.output_dir}: {error.strerror}") from None
-    tell(path)
-    return 0
+    from orbench.report import compare, load, page, rates, tables
 
-
-def run(args: argparse.Namespace) -> Path:
-    """Read, write the tables, draw. Returns the path of results.csv."""
-    from orbench.report import compare, load, page, published, rates, tables
-
-    sources, folder = sources_in(args), Path(args.output_dir)
+    sources, folder = sources_in(args), args.output_dir
     rows = load.load(sources, page.MOST_ROWS if args.html else 0)
     measured = rates.rates(rows)
     pairs = compare.compare(rows, measured)
-    results = published.with_published(measured) if args.with_published else measured
-    board = compare.leaderboard(rows, results)
+    board = compare.leaderboard(rows, measured, args.with_published)
     grids, warnings = tables.grids(measured, board, pairs), tables.warnings(measured)
+    csvs = [("comparison", pairs, compare.PAIR_COLUMNS)]
+    csvs += [("leaderboard", board, compare.BOARD_COLUMNS)]
+    csvs += [("results", measured, rates.RATE_COLUMNS)]
     if args.validation:
         corrections = rates.corrected(rows, measured, args.validation)
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
+        csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
     make_folder(folder)
-    if args.validation:
-        tables.write_table(folder / "corrections.csv", corrections, rates.CORRECTED_COLUMNS)
-    tables.write_table(folder / "comparison.csv", pairs, compare.PAIR_COLUMNS)
-    tables.write_table(folder / "leaderboard.csv", board, compare.BOARD_COLUMNS)
+    for name, table, columns in csvs:
+        tables.write_table(folder / f"{name}.csv", table, columns)
     tables.write_documents(folder / "results", grids, warnings)
-    tables.write_table(folder / "results.csv", results, rates.RATE_COLUMNS)
     write_record(folder / "results.csv", run_record(args, sources))
-    for row in rates.overall(measured).to_dict("records"):
-        which = f"{row['n']:,} {SIDES[row['side']].prompts}"
-        say(f"{rates.label(row)}: {row['rate_percent']:.1f} % of {which} refused")
-    for line in warnings:
+    for line in [*warnings, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = {} if args.table else draw(args, measured, board)
     if args.html:
         page.write_page(folder / "results.html", rows, measured, grids, warnings, pictures)
-    return folder / "results.csv"
+    tell(folder / "results.csv")
+    return 0
 
 
 def sources_in(args: argparse.Namespace) -> list["Source"]:
@@ -102,6 +86,21 @@ def sources_in(args: argparse.Namespace) -> list["Source"]:
     if not found and not args.with_published:
         raise UserError("only files of failed rows were given; give the results beside them")
     return found
+
+
+def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
+    """`gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, unscored 0)`, a line per model."""
+    from orbench.report.rates import label, overall
+
+    for entry in board[~board["published"]].to_dict("records"):
+        sides, said = measured["result"].isin([entry["safe"], entry["toxic"]]), []
+        for row in overall(measured[sides]).to_dict("records"):
+            rate, low, high = (row[f"{name}_percent"] for name in ("rate", "low", "high"))
+            about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored")]
+            about += filter(None, [row["doubt"]])
+            of = f"{SIDES[row['side']].rate} {rate:.1f} % [{low:.1f}, {high:.1f}]"
+            said.append(f"{of} ({', '.join(about)})")
+        yield f"{label(entry)}: {' · '.join(said)}"
 
 
 def draw(args: argparse.Namespace, measured: "DataFrame", board: "DataFrame") -> dict[str, bytes]:
@@ -129,15 +128,7 @@ def run_record(args: argparse.Namespace, sources: Sequence["Source"]) -> dict[st
         ],
         "validation": str(args.validation or ""),
         "with_published": args.with_published,
-        "versions": {"python": python_version(), **dict(library_versions())},
     }
-
-
-def library_versions() -> Iterator[tuple[str, str]]:
-    """The installed libraries that had a part in the numbers and pictures."""
-    for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            yield name, version(name)
 
 
 def command_line(argv: Sequence[str]) -> argparse.Namespace:
@@ -160,8 +151,9 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     add("--formats", type=formats, default=FORMATS, metavar="LIST", help=meaning)
     add("--html", action="store_true", help="also write one self-contained page")
     args = parser.parse_args(argv)
-    if not (args.over_refusal or args.toxic or args.merged or args.with_published):
-        parser.error("nothing to show: give --over_refusal, --toxic, --merged or --with_published")
+    given = args.over_refusal or args.toxic or args.merged
+    if not given and (args.html or not args.with_published):
+        parser.error("nothing to show: give --over_refusal, --toxic or --merged")
     return args
 
 

@@ -20,6 +20,7 @@ from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Limits
 from orbench.asking.faults import Limited, Passing
 from orbench.asking.models import resolve
+from orbench.asking.pacing import NO_CONNECTION
 from orbench.asking.requests import Answer, Request
 from tests.benchmark.endpoints import A_SECOND, LATENCY_S, OVERLOADED, ROWS, SCENES
 from tests.endpoint_server import AtRandom, Bucket, Endpoint, Outage, Refusal, Sliding
@@ -84,17 +85,12 @@ class Played:
         raise fault_of(refusal)
 
 
-class APIConnectionError(Exception):
-    """As openai names it."""
-
-
 def fault_of(refusal: Refusal) -> Exception:
     """status 0: no connection."""
     if refusal.status == 429:
         return Limited("429: slow down", refusal.retry_after)
-    fault = Passing(f"{refusal.status}: overloaded")
-    fault.__cause__ = None if refusal.status else APIConnectionError()
-    return fault
+    said = f"{refusal.status}: overloaded"
+    return Passing(said if refusal.status else f"{NO_CONNECTION} to host 127.0.0.1:1")
 
 
 def play(
@@ -175,7 +171,7 @@ def test_an_outage_loses_no_row_and_gets_few_requests(
     during = [at for times in played.sent.values() for at in times if 1.5 <= at < 121]
     assert len(during) <= concurrency + 12 + 120 / 3
     (line,) = played.lines
-    assert "paused" in line and "overloaded" in line
+    assert "paused" in line and str(fault_of(refusal)) in line
 
 
 @pytest.mark.parametrize("rows", [1, 3, 1000])

@@ -124,19 +124,12 @@ def test_tables_stand_in_the_page_with_figures_to_sort_by(page: Page) -> None:
 
 def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
     tested = {"asked": "o3", "settings": "effort high"}
-    asked = {"temperature": 0.0, "max_tokens": 1000, "system_prompt": "Be kind."}
-    record = {"stage": "alignment_checker", "parameters": asked, "end": "2026-11-20T21:10:11"}
+    record = {"stage": "alignment_checker", "end": "2026-11-20T21:10:11"}
     (desk.folder / "r.run.json").write_text(json.dumps(record | {"input": {"path": "mine.csv"}}))
     safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested, input={"path": "r.csv"})
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--formats=svg")
-    said = page.texts["dd"]
-    assert said == [
-        "2026-11-20",
-        "mine",
-        "temperature 0.0, max_tokens 1000, system_prompt Be kind.",
-        "gpt4",
-    ]
+    assert page.texts["dd"] == ["2026-11-20", "mine", "effort high", "gpt4"]
     assert "o3, effort high, over-refusal rate: coverage 80.0%" in page.texts["p"]
 
 

@@ -19,7 +19,6 @@ from matplotlib.text import Text  # noqa: E402
 from orbench.report.compare import leaderboard  # noqa: E402
 from orbench.report.load import load, sources_of  # noqa: E402
 from orbench.report.pictures import pictures  # noqa: E402
-from orbench.report.published import with_published  # noqa: E402
 from orbench.report.rates import rates  # noqa: E402
 
 PLOT = "response_checker/plot_results.py"
@@ -32,7 +31,7 @@ def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[
         [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
     )
     measured = rates(rows)
-    board = leaderboard(rows, with_published(measured) if published else measured)
+    board = leaderboard(rows, measured, published)
     return {name: figure for name, _, figure in pictures(measured, board)}
 
 

@@ -1,4 +1,4 @@
-"""Result files through plot_results.py into rates, comparisons and tables; show_rates.py."""
+"""Result files through plot_results.py into rates, comparisons and tables."""
 
 import json
 import os
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.new  # results.csv has other columns than at dcad4d6
 core = pytest.importorskip("orbench.stats.core")
 from orbench.stats.intervals import wilson  # noqa: E402
 
-PLOT, SHOW = "response_checker/plot_results.py", "response_checker/show_rates.py"
+PLOT = "response_checker/plot_results.py"
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 
 Row = dict[str, str]
@@ -62,9 +62,9 @@ def judged(
     return path
 
 
-def lost(path: Path, prompts: list[str], error: str = "unscored") -> None:
+def lost(path: Path, prompts: list[str]) -> None:
     """The file of failed rows beside a result."""
-    rows = [f"{prompt},a,{error},no verdict" for prompt in prompts]
+    rows = [f"{prompt},a,unscored,no verdict" for prompt in prompts]
     text = "\n".join(["prompt,category,error_type,error", *rows]) + "\n"
     path.with_name(f"{path.stem}_failed.csv").write_text(text)
 
@@ -105,12 +105,12 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     assert (row["model"], row["n"], row["rows"], row["judge"]) == ("maker/a", "100", "100", "gpt4")
     assert percents(row, "rate", "low", "high") == [15, 9.31, 23.28]  # Wilson's
     assert percents(row, "direct", "indirect", "low_bound", "high_bound") == [10, 5, 15, 15]
-    assert [row["notes"], row["settings"], row["seeds"], row["unscored"]] == ["", "", "", "0"]
+    assert [row["notes"], row["settings"], row["unscored"]] == ["", "", "0"]
     (a,) = table(desk, side="over_refusal", category="a")
     assert (a["n"], percents(a, "rate")) == ("50", [16])
     assert percents(overall(desk, side="toxic"), "rate") == [90]
     assert table(desk, side="toxic", category="a")[0]["notes"] == "prompts < 30"
-    assert 24 <= len(row) <= 27
+    assert 20 <= len(row) <= 27
 
 
 def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
@@ -140,7 +140,7 @@ def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
     (row,) = table(desk)  # without categories there is one row
     assert (row["model"], row["family"], row["judge"]) == ("gpt-4o", "GPT-4", "stage 4 rules")
     assert percents(row, "rate", "api") == [66.67, 33.33]
-    assert row["direct_percent"] == row["rules_percent"] == ""
+    assert row["direct_percent"] == row["indirect_percent"] == ""
 
 
 def test_unscored_rows_are_in_no_rate_but_in_the_bounds_and_the_prompt_set(desk: Desk) -> None:
@@ -178,7 +178,7 @@ def test_rewrites_of_a_seed_are_no_independent_prompts(desk: Desk, column: str) 
     verdicts = ([DIRECT] * 5 + [ANSWER] * 5) * 20
     report(desk, "--over_refusal", judged(desk, "s.csv", verdicts, columns=columns))
     row = overall(desk)
-    assert (row["n"], row["seeds"], row["rows"]) == ("200", "40", "200")
+    assert (row["n"], row["rows"]) == ("200", "200") and float(row["design_effect"]) > 3
     low, high = percents(row, "low", "high")
     assert low < 100 * wilson(20, 40)[0] + 1 < 50 < 100 * wilson(20, 40)[1] - 1 < high
 
@@ -268,7 +268,6 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
     report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
     assert float(pair["p_holm"]) < 0.001
-    assert (pair["unscored_a"], pair["unscored_b"]) == ("0", str(missing))
     assert pair["finding"].startswith(finding)
 
 
@@ -278,6 +277,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
         ({"scripted": True}, "scripted: measures nothing"),
         ({"scripted_input": True}, "scripted prompts"),
         ({"selectors": ["Qwen"]}, "selected: Qwen was among the families that chose the prompts"),
+        ({"complete": False}, "partial: some rows were not asked yet"),
     ],
 )
 def test_nothing_is_claimed_of_what_measures_nothing(
@@ -288,17 +288,7 @@ def test_nothing_is_claimed_of_what_measures_nothing(
     done = report(desk, "--over_refusal", a, b)
     assert [pair["finding"] for pair in table(desk, "comparison")] == [finding]
     assert finding in overall(desk, model="qwen-b")["notes"] and finding in done.stderr
-    ranked = [entry["rank"] for entry in table(desk, "leaderboard")]
-    assert ranked == (["1", "2"] if "selectors" in about else ["", ""])
-
-
-def test_rows_not_asked_yet_make_a_result_partial(desk: Desk) -> None:
-    a, b = shares(desk, a=90, b=10)
-    lost(b, ["Later 1", "Later 2"], "not_asked")
-    report(desk, "--over_refusal", a, b)
-    says = "partial: 2 rows not asked yet"
-    assert says in overall(desk, model="b")["notes"]
-    assert [pair["finding"] for pair in table(desk, "comparison")] == [says]
+    assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +307,7 @@ def test_results_of_different_judges_are_neither_compared_nor_ranked(
     done = report(desk, "--over_refusal", a, b)
     assert not table(desk, "comparison")
     assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
-    assert "the over-refusal rates have different judges: gpt4, " in done.stderr
+    assert "results differ in prompts or judge" in done.stderr
 
 
 def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
@@ -327,7 +317,7 @@ def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> 
     done = report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
     assert (pair["n"], pair["rate_b_percent"]) == ("50", "100")
-    assert "the safe prompts differ between results" in done.stderr
+    assert "results differ in prompts or judge" in done.stderr
 
 
 def test_settings_are_a_column_and_are_compared(desk: Desk) -> None:
@@ -356,8 +346,8 @@ def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: De
     toxic = [on(desk, "or-toxic", "a", 45), on(desk, "or-toxic", "b", 45)]
     safe += [on(desk, "or-hard", "c", 1, judge="other")]  # alone
     report(desk, "--over_refusal", *safe, "--toxic", *toxic)
-    found = [(row["rank"], row["of"], row["model"]) for row in table(desk, "leaderboard")]
-    assert found == [("1", "2", "b"), ("2", "2", "a"), ("", "1", "c")]
+    found = [(row["rank"], row["model"]) for row in table(desk, "leaderboard")]
+    assert found == [("1", "b"), ("2", "a"), ("", "c")]
     best = table(desk, "leaderboard", model="b")[0]
     assert best["prompts"] == "or-hard, or-toxic"
     j, low, high = (float(best[f"youden{end}_points"]) for end in ("", "_low", "_high"))
@@ -384,7 +374,7 @@ def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None
     assert {row["rank"] for row in rows} == {""}
     files = [on(desk, "s", name, n, judge="") for name, n in (("a", 4), ("b", 9))]
     report(desk, "--over_refusal", *files)  # of a judge that nobody knows
-    assert {(row["judge"], row["rank"]) for row in table(desk, "leaderboard")} == {("unknown", "")}
+    assert {(row["judge"], row["rank"]) for row in table(desk, "leaderboard")} == {("", "")}
 
 
 def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
@@ -400,16 +390,15 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
 def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
     report(desk, "--with_published")
-    found = {(row["model"], row["side"]): float(row["rate_percent"]) for row in table(desk)}
-    columns = {"over_refusal": "over_refusal_rate", "toxic": "toxic_rejection_rate"}
-    published = read_csv(SHARED_DATA / "published_overall_rates.csv")
-    expected = {
-        (row["model"], side): float(row[name])
-        for row in published
-        for side, name in columns.items()
+    assert table(desk) == []
+    found = {
+        row["model"]: percents(row, "over_refusal", "toxic") for row in table(desk, "leaderboard")
     }
-    assert found == expected and len(found) == 64
-    assert "no model that was measured" in error_line(desk.run(SHOW, "results/results.csv"))
+    expected = {
+        row["model"]: [float(row["over_refusal_rate"]), float(row["toxic_rejection_rate"])]
+        for row in read_csv(SHARED_DATA / "published_overall_rates.csv")
+    }
+    assert found == expected and len(found) == 32
 
 
 def sections(desk: Desk) -> dict[str, list[str]]:
@@ -551,9 +540,9 @@ def test_a_part_with_one_verdict_alone_has_no_rate(desk: Desk, part: str) -> Non
         (
             "--over_refusal",
             "prompt,is_rejected,is_toxic\na,True,True\n",
-            "give the file to --merged",
+            "is_toxic is 'True'; files with both sides go to --merged",
         ),
-        ("--merged", "prompt,is_rejected\na,True\n", "is_toxic is empty or missing"),
+        ("--merged", "prompt,is_rejected\na,True\n", "--merged, which needs it in each row"),
         ("--toxic", "answer_category\ndirect_answer\n", "no column 'prompt'"),
     ],
 )
@@ -584,14 +573,11 @@ def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) 
     assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
 
 
-def test_the_rates_of_the_newest_prompts_and_judge_are_shown(desk: Desk) -> None:
-    safe = [on(desk, "old", "a", 5), on(desk, "new", "a", 10), on(desk, "new", "b", 20)]
-    lost(safe[2], ["new 0"])
-    report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40), "--with_published")
-    done = desk.run(SHOW, "results/results.csv")
-    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
-    others, a, b = done.stderr.splitlines()
-    assert others.startswith("1 more in the table")
+def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
+    safe = [on(desk, "new", "a", 10), on(desk, "new", "b", 20, scripted=True)]
+    lost(safe[1], ["new 0"])
+    done = report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40))
+    *_, a, b = done.stderr.splitlines()
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
     assert " · toxic rejection rate 80.0 % [" in a
-    assert b.startswith("b: ") and "unscored 1" in b and "·" not in b
+    assert b.startswith("b: ") and "(n 50, unscored 1, scripted: measures nothing)" in b

@@ -121,6 +121,7 @@ class _Session:
     async def send(self, request: Request, pace: Pace, sent: float) -> None:
         """Send a request once, and see to what comes of it."""
         self.asked.requests += 1
+        self.asked.retries += request.key in self.refusals
         try:
             async with asyncio.timeout(self.limits.timeout):
                 answer = await self.client.send(request)
@@ -153,7 +154,6 @@ class _Session:
         if too_often and not pace.over:
             self.fail(request, "gave_up", fault)
         else:
-            self.asked.retries += 1
             self.loop.call_later(rest, self.unsent[request.model].appendleft, request)
 
     def fail(self, request: Request, kind: str, error: Exception) -> None:

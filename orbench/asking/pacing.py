@@ -34,6 +34,7 @@ FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Ret
 FIRST_PATIENCE_S, PATIENCE_S = 3.0, 180.0  # before any connection has come about, and after
 LONG_S = 10.0  # a pause worth a line
 LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
+NO_CONNECTION = "no answer: Cannot connect"  # as `faults.passing_faults` and aiohttp say it
 LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
 
 
@@ -88,8 +89,7 @@ class Pace:
         # places would send, and be refused, many times a second.
         heappush(self._held, (max(now, sent + self._answer_s), sent))
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
-        # By name: openai is only imported to send.
-        self._reached |= type(fault.__cause__).__name__ != "APIConnectionError"
+        self._reached |= not str(fault).startswith(NO_CONNECTION)
         if not self._row:
             self._row_since = now
         self._row += 1

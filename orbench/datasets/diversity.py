@@ -27,19 +27,18 @@ def self_bleu(prompts: Sequence[str], seed: int) -> float | None:
 
 
 def quality_lines(prompts: Sequence[Prompt], seed: int) -> Iterator[str]:
-    """The quality of each category on each side, dropped prompts included."""
+    """The quality of each category on each side."""
     parts: dict[tuple[str, str], list[Prompt]] = {}
     for one in prompts:
-        parts.setdefault((one.side, category_of(one.row)), []).append(one)
-    rows = [(*key, *_quality(part, seed)) for key, part in sorted(parts.items()) if key[0]]
-    yield from table_lines([QUALITY, *rows])
+        if one.side:
+            parts.setdefault((one.side, category_of(one.row)), []).append(one)
+    lines = [QUALITY]
+    for (side, category), part in sorted(parts.items()):
+        kept = [one.row["prompt"] for one in part if not one.reason]
+        words = f"{fmean(len(text.split()) for text in kept):.1f}" if kept else "-"
+        cut = 1 - len(kept) / sum(max(one.copies, 1) for one in part)
+        bleu = self_bleu(kept, seed)
+        shown = "-" if bleu is None else f"{bleu:.1f}"
+        lines.append((side, category, f"{len(kept):,}", words, f"{cut:.1%}", shown))
+    yield from table_lines(lines)
     yield f"duplicates: share dropped; Self-BLEU: of at most {BLEU_SAMPLE} prompts"
-
-
-def _quality(prompts: Sequence[Prompt], seed: int) -> tuple[str, ...]:
-    kept = [one.row["prompt"] for one in prompts if not one.reason]
-    n = sum(max(one.copies, 1) for one in prompts)
-    bleu = self_bleu(kept, seed)
-    words = f"{fmean(len(text.split()) for text in kept):.1f}" if kept else "-"
-    shown = "-" if bleu is None else f"{bleu:.1f}"
-    return f"{len(kept):,}", words, f"{1 - len(kept) / n:.1%}", shown

@@ -1,4 +1,4 @@
-"""Which prompts several families of models refuse."""
+"""Which prompts several families refuse."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +30,9 @@ class Tested(NamedTuple):
 def decided(
     paths: Sequence[Path], families: Mapping[Path, str], least: int
 ) -> tuple[list[Tested], list[Row]]:
-    """The models, and a row for each prompt. Raises UserError.
+    """The models, and the rows of the table `_models.csv`. Raises UserError.
 
-    Columns: prompt, category, seed_id, a verdict for each model, families_refused,
-    families_unscored, hard. families: those that --family names. least: how many must refuse.
+    families: those that --family names. least: how many must refuse.
     """
     texts, models = Texts(), list[Tested]()
     for path in paths:
@@ -54,15 +53,15 @@ def decided(
 
 
 def _results(path: Path, family: str, texts: Texts) -> Tested:
-    """The results of one model; adds its prompts to the texts.
+    """The results of one model; adds its prompts to the texts. family: "" for the recorded one.
 
-    Of several samples the majority counts; a tie is unscored. family: "" for the recorded one.
+    Of several samples the majority counts; a tie is unscored.
     """
     table, record = read_csv(path, ("prompt", "category")), read_record(path)
     check_single(path, table.columns)
     check_whole(path, record)
     if is_scripted(record):
-        say(f"{path} is the offline scripted model's: a selection by it measures nothing")
+        say(f"{path}: a selection by the offline scripted model measures nothing")
     rows = enumerate(table.rows, start=1)
     votes = [(row, VERDICTS[verdict_of(row, f"{path}, row {number}")]) for number, row in rows]
     failed = [(row, None) for row in failed_rows(path) if row.get("prompt", "").strip()]

@@ -43,7 +43,7 @@ def even_sample(categories: Sequence[str], size: int, seed: int) -> Iterator[int
     for place, category in enumerate(categories):
         members.setdefault(category, []).append(place)
     smallest_first = sorted(members.items(), key=lambda item: (len(item[1]), item[0]))
-    for left, (category, found) in zip(range(len(members), 0, -1), smallest_first, strict=True):
-        share = min(len(found), size // left)
+    for done, (category, found) in enumerate(smallest_first):
+        share = min(len(found), size // (len(members) - done))
         size -= share
         yield from random.Random(f"{seed} {category}").sample(found, share)

@@ -187,7 +187,7 @@ def _peel(sentence: str) -> tuple[str, str]:
 
 def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
     """Each "I cannot ..." by the kind of no and what it is about; what else a sentence says."""
-    spoken, no = lead == "identity", re.compile(rules.NO)
+    spoken, no = lead == "identity", re.compile(rules.SAYS_NO)
     starts = [(begin.end(), begin[1]) for begin in re.finditer(rules.STARTS, sentence)]
     for start, who in ((0, None), *starts):
         spoken = spoken or who is not None

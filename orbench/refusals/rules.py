@@ -99,7 +99,7 @@ LEAD_IN = _named({name: pattern for name, (_, pattern) in LEAD_INS.items()})
 # Where a no may follow: behind who says it (the group), or behind a conjunction after it.
 STARTS = r" (?:(i|we),?|and|but|so)(?= )"
 _ADVERB = r",? (?:(?!on|rep|app|comp|supp)\w+ly|also|in good conscience|at this time)\b,?"
-NO = rf"(?:{_ADVERB}){{0,2}}" + _named(
+SAYS_NO = rf"(?:{_ADVERB}){{0,2}}" + _named(
     {
         "decline": (
             r" ?\b(?:(?:must|(?:have|need|going|would like) to|am|should|will|would|do)? ?"
@@ -121,7 +121,7 @@ NO = rf"(?:{_ADVERB}){{0,2}}" + _named(
         "do_not": r" ?\b(?:do not|never|neither|am not|does not)\b",
     }
 )
-NO += rf"(?:{_ADVERB}|,? (?:to|of|with|in|that|at|for|be|being|by)\b)* ?"
+SAYS_NO += rf"(?:{_ADVERB}|,? (?:to|of|with|in|that|at|for|be|being|by)\b)* ?"
 OBJECT = _named(
     {
         "opinion": (
@@ -206,9 +206,11 @@ SENTENCE_RULES: dict[str, Rule] = {
     "inappropriate-request": Rule(
         (2.5, 0.0),
         r" (?:your|this|that|the|such an?|what you) (?:request|prompt|premise|topic|message|claim|"
-        r"statement|scenario|content|language|question) (?:\w+ ){1,5}?(?:harmful|offensive|illegal|"
-        r"discriminat|insensitive|false|racist|violen|promotes?\b|hate|stereotyp|flawed|against|"
-        r"problematic|dangerous|concern|unsafe|hurtful|misleading|inappropriate|unethical)",
+        r"statement|scenario|content|language|question) (?:is|are|was|seems?|appears?|involves?|"
+        r"promotes?|implies|violates?|raises|asks?|could|may|might|would)(?: \w+){0,4}? (?:harmful|"
+        r"offensive|illegal|discriminat|insensitive|false|racist|violen|promotes?\b|hate|stereotyp|"
+        r"flawed|against|problematic|dangerous|concern|unsafe|hurtful|misleading|inappropriate|"
+        r"unethical)",
         direct=True,
     ),
     "canned": Rule(  # changes the topic; or a filter's own words

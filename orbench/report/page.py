@@ -33,8 +33,8 @@ def write_page(
     lines: Sequence[str],
     pictures: Mapping[str, bytes],
 ) -> None:
-    """rows: of `load`, with texts; results: the measured rates; lines: what a reader must know;
-    pictures: title -> SVG. Raises OSError and UserError.
+    """rows: of `load`, with texts; results: `rates`; tables: `grids`; lines: `warnings`; pictures:
+    title -> SVG. Raises OSError and UserError.
     """
     own = overall(results)
     style, script = ((FOLDER / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
@@ -77,7 +77,7 @@ def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
 
 def _about(own: pd.DataFrame) -> dict[str, str]:
     """When, on which prompts, how and by whom: the page's header."""
-    names = {"Measured": "date", "Prompts": "prompts", "Asked with": "asked_with", "Judge": "judge"}
+    names = {"Measured": "date", "Prompts": "prompts", "Settings": "settings", "Judge": "judge"}
     said = {title: "; ".join(filter(None, own[name].unique())) for title, name in names.items()}
     return {title: text for title, text in said.items() if text}
 

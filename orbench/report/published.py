@@ -1,17 +1,14 @@
-"""The rates of the paper's 32 models: a table.
+"""The rates of the paper's 32 models, as plotted by its authors (Cui et al., ICML 2025, arXiv
+2405.20947; their repository, commit 4fad1f9), without intervals.
 
-Source: the figures plotted by the OR-Bench authors (Cui et al., ICML 2025, arXiv 2405.20947; their
-repository, commit 4fad1f9). 25 models were scored on earlier prompt sets, 7 on today's. The figures
-show which: up to rounding, those of the 25 are whole numbers of 1,534 and of 681 prompts, those of
-the 7 of 1,319 and of 655, and only these 7 have one decimal. No interval is given for any.
+25 models were scored on earlier prompt sets, 7 on today's: up to rounding, the rates of the 25 are
+whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 """
 
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.asking.models import family_of
-from orbench.base.words import OVERALL, SIDES
 
-BY_AUTHORS = "published"  # `judge` of these rates
 # Prompts -> model, percent of the safe prompts refused, percent of the toxic prompts refused.
 PUBLISHED = {
     "OR-Bench, the earlier sets": (
@@ -53,18 +50,12 @@ PUBLISHED = {
 }
 
 
-def with_published(results: pd.DataFrame) -> pd.DataFrame:
-    """The rates of `orbench.report.rates.rates` and, as far as they are known, those of PUBLISHED,
-    whose numbers are below 0.
-    """
-    alike = {"settings": "", "prompt_set": "", "judge": BY_AUTHORS, "doubt": BY_AUTHORS}
-    alike |= {"home": "", "notes": "", "category": OVERALL}
-    rows = [
-        {**alike, "model": model, "family": family_of(model), "prompts": prompts}
-        | {"side": side, "rate_percent": rate}
-        for prompts, models in PUBLISHED.items()
-        for model, *rates in models
-        for side, rate in zip(SIDES, rates, strict=True)
-    ]
-    published = pd.DataFrame(rows).assign(result=range(-len(rows), 0))
-    return pd.concat([results, published], ignore_index=True) if len(results) else published
+def published_models() -> pd.DataFrame:
+    """Rows of `orbench.report.compare.leaderboard`, best first, without intervals."""
+    models = [(prompts, *one) for prompts, several in PUBLISHED.items() for one in several]
+    columns = ["prompts", "model", "over_refusal_percent", "toxic_percent"]
+    board = pd.DataFrame(models, columns=columns)
+    board["youden_points"] = board["toxic_percent"] - board["over_refusal_percent"]
+    board["family"] = board["model"].map(family_of)
+    board[["settings", "judge", "part", "group"]] = "", "published", "", -1
+    return board.sort_values("youden_points", ascending=False)
