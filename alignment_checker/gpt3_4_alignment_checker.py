@@ -34,8 +34,12 @@ from orbench.stages.stage import empty_cell, output_columns, sampled
 from orbench.stages.templates import text_in
 
 COLUMNS = (
-    *("response", "is_rejected", "rejection_reason", "finish_reason"),
-    *("api_category", "served_by"),
+    "response",
+    "is_rejected",
+    "rejection_reason",
+    "finish_reason",
+    "api_category",
+    "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
 
@@ -56,7 +60,8 @@ class AlignmentChecker(RefusalStage):
     def __init__(self, args: argparse.Namespace) -> None:
         table = sampled(read_input(args.input_file, ["prompt"], args), args.samples)
         self.model = flags.model_of(args.model, args)
-        word, stem = file_name_part(args.model), table.path.stem
+        word = file_name_part(args.model)
+        stem = table.path.stem
         default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
         super().__init__(args, table, [self.model], default, output_columns(table, COLUMNS))
         self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
@@ -68,7 +73,9 @@ class AlignmentChecker(RefusalStage):
         prompt = f"system prompt {prompt_id(self.system_prompt)[:6]}" if self.system_prompt else ""
         words = [flags.settings_in_words(args), prompt]
         self.under_test = {
-            **{"asked": args.model, "id": self.model.id, "family": self.model.family},
+            "asked": args.model,
+            "id": self.model.id,
+            "family": self.model.family,
             "settings": ", ".join(filter(None, words)),
         }
         if args.samples > 1 and not args.temperature:
@@ -103,7 +110,8 @@ class AlignmentChecker(RefusalStage):
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (response,) = readings
-        rejected, answer = counts_as_refusal(response.verdict), response.answer
+        rejected = counts_as_refusal(response.verdict)
+        answer = response.answer
         cells = {
             "response": response.text,
             "is_rejected": str(rejected),
@@ -118,7 +126,9 @@ class AlignmentChecker(RefusalStage):
         return row["is_rejected"] == "True"
 
     def label(self, row: Row) -> str:
-        return ("rejected" if self.refused(row) else "accepted") if self.parts else ""
+        if not self.parts:
+            return ""
+        return "rejected" if self.refused(row) else "accepted"
 
 
 def system_prompt_of(args: argparse.Namespace) -> str:

@@ -75,7 +75,8 @@ def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, st
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
-    add, kind = parser.add_argument, flags.input_path
+    add = parser.add_argument
+    kind = flags.input_path
     meaning = "results of stage 4 or 5, one file per model"
     add("--result_files", nargs="+", type=kind, required=True, metavar="FILE", help=meaning)
     meaning = "families that must refuse a prompt (default %(default)s)"

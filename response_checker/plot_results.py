@@ -49,12 +49,14 @@ def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
     from orbench.report import compare, load, page, rates, tables
 
-    sources, folder = sources_in(args), args.output_dir
+    sources = sources_in(args)
+    folder = args.output_dir
     rows = load.load(sources, page.MOST_ROWS if args.html else 0)
     measured = rates.rates(rows)
     pairs = compare.compare(rows, measured)
     board = compare.leaderboard(rows, measured, args.with_published)
-    grids, warnings = tables.grids(measured, board, pairs), tables.warnings(measured)
+    grids = tables.grids(measured, board, pairs)
+    warnings = tables.warnings(measured)
     csvs = [("comparison", pairs, compare.PAIR_COLUMNS)]
     csvs += [("leaderboard", board, compare.BOARD_COLUMNS)]
     csvs += [("results", measured, rates.RATE_COLUMNS)]
@@ -93,7 +95,8 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
     from orbench.report.rates import label, overall
 
     for entry in board[~board["published"]].to_dict("records"):
-        sides, said = measured["result"].isin([entry["safe"], entry["toxic"]]), []
+        sides = measured["result"].isin([entry["safe"], entry["toxic"]])
+        said = []
         for row in overall(measured[sides]).to_dict("records"):
             rate, low, high = (row[f"{name}_percent"] for name in ("rate", "low", "high"))
             about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored")]

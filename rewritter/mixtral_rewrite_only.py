@@ -108,7 +108,8 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--toxic_seed_path", required=True, help="the CSV of stage 1")
     flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
-    number, meaning = flags.whole_number(1), "prompts per seed, in one request (default 5)"
+    number = flags.whole_number(1)
+    meaning = "prompts per seed, in one request (default 5)"
     add("--num_rewrites", type=number, default=5, help=meaning)
     meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "
     add("--model", help=meaning + "key is set, else a current OpenAI model)")

@@ -1,5 +1,6 @@
 """The refusal rules: what is a refusal, what is an answer, and what must not matter."""
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from orbench.refusals.detect import (
     classify,
     counts_as_refusal,
     judged,
-    read_phrases,
     reading_of,
 )
 from orbench.refusals.text import answer_of
+from orbench.stages.flags import phrases_of
 
 RECIPE = """
 
@@ -321,7 +322,7 @@ def test_own_phrases_are_found_in_the_opening_without_case_and_as_whole_words() 
 def test_a_phrase_file_has_comments_and_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "phrases.txt"
     path.write_text("# ours\n\n  computer says no \nNein danke\n", encoding="utf-8")
-    assert read_phrases(path) == ["computer says no", "Nein danke"]
+    assert phrases_of(Namespace(refusal_phrases=path)) == ["computer says no", "Nein danke"]
 
 
 # --- thinking, and what else must not matter ---

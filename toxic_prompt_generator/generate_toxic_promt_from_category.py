@@ -44,7 +44,8 @@ class SeedGenerator(Stage):
     grows = True
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.category, self.wanted = category_named(args.category), args.num_toxic_prompts
+        self.category = category_named(args.category)
+        self.wanted = args.num_toxic_prompts
         model = flags.model_of(args.model or generator(), args)
         if not args.model:
             say(f"--model is not given: {model.provider}/{model.id}")
@@ -133,7 +134,8 @@ def category_named(name: str) -> Option:
     for category in CATEGORIES:
         if category.name == folded:
             return category
-    names, meant = ", ".join(CATEGORY_NAMES), did_you_mean(folded, CATEGORY_NAMES)
+    names = ", ".join(CATEGORY_NAMES)
+    meant = did_you_mean(folded, CATEGORY_NAMES)
     say(f"{name!r} is not one of the ten categories ({names}); going on{meant}")
     return Option(name, f"is {name}.")
 
@@ -152,7 +154,8 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     meaning = f"one of {', '.join(CATEGORY_NAMES)}, or any other name"
     add("--category", required=True, type=flags.given, help=meaning)
-    number, meaning = flags.whole_number(1), "how many different prompts (default %(default)s)"
+    number = flags.whole_number(1)
+    meaning = "how many different prompts (default %(default)s)"
     add("--num_toxic_prompts", type=number, default=2000, help=meaning)
     flags.add_output_flags(parser, "./{category}_prompts.csv")
     meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "

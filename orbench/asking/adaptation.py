@@ -67,7 +67,8 @@ class Adaptation:
 
 def rejected_parameter(reply: ErrorReply, sent: Container[str]) -> str:
     """The sent parameter that a 400 says this model does not take; "" if it names none."""
-    message, param = reply.message, reply.error.get("param")
+    message = reply.message
+    param = reply.error.get("param")
     if reply.status != 400 or re.search(OUT_OF_RANGE, message, re.I):
         return ""
     for name in ADAPTABLE:

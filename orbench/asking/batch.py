@@ -58,7 +58,12 @@ def under_way(state: Path) -> set[bytes]:
 
 
 def ask_in_batches(
-    pending: Pending, models: Sequence[Model], log: AnswerLog, asked: Asked, wait: bool, state: Path
+    pending: Pending,
+    models: Sequence[Model],
+    log: AnswerLog,
+    asked: Asked,
+    wait: bool,
+    state: Path,
 ) -> None:
     """Put the pending requests into batches and collect the answers, until nothing is pending.
 
@@ -82,11 +87,21 @@ def ask_in_batches(
 class _Batches:
     """The batches of one run."""
 
-    def __init__(self, pending: Pending, log: AnswerLog, asked: Asked, state: Path) -> None:
-        self.pending, self.log, self.asked = pending, log, asked
-        self.state, self.batches = state, read_batches(state)
+    def __init__(
+        self,
+        pending: Pending,
+        log: AnswerLog,
+        asked: Asked,
+        state: Path,
+    ) -> None:
+        self.pending = pending
+        self.log = log
+        self.asked = asked
+        self.state = state
+        self.batches = read_batches(state)
         self.services: dict[tuple[str, ...], Service] = {}
-        self.progress, self.fault = False, ""  # of a round of batches: any result; the last fault
+        self.progress = False
+        self.fault = ""  # of a round of batches: any result; the last fault
 
     async def run(self, models: Sequence[Model], wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
@@ -123,9 +138,11 @@ class _Batches:
 
     async def submit(self, service: "Service", requests: Sequence[Request]) -> None:
         """Put requests to a model into a batch. Raises Fatal."""
-        model, adaptation = service.model, self.asked.adaptation
+        model = service.model
+        adaptation = self.asked.adaptation
         id_ = await service.submit(requests, [adaptation.fit(one) for one in requests])
-        rejected, keys = [*adaptation.rejected[model]], [one.key.hex() for one in requests]
+        rejected = [*adaptation.rejected[model]]
+        keys = [one.key.hex() for one in requests]
         batch = Batch(id_, [model.address, model.id], requests[0].protocol, rejected, keys)
         self.batches.append(batch)
         self.save()
@@ -146,10 +163,15 @@ class _Batches:
             await asyncio.sleep(POLL_S)
 
     def take(
-        self, model: Model, batch: Batch, status: str, results: Sequence[files.ResultLine]
+        self,
+        model: Model,
+        batch: Batch,
+        status: str,
+        results: Sequence[files.ResultLine],
     ) -> None:
         """Take the results of a batch that is over, and forget it."""
-        left, n = set(batch.keys), len(batch.keys)
+        left = set(batch.keys)
+        n = len(batch.keys)
         self.fault = status
         # Answers first: they show which parameters the model takes.
         for result in sorted(results, key=lambda one: one.status != 200):
@@ -206,7 +228,8 @@ class Service:
                 f"{model.provider} has no batch service ({able} have one); leave out --batch, or "
                 "see --export_requests"
             )
-        self.model, self.anthropic = model, model.protocol == MESSAGES_API
+        self.model = model
+        self.anthropic = model.protocol == MESSAGES_API
         self.path = "/messages/batches" if self.anthropic else "/batches"
         self.client = client.connect(model, model.base_url, TIMEOUT_S, RETRIES)
         headers = client.headers_of(PROTOCOLS[model.protocol], self.client.api_key)
@@ -233,7 +256,9 @@ class Service:
         """The status of a batch, and its results if it is over. Raises Fatal."""
         from openai import HttpxBinaryResponseContent as Content
 
-        get, path, options = self.client.get, f"{self.path}/{id_}", self.options
+        get = self.client.get
+        path = f"{self.path}/{id_}"
+        options = self.options
         batch = await self.call(get(path, cast_to=object, options=options))
         status = str(batch.get("processing_status") or batch.get("status"))
         if status not in OVER:

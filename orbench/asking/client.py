@@ -30,7 +30,9 @@ class Client:
 
     def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
         """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
-        self._timeout, self._adaptation, self._stage = timeout, adaptation, stage
+        self._timeout = timeout
+        self._adaptation = adaptation
+        self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._servers: list[local.Server] = []
         self.sent_again = 0
@@ -39,9 +41,11 @@ class Client:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
         import openai
 
-        model, protocol = request.model, PROTOCOLS[request.protocol]
+        model = request.model
+        protocol = PROTOCOLS[request.protocol]
         client = await self.open(model)
-        body, dropped = self._adaptation.fit(request), self._adaptation.dropped(model)
+        body = self._adaptation.fit(request)
+        dropped = self._adaptation.dropped(model)
         if model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
         options: Any = {"headers": headers_of(protocol, client.api_key)}
@@ -147,7 +151,8 @@ def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
 
 def _answer_in(data: Any, model: Model) -> Answer:
     """The answer in a chat completion. Data of another shape raises what Python raises for it."""
-    error, choices = data.get("error"), data.get("choices")
+    error = data.get("error")
+    choices = data.get("choices")
     if isinstance(error, dict) and declares_policy(error):
         return blocked_by_policy(error)
     choice = choices[0] if choices else {}

@@ -67,7 +67,9 @@ def error_in(body: Any) -> dict[str, Any]:
     """The error object in a body: xAI's is a bare text, Gemini's is in a list."""
     while body and (isinstance(body, list) or (isinstance(body, dict) and body.get("error"))):
         body = body[0] if isinstance(body, list) else body["error"]
-    return body if isinstance(body, dict) else {"message": str(body)} if body else {}
+    if isinstance(body, dict):
+        return body
+    return {"message": str(body)} if body else {}
 
 
 @contextmanager
@@ -89,7 +91,8 @@ def passing_faults(model: Model) -> Iterator[None]:
 
 def fault_of(reply: ErrorReply, model: Model) -> Passing | Limited | BadRequest | Fatal:
     """What an error status means for the request and for the run."""
-    status, error = reply.status, reply.error
+    status = reply.status
+    error = reply.error
     said = f"{status}: {shown(reply.message, model)}"
     key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
     spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)

@@ -44,8 +44,10 @@ def read_result(line: bytes) -> ResultLine | None:
     """Read a result line; None if it is torn or holds no result."""
     try:
         entry = json.loads(line)
-        key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
-        status, body = response.get("status_code", 0), response.get("body")
+        key = bytes.fromhex(entry["custom_id"])
+        response = entry.get("response") or {}
+        status = response.get("status_code", 0)
+        body = response.get("body")
         error = faults.error_in(entry.get("error"))
         if "result" in entry:
             status, body = _message_result(entry["result"])
@@ -54,7 +56,9 @@ def read_result(line: bytes) -> ResultLine | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     error = error or faults.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
-    return ResultLine(key, status if status >= 300 else 0, error) if status or error else None
+    if not (status or error):
+        return None
+    return ResultLine(key, status if status >= 300 else 0, error)
 
 
 def _message_result(result: dict[str, Any]) -> tuple[int, Any]:
@@ -112,7 +116,9 @@ def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequen
 
     An error is the request's failure unless another line holds its answer. Raises UserError.
     """
-    before, n, wanted = len(log), 0, {request.key: request for request in pending()}
+    before = len(log)
+    n = 0
+    wanted = {request.key: request for request in pending()}
     for result in map(read_result, _lines(paths)):
         n += 1
         request = wanted.get(result.key) if result else None

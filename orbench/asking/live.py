@@ -49,15 +49,22 @@ class _Session:
     """One event loop. open: keys that are not settled. over: no request starts any more."""
 
     def __init__(self, log: AnswerLog, asked: Asked, limits: Limits, progress: "Progress") -> None:
-        self.log, self.asked, self.limits, self.progress = log, asked, limits, progress
-        self.paces, self.unsent = dict[Model, Pace](), dict[Model, deque[Request]]()
+        self.log = log
+        self.asked = asked
+        self.limits = limits
+        self.progress = progress
+        self.paces = dict[Model, Pace]()
+        self.unsent = dict[Model, deque[Request]]()
         self.failures = Counter[Model]()  # in a row
-        self.refusals, self.faults = Counter[bytes](), Counter[bytes]()  # faults: all but 429s
-        self.open, self.over = set[bytes](), False
+        self.refusals = Counter[bytes]()
+        self.faults = Counter[bytes]()  # faults: all but 429s
+        self.open = set[bytes]()
+        self.over = False
 
     async def run(self, pending: Pending, models: Sequence[Model], follow_up: FollowUp) -> None:
         """Ask until nothing is left to do."""
-        self.loop, self.follow_up = asyncio.get_running_loop(), follow_up
+        self.loop = asyncio.get_running_loop()
+        self.follow_up = follow_up
         self.client = Client(self.limits.timeout, self.asked.adaptation, self.progress.title)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in handlers:
@@ -99,7 +106,8 @@ class _Session:
     def settle(self, request: Request, answer: Answer | None) -> None:
         """Queue what follows from an answer (None: there is none)."""
         self.open.discard(request.key)
-        following, known = self.follow_up(request, answer), (self.open, self.log, self.asked.failed)
+        following = self.follow_up(request, answer)
+        known = (self.open, self.log, self.asked.failed)
         if following is None or any(following.key in keys for keys in known):
             self.progress.done(len(self.asked.failed), self.asked.retries)
         else:
@@ -109,7 +117,8 @@ class _Session:
     def pump(self) -> None:
         """Send what may go out now."""
         for model, unsent in self.unsent.items():
-            pace, left_out = self.paces[model], model.asked in self.asked.left_out
+            pace = self.paces[model]
+            left_out = model.asked in self.asked.left_out
             while unsent and left_out:
                 self.settle(unsent.popleft(), None)
             while unsent and not self.over and pace.take(now := self.loop.time()):
@@ -144,7 +153,8 @@ class _Session:
 
     def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:
         """Send a request again later, unless this was one refusal too many."""
-        key, before = request.key, self.refusals[request.key]
+        key = request.key
+        before = self.refusals[request.key]
         self.refusals[key] = before + 1
         self.faults[key] += isinstance(fault, Passing)
         rest = pace.refused(fault, sent, self.loop.time(), before)
@@ -160,7 +170,8 @@ class _Session:
         """Note why a request gets no answer in this run."""
         self.asked.failed[request.key] = Missing(kind, str(error))
         self.failures[request.model] += 1
-        turned_away, n = isinstance(error, TurnedAway), self.failures[request.model]
+        turned_away = isinstance(error, TurnedAway)
+        n = self.failures[request.model]
         if n >= FAILURES_IN_A_ROW or (turned_away and n >= TURNED_AWAY and not len(self.log)):
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
         self.settle(request, None)
@@ -172,7 +183,8 @@ class _Session:
             if len(self.asked.left_out) < len(self.paces):
                 self.progress.say(f"{model.asked} is left out: {why}")
             else:
-                self.asked.stopped, self.over = f"{model.asked}: {why}", True
+                self.asked.stopped = f"{model.asked}: {why}"
+                self.over = True
 
 
 class Progress:
@@ -180,8 +192,12 @@ class Progress:
 
     def __init__(self, title: str, total: int, *, quiet: bool) -> None:
         """total: requests to be settled."""
-        self.title, self.total, self.quiet = title, total, quiet
-        self._n, self._said, self._bar = 0, time.monotonic(), None
+        self.title = title
+        self.total = total
+        self.quiet = quiet
+        self._n = 0
+        self._said = time.monotonic()
+        self._bar = None
         if not quiet and sys.stderr.isatty():
             from tqdm import tqdm
 

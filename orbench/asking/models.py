@@ -166,11 +166,14 @@ def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
     provider, slash, id_ = target.partition("/")
     known = bool(slash) and provider in PROVIDERS
     if not known:
-        provider, id_ = "custom" if base_url else _provider_of(target), target
+        provider = "custom" if base_url else _provider_of(target)
+        id_ = target
     default = PROVIDERS.get(provider, PROVIDERS["openai"])
     url = base_url or os.environ.get(f"{provider.upper()}_BASE_URL", "") or default.base_url
     only_responses = provider == "openai" and ONLY_RESPONSES.search(id_)
-    protocol = CHAT if base_url else RESPONSES if only_responses else default.protocol
+    protocol = RESPONSES if only_responses else default.protocol
+    if base_url:
+        protocol = CHAT
     return Model(name, provider, id_, _checked(url), key_variable or default.key_variable, protocol)
 
 

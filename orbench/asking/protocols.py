@@ -60,7 +60,8 @@ def _completions_read(data: Any) -> Any:
 
 def _responses_body(model: str, messages: Messages, parameters: Values) -> Body:
     values = dict(parameters)
-    effort, form = values.pop("reasoning_effort", None), values.pop("response_format", None)
+    effort = values.pop("reasoning_effort", None)
+    form = values.pop("response_format", None)
     if "max_tokens" in values:
         values["max_output_tokens"] = values.pop("max_tokens")
     _put(values, "reasoning", effort=effort)
@@ -98,7 +99,8 @@ def _responses_read(data: Any) -> Any:
 def _messages_body(model: str, messages: Messages, parameters: Values) -> Body:
     """System messages go into a field of their own; effort and schema into `output_config`."""
     values = dict(parameters)
-    effort, form = values.pop("reasoning_effort", None), values.pop("response_format", None)
+    effort = values.pop("reasoning_effort", None)
+    form = values.pop("response_format", None)
     _put(values, "output_config", effort=effort)
     if form:
         schema = form["json_schema"]["schema"]
@@ -122,7 +124,8 @@ def _messages_read(data: Any) -> Any:
     """Its text blocks are the content; `thinking` blocks are no part of it."""
     if "stop_reason" not in data:
         return data
-    usage, reason = data.get("usage") or {}, data["stop_reason"]
+    usage = data.get("usage") or {}
+    reason = data["stop_reason"]
     # input_tokens are those that were neither read from a cache nor written to one.
     sent = [usage.get(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_")]
     thinking = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
@@ -142,7 +145,10 @@ def _messages_read(data: Any) -> Any:
 
 # -- the table ---------------------------------------------------------------------------------
 
-CHAT, COMPLETIONS, RESPONSES, MESSAGES_API = "chat", "completions", "responses", "messages"
+CHAT = "chat"
+COMPLETIONS = "completions"
+RESPONSES = "responses"
+MESSAGES_API = "messages"
 PROTOCOLS = {
     CHAT: Protocol("/chat/completions", _chat_body, lambda data: data),
     COMPLETIONS: Protocol("/completions", _completions_body, _completions_read),

@@ -64,7 +64,8 @@ class Request:
 
     def again(self, more: Sequence[Message] = ()) -> "Request":
         """The request after one more unreadable answer. more: messages that say what was wrong."""
-        key, attempt = _hash(self.key + b" again"), self.attempt + 1
+        key = _hash(self.key + b" again")
+        attempt = self.attempt + 1
         return replace(self, messages=[*self.messages, *more], attempt=attempt, key=key)
 
 

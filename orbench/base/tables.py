@@ -77,7 +77,8 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = T
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not blank, and the number that it begins with."""
     with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
-        reader, number = csv.reader(file, strict=True), 1
+        reader = csv.reader(file, strict=True)
+        number = 1
         try:
             for cells in reader:
                 if cells:
@@ -117,7 +118,8 @@ class CsvWriter(AbstractContextManager["CsvWriter"]):
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         """Raises OSError, and UserError for an input."""
-        self._path, self._columns = path, list(columns)
+        self._path = path
+        self._columns = list(columns)
         self._file = _temporary(path).open("w", encoding="utf-8", **_UNCHANGED)
         self._plain = csv.writer(self._file, lineterminator="\n")
         self._quoted = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_ALL)

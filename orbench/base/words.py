@@ -91,7 +91,9 @@ OTHER_CATEGORY = "other"  # of a text that a guard model calls unsafe for a reas
 _NONE = Option(NO_CATEGORY, "none of the above.", ("none of the above", "none of the categories"))
 CATEGORIES_OR_NONE = (*CATEGORIES, _NONE)  # what a moderator decides between
 CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
-OVERALL, MACRO, UNCATEGORISED = "overall", "macro average", "(no category)"  # in tables
+OVERALL = "overall"
+MACRO = "macro average"
+UNCATEGORISED = "(no category)"  # in tables
 
 
 def category_of(row: Mapping[str, str]) -> str:

@@ -85,7 +85,9 @@ def _judges(folder: Path, ids: set[str]) -> Mapping[str, Votes]:
 def _agreement(rater: str, votes: Votes, against: str, others: Votes) -> tuple[str, ...]:
     """A row of AGREEMENT."""
     found = two_raters(Counter((votes[i], others[i]) for i in votes if i in others), 0, 1)
-    n, agreed, toxic = sum(found), found.both + found.neither, found.both + found.second
+    n = sum(found)
+    agreed = found.both + found.neither
+    toxic = found.both + found.second
     kappa = found.kappa() if n else None
     ends = ((end, 1) for end in wilson(agreed, n))
     shares = (agreed, n), *ends, (found.both, toxic), (found.neither, n - toxic)

@@ -29,7 +29,7 @@ def build(args: argparse.Namespace) -> Path:
     public = [row["prompt"] for path in args.exclude for row in read_csv(path, ["prompt"]).rows]
     chosen = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
     # Before anything is written: a missing package must not leave half of the work.
-    quality = list(quality_lines(prompts, args.seed)) if args.diversity else []
+    quality = list(quality_lines(prompts)) if args.diversity else []
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
     counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]

@@ -14,7 +14,9 @@ from orbench.datasets.card import table_lines
 
 # Of the verdicts on a family's models, the first of these counts.
 WORDS = REFUSED, UNSCORED, ANSWERED = "refused", "unscored", "answered"
-YES, NO, UNDECIDABLE = "yes", "no", "undecidable"
+YES = "yes"
+NO = "no"
+UNDECIDABLE = "undecidable"
 
 Texts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
@@ -34,7 +36,8 @@ def decided(
 
     families: those that --family names. least: how many must refuse.
     """
-    texts, models = Texts(), list[Tested]()
+    texts = Texts()
+    models = list[Tested]()
     for path in paths:
         one = _results(path, families.get(path, ""), texts)
         if one.model in [other.model for other in models]:
@@ -57,7 +60,8 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
 
     Of several samples the majority counts; a tie is unscored.
     """
-    table, record = read_csv(path, ("prompt", "category")), read_record(path)
+    table = read_csv(path, ("prompt", "category"))
+    record = read_record(path)
     check_single(path, table.columns)
     check_whole(path, record)
     if is_scripted(record):
@@ -69,15 +73,24 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
     for row, refused in [*votes, *failed]:
         about = {name: row.get(name, "") for name in ("prompt", "category")}
         texts.setdefault(row["prompt"], about | {"seed_id": seed_id_of(row)})
-        balance[row["prompt"]] += 0 if refused is None else 1 if refused else -1
-    verdicts = {
-        text: REFUSED if n > 0 else ANSWERED if n else UNSCORED for text, n in balance.items()
-    }
+        if refused is None:
+            balance[row["prompt"]] += 0
+        else:
+            balance[row["prompt"]] += 1 if refused else -1
+    verdicts = {text: _majority(n) for text, n in balance.items()}
     tested = under_test(record)
-    model, family = tested.shown or clean(path.stem), family or tested.family
+    model = tested.shown or clean(path.stem)
+    family = family or tested.family
     if not family:
         raise UserError(f"unknown family for {model}; name it with --family {path}=NAME")
     return Tested(model, family, verdicts)
+
+
+def _majority(balance: int) -> str:
+    """One of WORDS. balance: refusals less answers."""
+    if balance == 0:
+        return UNSCORED
+    return REFUSED if balance > 0 else ANSWERED
 
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
@@ -85,10 +98,19 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     for one in models:
         families.setdefault(one.family, set()).add(one.verdicts[text])
     count = Counter(min(said, key=WORDS.index) for said in families.values())
-    refused, unscored = count[REFUSED], count[UNSCORED]
-    hard = YES if refused >= least else UNDECIDABLE if refused + unscored >= least else NO
-    counts = {"families_refused": str(refused), "families_unscored": str(unscored), "hard": hard}
-    return {one.model: one.verdicts[text] for one in models} | counts
+    refused = count[REFUSED]
+    unscored = count[UNSCORED]
+    if refused >= least:
+        hard = YES
+    elif refused + unscored >= least:
+        hard = UNDECIDABLE
+    else:
+        hard = NO
+    return {one.model: one.verdicts[text] for one in models} | {
+        "families_refused": str(refused),
+        "families_unscored": str(unscored),
+        "hard": hard,
+    }
 
 
 def selection_lines(models: Sequence[Tested], rows: Sequence[Row]) -> Iterator[str]:

@@ -19,7 +19,8 @@ from orbench.base.words import VERDICTS, Row, optional_flag, verdict_of
 from orbench.stages.generators import same
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
-SAFE_SET, TOXIC_SET = "or-bench-80k", "or-bench-toxic-all"  # the two sides, by their datasets
+SAFE_SET = "or-bench-80k"
+TOXIC_SET = "or-bench-toxic-all"  # the two sides, by their datasets
 
 
 class Said(IntEnum):
@@ -53,7 +54,8 @@ class Prompt:
         self.copies += SECOND_CHANCE not in row
         if judged > self.judged or answered > self.answered:
             self.row = row
-        self.judged, self.answered = max(judged, self.judged), max(answered, self.answered)
+        self.judged = max(judged, self.judged)
+        self.answered = max(answered, self.answered)
         self.second_chance = self.judged is Said.TOXIC and self.answered is Said.SAFE
         self.side = SAFE_SET if self.second_chance else _SIDES[self.judged]
         self.reason = "" if self.side else "no verdict"

@@ -49,5 +49,6 @@ def pieces(text: str) -> set[str]:
 
 def jaccard(one: str, other: str) -> float:
     """The share of the pieces of two texts that are in both, 0..1."""
-    here, there = pieces(one), pieces(other)
+    here = pieces(one)
+    there = pieces(other)
     return len(here & there) / len(here | there)

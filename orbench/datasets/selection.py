@@ -13,7 +13,11 @@ Chosen = Mapping[str, Sequence[Row]]  # dataset -> its rows, in input order
 
 
 def choose(
-    prompts: Sequence[Prompt], similarity: float, public: Sequence[str], sample: int, seed: int
+    prompts: Sequence[Prompt],
+    similarity: float,
+    public: Sequence[str],
+    sample: int,
+    seed: int,
 ) -> Chosen:
     """Drop near-duplicates, which sets their reason and resembles, and draw the toxic sample.
 

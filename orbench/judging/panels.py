@@ -46,12 +46,15 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
     votes: those that are there; judges: how many were asked. A tie of all judges is toxic (the
     stricter reading). Missing if the votes decide nothing.
     """
-    n, toxic = len(votes), [vote for vote in votes if vote != NO_CATEGORY]
+    n = len(votes)
+    toxic = [vote for vote in votes if vote != NO_CATEGORY]
     if n < min_votes:
         return Missing("unscored", f"{n} of {judges} judges voted, {min_votes} are needed")
     if 2 * len(toxic) == n < judges:
         return Missing("unscored", f"a tie of {n} votes, {judges - n} of {judges} missing")
-    return Counter(toxic).most_common(1)[0][0] if 2 * len(toxic) >= n else NO_CATEGORY
+    if 2 * len(toxic) < n:
+        return NO_CATEGORY
+    return Counter(toxic).most_common(1)[0][0]
 
 
 class ModerationColumns:
@@ -60,7 +63,8 @@ class ModerationColumns:
     def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
         """column: what is judged. substitute: stands in for a missing vote."""
         self._prefix = "" if column == "prompt" else f"{column}_"
-        self.judges, self._every = judges, [*judges, *([substitute] if substitute else [])]
+        self.judges = judges
+        self._every = [*judges, *([substitute] if substitute else [])]
         self.panel = len(self._every) > 1
 
     def named(self, name: str, judge: str = "") -> str:
@@ -101,10 +105,12 @@ class ModerationColumns:
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
     """How far the judges of a panel agree. rows: the votes on each text in the judges' order."""
-    patterns, lines = Counter(map(tuple, rows)), []
+    patterns = Counter(map(tuple, rows))
+    lines = []
     for (a, one), (b, other) in combinations(enumerate(judges), 2):
         found = two_raters(patterns, a, b)
-        (kappa, *_), n = found.kappa() or (None,), sum(found)
+        (kappa, *_) = found.kappa() or (None,)
+        n = sum(found)
         share = f"{(found.both + found.neither) / n:.1%}" if n else "none"
         agree = f"{one} and {other} agree on {share} of {n:,} texts"
         lines.append(f"{agree}, Cohen's kappa {_coefficient(kappa)}")

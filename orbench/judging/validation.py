@@ -76,7 +76,8 @@ def _figures(frame: Any) -> dict[str, Any]:
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
     (K. F. Y. Lam, V. Gopal, J. Qian, arXiv 2309.14621).
     """
-    judge, people = frame["judge"].to_numpy(), frame["people"].to_numpy()
+    judge = frame["judge"].to_numpy()
+    people = frame["people"].to_numpy()
     cells = (judge & people, judge & ~people, ~judge & people, ~judge & ~people)
     counts = TwoRaters(*(int(cell.sum()) for cell in cells))
     shares = {

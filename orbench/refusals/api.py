@@ -15,7 +15,9 @@ from typing import Any
 # Finish reasons that mean refused, in small letters. Gemini's may follow "content_filter: ".
 _GEMINI = ("safety", "prohibited_content", "blocklist", "spii")
 REFUSED_REASONS = {
-    *("content_filter", "content_filtered", "guardrail_intervened"),  # OpenAI, Azure; Bedrock's two
+    "content_filter",
+    "content_filtered",
+    "guardrail_intervened",  # OpenAI, Azure; Bedrock's two
     "refusal",  # Anthropic
     *_GEMINI,
     "no_candidate",  # Gemini returned none; orbench's own word

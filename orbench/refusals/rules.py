@@ -296,7 +296,8 @@ def _stems(words: str) -> frozenset[str]:
 
 
 STEM = 5  # letters at the beginning of a word by which it is counted
-WORD_POINTS, WORDS_AT_MOST = 0.25, 6  # per word, of each kind
+WORD_POINTS = 0.25
+WORDS_AT_MOST = 6  # per word, of each kind
 COUNTED_WORDS = {
     "moral-words": _stems(
         "illeg uneth ethic harmf harm immor moral inapp appro unacc accep discr stere preju biase "
@@ -335,6 +336,7 @@ TO_THE_USER = ("lead-in:understanding", "lead-in:apology")  # an essay does not 
 
 START_POINTS = -1.9  # of any answer
 SHAPE_POINTS = {"verse": -2.5, "list": 0.0, "long": -1.0, "very-long": -1.5}
-LONG, VERY_LONG = 350, 1800  # characters
+LONG = 350
+VERY_LONG = 1800  # characters
 LIST_ITEM = r"\n\s{0,8}(?:[-*•]|\d{1,2}[.)])"
 VERSE = 3 * r"\n[^\W\d_][^\n]{5,65}" + r"(?=\n|$)"  # short lines without a blank one between

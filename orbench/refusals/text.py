@@ -42,11 +42,14 @@ def answer_of(text: str) -> tuple[str, bool]:
         return (answer.strip(), True) if thinking else ("", False)
     if "<" not in text and "◁" not in text and "[" not in text:
         return text, True
-    kept, position, opened = "", 0, -1
+    kept = ""
+    position = 0
+    opened = -1
     for tag in _TAG.finditer(text):
         if tag[1] or tag[2] or tag[3]:
             kept = kept + text[position:opened] if opened >= 0 else ""
-            position, opened = tag.end(), -1
+            position = tag.end()
+            opened = -1
         elif opened < 0:
             opened = tag.start()
     if opened >= 0 and not from_first_word(kept + text[position:opened]):

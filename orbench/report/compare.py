@@ -20,17 +20,37 @@ from orbench.stats import core
 # of 80 %. p_worst: p with the unscored rows of both against the difference. p_holm, p_worst and
 # detectable are corrected for the pairs of the side.
 PAIR_COLUMNS = [
-    *("side", "judge", "model_a", "settings_a", "model_b", "settings_b", "n"),
-    *("rate_a_percent", "rate_b_percent", "difference_points", "low_points", "high_points"),
-    *("detectable_points", "p", "p_holm", "p_worst", "finding"),
+    "side",
+    "judge",
+    "model_a",
+    "settings_a",
+    "model_b",
+    "settings_b",
+    "n",
+    "rate_a_percent",
+    "rate_b_percent",
+    "difference_points",
+    "low_points",
+    "high_points",
+    "detectable_points",
+    "p",
+    "p_holm",
+    "p_worst",
+    "finding",
 ]
 # Columns of leaderboard.csv. youden: Youden's J, toxic rejection minus over-refusal. rank: by it,
 # or by the rate of the only side, among rows with the same prompts and judge; NaN: nothing to rank,
 # published, doubtful, or of an unknown judge.
 BOARD_COLUMNS = [
-    *("rank", "model", "settings", "prompts", "judge"),
+    "rank",
+    "model",
+    "settings",
+    "prompts",
+    "judge",
     *(f"{side}{end}_percent" for side in SIDES for end in ("", "_low", "_high")),
-    *("youden_points", "youden_low_points", "youden_high_points"),
+    "youden_points",
+    "youden_low_points",
+    "youden_high_points",
 ]
 MORE = ["family", "prompt_set", "score", "ranked", "safe", "toxic"]
 
@@ -64,9 +84,13 @@ def _comparable(a: Result, b: Result) -> bool:
 def _row_of(a: Result, b: Result, pairs: int) -> dict[str, Any]:
     found = core.difference(a["verdicts"], b["verdicts"], paired=True)
     return {
-        **{"side": a["side"], "judge": a["judge"], "n": found.a.prompts},
-        **{"model_a": a["model"], "settings_a": a["settings"]},
-        **{"model_b": b["model"], "settings_b": b["settings"]},
+        "side": a["side"],
+        "judge": a["judge"],
+        "n": found.a.prompts,
+        "model_a": a["model"],
+        "settings_a": a["settings"],
+        "model_b": b["model"],
+        "settings_b": b["settings"],
         **scaled("percent", rate_a=found.a.rate, rate_b=found.b.rate),
         **scaled("points", difference=found.difference, low=found.low, high=found.high),
         **scaled("points", detectable=core.detectable_difference(found, pairs)),

@@ -51,10 +51,12 @@ def sources_of(text: str, side: str) -> list[Source]:
     """
     model, equals, name = text.partition("=")
     if not equals or Path(text).exists():
-        model, name = "", text
+        model = ""
+        name = text
     if not name:
         raise UserError(NO_NAME)
-    path, model = Path(name), clean(model).strip()
+    path = Path(name)
+    model = clean(model).strip()
     written = sorted(path.rglob("*.csv"), key=lambda one: one.stat().st_mtime_ns)
     paths = written if path.is_dir() else [path]
     return [Source(one, model, side) for one in paths if not one.match(f"*{records.FAILED}")]
@@ -70,14 +72,16 @@ def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
 
     Raises UserError for a file that cannot be used, and for a result given twice.
     """
-    parts, abouts = list[pd.DataFrame](), list[About]()
+    parts = list[pd.DataFrame]()
+    abouts = list[About]()
     for source in sources:
         for about, part in _results_in(source, texts // len(sources)):
             parts.append(part.assign(result=len(parts)))
             abouts.append(about)
     if not parts:
         return pd.DataFrame(columns=["result", *KEYS, *ABOUT])
-    rows, table = pd.concat(parts, ignore_index=True), pd.DataFrame(abouts)
+    rows = pd.concat(parts, ignore_index=True)
+    table = pd.DataFrame(abouts)
     if len(twice := table[table.duplicated(KEYS, keep=False)]):
         same = "the same model, prompts and judge; name one MODEL=FILE"
         raise UserError(f"{' and '.join(twice['file'])}: {same}")
@@ -96,14 +100,17 @@ def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
 
 def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFrame]]:
     """KEYS, ABOUT and the rows of each result in a file: one, or one per side."""
-    path, record = source.path, records.read_record(source.path)
-    table, lost = read_csv(path, ["prompt"]), records.failed_rows(path)
+    path = source.path
+    record = records.read_record(source.path)
+    table = read_csv(path, ["prompt"])
+    lost = records.failed_rows(path)
     records.check_whole(path, record)
     by_judge = "answer_category" in table.columns
     if not table.rows or not (by_judge or "is_rejected" in table.columns):
         needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
         raise UserError(f"{path} has no {needed}; its columns: {clean(', '.join(table.columns))}")
-    about, scored = _about(source, record, by_judge), len(table.rows)
+    about = _about(source, record, by_judge)
+    scored = len(table.rows)
     tested = records.under_test(record).id
     frame = pd.DataFrame(
         _fields(row, f"{path}, row {n}", source.side, n <= scored)
@@ -121,8 +128,10 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFram
 def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> dict[str, Any]:
     """The columns of `load` that a row has itself, and side, served_by."""
     verdict = words.verdict_of(row, where) if scored else ""
-    refused, prompt = words.VERDICTS.get(verdict, nan), prompts.prompt_id_of(row)
-    judged, reason = "answer_category" in row, row.get("finish_reason")
+    refused = words.VERDICTS.get(verdict, nan)
+    prompt = prompts.prompt_id_of(row)
+    judged = "answer_category" in row
+    reason = row.get("finish_reason")
     return {
         "side": _side(row, of_file, where),
         "category": words.category_of(row),
@@ -150,7 +159,9 @@ def _side(row: words.Row, of_file: str, where: str) -> str:
 
 def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     """What all rows of a file share. Raises UserError if the model is not known."""
-    path, tested, asked = source.path, records.under_test(record), record
+    path = source.path
+    tested = records.under_test(record)
+    asked = record
     if by_judge:  # the run that asked the model was stage 4's
         responses = _in(record, "input", "path")
         asked = records.read_record(path.parent / responses) if responses else {}
@@ -181,7 +192,8 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
 
 def _judge(record: records.Record, by_judge: bool) -> str:
     """The rules, or a judge with its model; empty: unknown."""
-    judge, models = _in(record, "parameters", "check_model"), record.get("models", [])
+    judge = _in(record, "parameters", "check_model")
+    models = record.get("models", [])
     id_ = models[0]["id"] if models else ""
     judge = judge if judge.endswith(id_) else f"{judge} ({id_})"
     phrases = record.get("parameters", {}).get("refusal_phrases")

@@ -60,7 +60,8 @@ def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
         for row in own.to_dict("records")
     ]
     kept = rows[rows["response"].notna()]
-    categories, verdicts = sorted(set(rows["category"])), list(VERDICTS)
+    categories = sorted(set(rows["category"]))
+    verdicts = list(VERDICTS)
     columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS, "api")]
     return {
         "results": results,

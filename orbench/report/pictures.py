@@ -26,8 +26,11 @@ from orbench.stats.intervals import spearman
 
 WIDTH = 6.9  # inches: both columns of a paper
 LONGEST_NAME = 32  # characters
-BLACK, GREY, LIGHT_GREY = "#000000", "#666666", "#BBBBBB"
-BLUE, ORANGE = "#0072B2", "#E69F00"
+BLACK = "#000000"
+GREY = "#666666"
+LIGHT_GREY = "#BBBBBB"
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
 COLOURS = (BLUE, "#009E73", BLACK, "#D55E00", ORANGE, "#CC79A7", "#56B4E9")
 # Family -> colour and marker; no two are alike.
@@ -70,10 +73,12 @@ def _drawn(
     results: pd.DataFrame, board: pd.DataFrame
 ) -> Iterator[tuple[str, str, str, Figure, pd.DataFrame]]:
     """File name, title, part (see `leaderboard`), figure, rates in it."""
-    published, own = board[board["published"]], board[~board["published"]]
+    published = board[board["published"]]
+    own = board[~board["published"]]
     models = own.dropna(subset=["over_refusal_percent", "toxic_percent"])
     if models.empty:  # the published ones are the models
-        models, published = published, published[:0]
+        models = published
+        published = published[:0]
     for _, group in models.groupby("group", sort=False):
         first = group.iloc[0]
         notes = [] if first["published"] else [f"{first['prompts']}; {first['judge']}"]
@@ -85,7 +90,8 @@ def _drawn(
     for title, part, rows in category_tables(results):
         yield f"heatmap_{rows['side'].iat[0]}", title, part, heat_map(rows, title), rows
     for row in own.to_dict("records"):
-        name, numbers = label(row), [row["safe"], row["toxic"]]
+        name = label(row)
+        numbers = [row["safe"], row["toxic"]]
         rows = by_category(results[results["result"].isin(numbers)])
         if 3 <= rows["category"].nunique() <= 10:
             yield f"radar_{name}", name, row["part"], radar(rows, name), rows
@@ -96,7 +102,8 @@ def heat_map(results: pd.DataFrame, title: str) -> Figure:
     models = {row["result"]: label(row) for row in results.to_dict("records")}
     columns = [*sorted(set(by_category(results)["category"])), OVERALL]
     table = results.pivot(index="result", columns="category").loc[[*models]]
-    rates, n = table["rate_percent"][columns], table["n"][columns]
+    rates = table["rate_percent"][columns]
+    n = table["n"][columns]
     figure = Figure((WIDTH, 1.35 + 0.27 * len(models)), layout="constrained")
     axes = figure.subplots()
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
@@ -159,7 +166,8 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
 
 def _trend(axes: Axes, models: pd.DataFrame) -> list[str]:
     """Draw the quadratic regression line; the rank correlation. Both only for enough models."""
-    x, y = models["over_refusal_percent"].tolist(), models["toxic_percent"].tolist()
+    x = models["over_refusal_percent"].tolist()
+    y = models["toxic_percent"].tolist()
     rho, low, high = spearman(x, y)
     if isnan(low):
         return []
@@ -171,7 +179,8 @@ def _trend(axes: Axes, models: pd.DataFrame) -> list[str]:
 
 
 def _draw_family(axes: Axes, family: str, models: pd.DataFrame, faint: bool) -> None:
-    x, y = models["over_refusal_percent"], models["toxic_percent"]
+    x = models["over_refusal_percent"]
+    y = models["toxic_percent"]
     colour, marker = MARKS.get(family, (GREY, "o"))
     if faint:
         axes.scatter(x, y, s=18, color=LIGHT_GREY, marker=marker)
@@ -186,7 +195,9 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     its mark. The first model chooses first. Grey names without room are left out.
     """
     names = [shortened(label(row), LONGEST_NAME) for row in marks.to_dict("records")]
-    x, y, faint = marks["over_refusal_percent"], marks["toxic_percent"], marks["faint"]
+    x = marks["over_refusal_percent"]
+    y = marks["toxic_percent"]
+    faint = marks["faint"]
     sizes: Any = [3 * axes.figure.dpi / 72] * len(marks)  # the marks' radii in pixels
     textalloc.allocate(
         *(axes, x, y, names),

@@ -22,13 +22,30 @@ SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, each prom
 # have different verdicts.
 PERCENTS = ["rate", "low", "high", "low_bound", "high_bound", *SHARES, "flip"]
 RATE_COLUMNS = [
-    *("model", "settings", "family", "side", "prompts", "prompt_set", "judge", "category"),
-    *("n", "rows", "unscored", "design_effect", *(f"{name}_percent" for name in PERCENTS), "notes"),
+    "model",
+    "settings",
+    "family",
+    "side",
+    "prompts",
+    "prompt_set",
+    "judge",
+    "category",
+    "n",
+    "rows",
+    "unscored",
+    "design_effect",
+    *(f"{name}_percent" for name in PERCENTS),
+    "notes",
 ]
 # Columns of corrections.csv; notes: why a rate is not corrected.
 CORRECTED_COLUMNS = [
-    *(*KEYS, "prompts", "rate_percent"),
-    *("corrected_percent", "corrected_low_percent", "corrected_high_percent", "notes"),
+    *KEYS,
+    "prompts",
+    "rate_percent",
+    "corrected_percent",
+    "corrected_low_percent",
+    "corrected_high_percent",
+    "notes",
 ]
 
 
@@ -77,8 +94,10 @@ def _rates_of(part: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _rate(part: pd.DataFrame, category: str) -> dict[str, Any]:
-    of, scored = verdicts(part), part[part["refused"].notna()]
-    found, (least, most) = mean(of), bounds(of)
+    of = verdicts(part)
+    scored = part[part["refused"].notna()]
+    found = mean(of)
+    (least, most) = bounds(of)
     prompts = scored.groupby("prompt")[["refused", *SHARES]].mean()
     flips = prompts["refused"].between(0, 1, inclusive="neither")
     row = {
@@ -116,7 +135,10 @@ def corrected(rows: pd.DataFrame, results: pd.DataFrame, validation: Path) -> pd
     judge, accuracy = _read(validation)
     found = list[dict[str, Any]]()
     for row in overall(results).to_dict("records"):
-        rate, low, high, why = nan, nan, nan, f"the validation is of another judge, {judge}"
+        rate = nan
+        low = nan
+        high = nan
+        why = f"the validation is of another judge, {judge}"
         if row["judge"].partition(" (")[0] == judge:
             rate, low, high, why = _correction(rows[rows["result"] == row["result"]], accuracy)
         row |= scaled("percent", corrected=rate, corrected_low=low, corrected_high=high)
@@ -136,7 +158,8 @@ def _read(path: Path) -> tuple[str, JudgeAccuracy]:
 
 def _correction(part: pd.DataFrame, accuracy: JudgeAccuracy) -> tuple[float, float, float, str]:
     """API refusals are certain, and no judge saw them: only the other rows are corrected."""
-    of, scored = verdicts(part), part["refused"].notna()
+    of = verdicts(part)
+    scored = part["refused"].notna()
     api = of._replace(refused=part["api"].astype(float).where(scored).to_numpy())
     judged = of._replace(refused=part["refused"].mask(part["api"]).to_numpy())
     return rogan_gladen(mean(judged), mean(api), accuracy)

@@ -15,18 +15,51 @@ DASH = "–"  # not measured
 # Columns of the grids: those of the CSVs, `rate` for rate_percent with its interval, and so on.
 LEADERBOARD = ["rank", "model", "over_refusal", "toxic", "youden", "judge", "prompts"]
 ONE_SIDE = [
-    *("model", "rate", "n", "design_effect", "unscored", "low_bound", "high_bound", "direct"),
-    *("indirect", "api", "cut_off", "flip", "judge", "prompts", "notes"),
+    "model",
+    "rate",
+    "n",
+    "design_effect",
+    "unscored",
+    "low_bound",
+    "high_bound",
+    "direct",
+    "indirect",
+    "api",
+    "cut_off",
+    "flip",
+    "judge",
+    "prompts",
+    "notes",
 ]
 COMPARISON = [
-    *("side", "model_a", "model_b", "judge", "n", "rate_a", "rate_b", "difference", "detectable"),
-    *("p", "p_holm", "p_worst", "finding"),
+    "side",
+    "model_a",
+    "model_b",
+    "judge",
+    "n",
+    "rate_a",
+    "rate_b",
+    "difference",
+    "detectable",
+    "p",
+    "p_holm",
+    "p_worst",
+    "finding",
 ]
 TITLES = {
-    **{"over_refusal": "Over-refusal", "toxic": "Toxic rejection", "youden": "Joint score"},
-    **{"model_a": "A", "model_b": "B", "rate_a": "Rate A", "rate_b": "Rate B"},
-    **{"difference": "A - B", "n": "n", "api": "By the API"},
-    **{"p": "p", "p_holm": "p (Holm)", "p_worst": "p (worst case)"},
+    "over_refusal": "Over-refusal",
+    "toxic": "Toxic rejection",
+    "youden": "Joint score",
+    "model_a": "A",
+    "model_b": "B",
+    "rate_a": "Rate A",
+    "rate_b": "Rate B",
+    "difference": "A - B",
+    "n": "n",
+    "api": "By the API",
+    "p": "p",
+    "p_holm": "p (Holm)",
+    "p_worst": "p (worst case)",
 }
 # Column -> the column with the number of the result whose rows stand behind its cells.
 BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
@@ -78,17 +111,21 @@ def _cell(row: dict[str, Any], name: str) -> Cell:
     if name == "side":
         return Cell(SIDES[row["side"]].rate)
     key = next(key for key in (f"{name}_percent", f"{name}_points", name) if key in row)
-    value, unit = row[key], key.removeprefix(name)
+    value = row[key]
+    unit = key.removeprefix(name)
     if isinstance(value, str):
         return Cell(value)
     if isnan(value):
         return Cell(DASH, value)
-    text = f"{value:.1f}" if unit else f"{value:.0f}" if value == int(value) else f"{value:.2g}"
+    text = f"{value:.1f}"
+    if not unit:
+        text = f"{value:.0f}" if value == int(value) else f"{value:.2g}"
     prefix = "" if name in ("rate", "difference") else f"{name}_"
     low, high = (row.get(f"{prefix}{end}{unit}", nan) for end in ("low", "high"))
     text += "" if isnan(low) else f" [{low:.1f}, {high:.1f}]"
     text += " †" if name == "rate" and row["n"] < FEW_PROMPTS else ""
-    result, category = row.get(BEHIND.get(name, ""), nan), row.get("category", OVERALL)
+    result = row.get(BEHIND.get(name, ""), nan)
+    category = row.get("category", OVERALL)
     if isnan(result) or category == MACRO:  # of published models there are no rows
         return Cell(text, value)
     return Cell(text, value, (int(result), "" if category == OVERALL else category))

@@ -43,7 +43,8 @@ class RefusalStage(Stage):
         self._count(row, None)
 
     def _count(self, row: Row, refused: bool | None) -> None:
-        asked, side = asked_in(row), side_of(row, "a row")
+        asked = asked_in(row)
+        side = side_of(row, "a row")
         seed = hash(seed_id_of(row) or asked)
         one = _Counted(category_of(row), hash(asked), seed, refused)
         self._counted.setdefault(side, []).append(one)
@@ -92,13 +93,21 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
 
 def _cells(name: str, rows: Sequence[_Counted]) -> tuple[str, ...]:
     verdicts = [row.refused for row in rows if row.refused is not None]
-    n, refused, unscored = len(verdicts), sum(verdicts), len(rows) - len(verdicts)
+    n = len(verdicts)
+    refused = sum(verdicts)
+    unscored = len(rows) - len(verdicts)
     if not n:
         return name, "0", "0", "-", "-", str(unscored), "0%", "-"
     rate, low, high, least, most = _figures(rows, n, refused)
     return (
-        *(name, str(n), str(refused), f"{rate:.1%}", f"{100 * low:.1f}-{100 * high:.1f}"),
-        *(str(unscored), f"{n / len(rows):.1%}", f"{100 * least:.1f}-{100 * most:.1f}"),
+        name,
+        str(n),
+        str(refused),
+        f"{rate:.1%}",
+        f"{100 * low:.1f}-{100 * high:.1f}",
+        str(unscored),
+        f"{n / len(rows):.1%}",
+        f"{100 * least:.1f}-{100 * most:.1f}",
     )
 
 
@@ -119,5 +128,6 @@ def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...
     found = np.array([np.nan if row.refused is None else row.refused for row in rows], float)
     prompts, seeds = (np.array([getattr(row, name) for row in rows]) for name in ("prompt", "seed"))
     verdicts = Verdicts(found, prompts, seeds)
-    rate, (lower, upper) = mean(verdicts), bounds(verdicts)
+    rate = mean(verdicts)
+    (lower, upper) = bounds(verdicts)
     return rate.rate, rate.low, rate.high, lower.rate, upper.rate

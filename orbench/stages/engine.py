@@ -73,7 +73,10 @@ def say_before(job: Job) -> None:
 
 def ask(job: Job) -> None:
     """Send what is missing: live, through a batch service, or through files."""
-    stage, args, log, asked = job.stage, job.stage.args, job.log, job.asked
+    stage = job.stage
+    args = job.stage.args
+    log = job.log
+    asked = job.asked
     if not stage.models or args.from_log:
         return
     pending = partial(pending_requests, job)
@@ -84,7 +87,8 @@ def ask(job: Job) -> None:
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
-        state, wait = stage.beside(".batches.json"), args.batch == "wait"
+        state = stage.beside(".batches.json")
+        wait = args.batch == "wait"
         ask_in_batches(pending, stage.models, log, asked, wait, state)
     elif requests := pending():
         if waiting := in_batches(stage).intersection(request.key for request in requests):
@@ -123,7 +127,8 @@ def ask_now(job: Job, requests: list[Request]) -> None:
             return None
         return after_unreadable(stage, request, answer, reading)
 
-    args, models = stage.args, stage.models
+    args = stage.args
+    models = stage.models
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
     ask_live(lambda: requests, models, job.log, job.asked, limits, follow_up, progress)
 
@@ -151,12 +156,15 @@ def in_batches(stage: Stage) -> set[bytes]:
 
 def estimate(job: Job) -> int:
     """Report what a run would send and cost. Returns the exit status."""
-    stage, prices = job.stage, job.stage.args.prices
+    stage = job.stage
+    prices = job.stage.args.prices
     plan(job)
-    waiting, pending = in_batches(stage), pending_requests(job)
+    waiting = in_batches(stage)
+    pending = pending_requests(job)
     requests = [request for request in pending if request.key not in waiting]
     every = {r.key for _, some in job.plan if not isinstance(some, Missing) for r in some}
-    n, answered = len(requests), len(every) - len(pending)
+    n = len(requests)
+    answered = len(every) - len(pending)
     say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"under way in batches: {len(pending) - n:,}; --batch collects them")

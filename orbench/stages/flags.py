@@ -24,9 +24,26 @@ JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is s
 # What the suite sets itself, in each protocol's words, and what would bring another model's answers
 # (openrouter.ai/docs/features/model-routing; Anthropic's fallbacks).
 OWN_FIELDS = {
-    *("model", "messages", "prompt", "input", "system", "instructions", "stream", "n"),
-    *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "seed"),
-    *("reasoning_effort", "response_format", "fallbacks", "models", "route", "background"),
+    "model",
+    "messages",
+    "prompt",
+    "input",
+    "system",
+    "instructions",
+    "stream",
+    "n",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "reasoning_effort",
+    "response_format",
+    "fallbacks",
+    "models",
+    "route",
+    "background",
 }
 
 
@@ -107,7 +124,9 @@ def positive(text: str) -> float:
 
 def temperature(text: str) -> float | None:
     """A temperature, or `none` to omit the parameter."""
-    return None if text.lower() == "none" else 0.0 if float(text) == 0 else positive(text)
+    if text.lower() == "none":
+        return None
+    return 0.0 if float(text) == 0 else positive(text)
 
 
 class Prices(NamedTuple):
@@ -176,7 +195,9 @@ def add_run_flags(
     parser: argparse.ArgumentParser, *, samples: bool = False, limit: bool = True
 ) -> None:
     """How the requests of a run are sent, and what is done without sending any."""
-    add, usual, number = parser.add_argument_group("run").add_argument, Limits(), whole_number(0)
+    add = parser.add_argument_group("run").add_argument
+    usual = Limits()
+    number = whole_number(0)
     meaning = "requests in flight at once (default 64; 4 for ollama)"
     add("--concurrency", type=whole_number(1), help=meaning)
     meaning = "retries of a request after transient faults (default %(default)s)"
@@ -198,7 +219,8 @@ def add_run_flags(
     add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help=meaning)
     add("--quiet", action="store_true", help="no progress on stderr")
     ways = parser.add_argument_group("instead of live requests").add_mutually_exclusive_group()
-    add, words = ways.add_argument, ("wait", "submit")
+    add = ways.add_argument
+    words = ("wait", "submit")
     meaning = "the provider's batch service (about half the price, within 24 hours); `submit` does "
     meaning += "not wait for the answers, the same command later collects them"
     add("--batch", nargs="?", const="wait", choices=words, help=meaning)
@@ -212,7 +234,8 @@ def add_run_flags(
 
 def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str = "") -> None:
     """Where the CSV goes. parts: what --merge_result=False writes instead, in words."""
-    add, words = parser.add_argument, "true|false"
+    add = parser.add_argument
+    words = "true|false"
     if parts:
         meaning = f"one CSV with all rows (true, the default), or {parts} (false)"
         add("--merge_result", type=true_or_false, default=True, metavar=words, help=meaning)

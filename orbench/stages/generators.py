@@ -54,7 +54,8 @@ def bracketed(text: str) -> list[str]:
 
 def without_marks(item: str) -> str:
     """One item with blanks folded, without numbering in front and marks around it."""
-    item, before = " ".join(item.split()), ""
+    item = " ".join(item.split())
+    before = ""
     while item != before:
         before = item
         item = _NUMBERING.sub("", item).strip()

@@ -51,14 +51,16 @@ def look_up(job: Job, request: Request) -> Found:
     """Follow a request through the log, up to a readable answer or one that is not there."""
     following: Request | None = request
     while following is not None:
-        request, answer = following, job.log.get(following.key)
+        request = following
+        answer = job.log.get(following.key)
         if answer is not None:
             reading = job.stage.read(request, answer)
             if not isinstance(reading, Missing):
                 break
             following = after_unreadable(job.stage, request, answer, reading)
         else:
-            reading, substitute = why_missing(job, request), request.substitute
+            reading = why_missing(job, request)
+            substitute = request.substitute
             taken_over = substitute is not None and substitute.key in job.log
             following = substitute if reading.kind != NOT_ASKED or taken_over else None
     return Found(request, answer, reading)

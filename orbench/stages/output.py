@@ -54,7 +54,8 @@ def check_not_replaced(stage: Stage) -> None:
     there = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not there:
         return
-    before, now = read_record(there[0]).get("settings"), settings_of(stage)
+    before = read_record(there[0]).get("settings")
+    now = settings_of(stage)
     if not isinstance(before, dict):
         wrong = [f"{there[0]} is no result of this stage"]
     else:
@@ -102,7 +103,13 @@ class Counts:
         """Rows in the failed file."""
         return self.rows.total() - self.rows["done"]
 
-    def add(self, row: Row, result: list[Row] | Missing, found: list[Found], job: Job) -> None:
+    def add(
+        self,
+        row: Row,
+        result: list[Row] | Missing,
+        found: list[Found],
+        job: Job,
+    ) -> None:
         """Count one row."""
         if "prompt" in row:
             self.prompts.add(prompt_id_of(row))
@@ -127,10 +134,12 @@ class Counts:
 
 def write_outputs(job: Job) -> Counts:
     """Write the CSVs, the failed file and the run record. Raises UserError."""
-    stage, counts = job.stage, Counts()
+    stage = job.stage
+    counts = Counts()
     try:
         with ExitStack() as stack:
-            enter, faults = stack.enter_context, ["error_type", "error"]
+            enter = stack.enter_context
+            faults = ["error_type", "error"]
             writers = {
                 label: enter(CsvWriter(path, stage.columns))
                 for label, path in stage.outputs.items()
@@ -188,7 +197,9 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
     from importlib.metadata import version
     from platform import python_version
 
-    stage, asked, before = job.stage, job.asked, job.input_record
+    stage = job.stage
+    asked = job.asked
+    before = job.input_record
     behind = before.get("part") if before.get("part") in VERDICTS else ""
     carried = {name: before[name] for name in CARRIED if name in before}
     if stage.name in GENERATORS:
@@ -233,7 +244,8 @@ def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
 
 
 def _input_entry(stage: Stage) -> Record:
-    path, rows = stage.table.path, len(stage.table.rows)
+    path = stage.table.path
+    rows = len(stage.table.rows)
     if not path.is_file():  # stage 1 has none, a prompt set has its `source`
         return {"path": "", "sha256": "", "rows": rows}
     shown = os.path.relpath(path.resolve(), stage.output.parent.resolve())
@@ -253,14 +265,17 @@ def close_without_csv(job: Job) -> int:
     """Report how handing over ended; nothing goes to stdout. Returns the exit status."""
     if job.asked.interrupted:
         say("interrupted; run the same command to resume")
-    elif job.asked.stopped:
+        return 130
+    if job.asked.stopped:
         say(f"error: {job.asked.stopped}")
-    return 130 if job.asked.interrupted else 1 if job.asked.stopped else 0
+        return 1
+    return 0
 
 
 def close(job: Job, counts: Counts) -> int:
     """Report how it went, print the CSV's path, and return the exit status."""
-    asked, rows = job.asked, counts.rows
+    asked = job.asked
+    rows = counts.rows
     for line in closing_lines(job, counts):
         say(line)
     nothing = bool(job.plan) and not counts.written
@@ -274,12 +289,17 @@ def close(job: Job, counts: Counts) -> int:
         say(f"also written: {path}")
     if counts.outputs:
         tell(counts.outputs[0])
-    return 130 if asked.interrupted else 1 if asked.stopped or nothing else 3 * bool(counts.aside)
+    if asked.interrupted:
+        return 130
+    if asked.stopped or nothing:
+        return 1
+    return 3 if counts.aside else 0
 
 
 def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
     """The stage's table, what a reader of the numbers must know, and the counts."""
-    stage, rows = job.stage, counts.rows
+    stage = job.stage
+    rows = counts.rows
     yield from stage.summary() if rows.total() > rows[NOT_ASKED] else ()
     if measures_nothing(job):
         yield SCRIPTED_NOTE
@@ -307,7 +327,9 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
 
 def _sent(job: Job) -> str:
     """Requests, retries, tokens and cost of this run."""
-    asked, tokens, prices = job.asked, job.asked.tokens, job.stage.args.prices
+    asked = job.asked
+    tokens = job.asked.tokens
+    prices = job.stage.args.prices
     line = f"requests {asked.requests:,}, retries {asked.retries:,} · tokens in {tokens.prompt:,}"
     line += f" (cached {tokens.cached:,})" if tokens.cached else ""
     line += f", out {tokens.completion:,}"

@@ -85,8 +85,11 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
         text = asked_in(row) if "prompt" in row else "\0".join(row.values())
         return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    keys, names = [order(row) for row in rows], [row.get("category", "") for row in rows]
-    sizes, seen, places = Counter(names), Counter[str](), list[tuple[float, bytes, int]]()
+    keys = [order(row) for row in rows]
+    names = [row.get("category", "") for row in rows]
+    sizes = Counter(names)
+    seen = Counter[str]()
+    places = list[tuple[float, bytes, int]]()
     for number in sorted(range(len(rows)), key=keys.__getitem__):
         name = names[number]
         places.append(((seen[name] + 0.5) / sizes[name], keys[number], number))
@@ -114,7 +117,8 @@ def _wanted(name: str) -> PromptSet | None:
 
 def _downloaded(name: str, asked: PromptSet) -> Table:
     """The rows of a Hub file that belong to a set. Raises UserError."""
-    path, named = _fetch(asked), name in prompt_sets()
+    path = _fetch(asked)
+    named = name in prompt_sets()
     frame = _read_frame(path)
     columns = {"prompt": asked.prompt}
     if named or asked.category in frame.columns:
@@ -138,7 +142,8 @@ def _fetch(asked: PromptSet) -> Path:
     """The file in huggingface_hub's cache. Raises UserError."""
     from huggingface_hub import errors, hf_hub_download
 
-    where, revision = (asked.repository, asked.file), asked.revision or None
+    where = (asked.repository, asked.file)
+    revision = asked.revision or None
     try:
         return Path(hf_hub_download(*where, repo_type="dataset", revision=revision))
     except errors.GatedRepoError:

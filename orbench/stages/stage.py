@@ -29,10 +29,17 @@ class Stage:
     grows = False
 
     def __init__(
-        self, args: Any, table: Table, models: Sequence[Model], csv: Path, columns: Sequence[str]
+        self,
+        args: Any,
+        table: Table,
+        models: Sequence[Model],
+        csv: Path,
+        columns: Sequence[str],
     ) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
-        self.args, self.table, self.models = args, table, list(models)
+        self.args = args
+        self.table = table
+        self.models = list(models)
         self.columns = list(columns)
         self.output = output_path(args.output_path, csv)
         self.parts: dict[str, Path] = {}  # label -> CSV, with --merge_result=False

@@ -28,7 +28,7 @@ def prompt_template(script: str, name: str = "prompt.txt") -> tuple[Path, str]:
 def text_in(path: Path) -> str:
     """The text of a file, without blanks around it. Raises UserError."""
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8-sig").strip()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -46,7 +46,8 @@ def fill(template: str, values: Mapping[str, str], earlier: Sequence[Turn] = ())
         turns = {f"turn_{n}": turn["content"] for n, turn in enumerate(earlier)}
         said = [f"===== {{mark}} {turn['role']}\n{{turn_{n}}}\n" for n, turn in enumerate(earlier)]
         end = "===== {mark} end of the earlier turns\n\n"
-        template, values = CONTEXT + "".join(said) + end + template, {**values, **turns}
+        template = CONTEXT + "".join(said) + end + template
+        values = {**values, **turns}
     mark = hashlib.sha256("\0".join(values.values()).encode("utf-8", "surrogatepass")).hexdigest()
     replace = {**values, "mark": mark[:12]}
     return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)

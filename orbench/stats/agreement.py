@@ -29,11 +29,14 @@ class TwoRaters(NamedTuple):
         to .98, percentiles of a bootstrap .57 to .96 (simulated: 50 to 300 rows, kappa .5 to .95).
         effective: the number of independent rows; None: all.
         """
-        n, yes, other = sum(self), self.both + self.first, self.both + self.second
+        n = sum(self)
+        yes = self.both + self.first
+        other = self.both + self.second
         chance = yes * other + (n - yes) * (n - other)
         if chance == n * n:
             return None
-        size, agreed = effective or n, (self.both + self.neither) / n
+        size = effective or n
+        agreed = (self.both + self.neither) / n
         ends = wilson(agreed * size, size)
         kappa, low, high = ((x * n * n - chance) / (n * n - chance) for x in (agreed, *ends))
         return kappa, low, high
@@ -56,8 +59,11 @@ def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
     rows = yes = no = 0
     apart = 0.0  # pairs of votes that differ, each row's over its votes less one
     for votes, times in patterns.items():
-        a, b = votes.count(True), votes.count(False)
+        a = votes.count(True)
+        b = votes.count(False)
         if a + b > 1:
-            rows, yes, no = rows + times, yes + a * times, no + b * times
+            rows = rows + times
+            yes = yes + a * times
+            no = no + b * times
             apart += 2 * a * b / (a + b - 1) * times
     return (1 - (yes + no - 1) * apart / (2 * yes * no) if yes and no else None), rows

@@ -17,7 +17,8 @@ from orbench.stats.intervals import wilson
 
 Array = NDArray[Any]
 
-ALPHA, POWER = 0.05, 0.8
+ALPHA = 0.05
+POWER = 0.8
 # Where fewer clusters hold the rarer outcome, or differ, their spread alone is not trusted.
 FEW_CLUSTERS = 10
 # The intra-seed correlation assumed there: above the .3 of rewrites at medium rates, and that of a
@@ -123,8 +124,11 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     if not of_a.rows or not of_b.rows:
         return Difference(of_a, of_b, *[np.nan] * 5)
     found = _combined(of_a, parts_a, of_b, parts_b)
-    gap, error = found.difference, _dot(parts_a - parts_b, parts_a - parts_b) ** 0.5
-    p, low, high = _p_of_t(gap, error, found.df), found.low, found.high
+    gap = found.difference
+    error = _dot(parts_a - parts_b, parts_a - parts_b) ** 0.5
+    p = _p_of_t(gap, error, found.df)
+    low = found.low
+    high = found.high
     p = max(p, _p_of_flips(sums_a - sums_b) if paired else 0)
     if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
         p = max(p, found.p)
@@ -133,7 +137,8 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
         low = gap - half if gap > ROUNDING else min(low, gap - half)
         high = gap + half if gap < -ROUNDING else max(high, gap + half)
     if p >= ALPHA:
-        low, high = min(low, 0.0), max(high, 0.0)
+        low = min(low, 0.0)
+        high = max(high, 0.0)
     return found._replace(low=max(-1.0, low), high=min(1.0, high), p=p)
 
 
@@ -166,7 +171,8 @@ def detectable_difference(found: Difference, comparisons: int = 1) -> float:
     deltas = np.linspace(0, 1 - rate, 10_001)[1:]
     # Few clusters are allowed for in the quantiles here.
     sizes = [min(one.rows, one.effective * _allowance(one.df, one.rows)) for one in found[:2]]
-    near, far = rate * (1 - rate), (rate + deltas) * (1 - rate - deltas)
+    near = rate * (1 - rate)
+    far = (rate + deltas) * (1 - rate - deltas)
     variance = near + far - 2 * found.correlation * np.sqrt(near * far)
     # Two models that are apart by delta differ on that share of the prompts at least.
     variance = np.maximum(variance, deltas * (1 - deltas)) * (1 / sizes[0] + 1 / sizes[1]) / 2
@@ -196,7 +202,8 @@ def _by_prompt(*several: Verdicts) -> list[_Prompts]:
 def _in_common(x: _Prompts, y: _Prompts) -> tuple[_Prompts, _Prompts]:
     """The prompts that both have. Where their clusters disagree, the fewer and larger ones."""
     _, in_x, in_y = np.intersect1d(x.id, y.id, assume_unique=True, return_indices=True)
-    x, y = _Prompts(*(one[in_x] for one in x)), _Prompts(*(one[in_y] for one in y))
+    x = _Prompts(*(one[in_x] for one in x))
+    y = _Prompts(*(one[in_y] for one in y))
     coarser = min(x.cluster, y.cluster, key=lambda cluster: len(np.unique(cluster)))
     return x._replace(cluster=coarser), y._replace(cluster=coarser)
 
@@ -209,8 +216,10 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     if not len(share):
         return Mean(np.nan, 0.0, 1.0, 0, 0, 0, 0.0, 0.0), np.zeros(clusters), np.zeros(clusters)
     _, stratum, sizes = np.unique(category, return_inverse=True, return_counts=True)
-    weights, n = 1 / (len(sizes) * sizes[stratum]), int(rows.sum())
-    cell, cells = cluster * len(sizes) + stratum, clusters * len(sizes)
+    weights = 1 / (len(sizes) * sizes[stratum])
+    n = int(rows.sum())
+    cell = cluster * len(sizes) + stratum
+    cells = clusters * len(sizes)
     means = np.bincount(stratum, share) / sizes
     centred = np.bincount(cell, weights * (share - means[stratum]), cells)
     leverage = np.bincount(cell, 1 / sizes[stratum], cells)
@@ -218,13 +227,16 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     parts = (centred / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
     in_clusters = np.bincount(cluster, weights)
     df = _degrees_of_freedom(leverage.reshape(clusters, -1), in_clusters)
-    rate, variance, size = float(means.mean()), _dot(parts, parts), float(n)
+    rate = float(means.mean())
+    variance = _dot(parts, parts)
+    size = float(n)
     if variance > ROUNDING**2:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
         size = min(size, spread / variance / _allowance(df, n))
     holding = [np.bincount(cluster, outcome) > ROUNDING for outcome in (share, 1 - share)]
     if min(map(np.count_nonzero, holding)) < FEW_CLUSTERS or np.isinf(known).any():
-        between, within = _dot(in_clusters, in_clusters), _dot(weights, weights)
+        between = _dot(in_clusters, in_clusters)
+        within = _dot(weights, weights)
         size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
     counts = len(share), n, int(np.count_nonzero(in_clusters))
     found = Mean(rate, *wilson(rate * size, size), *counts, size, df)
@@ -264,7 +276,8 @@ def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
     of_b = np.array([b.high - b.rate, b.rate - b.low])
     squares = of_a**2 - 2 * correlation * of_a * of_b + of_b**2
     below, above = np.sqrt(np.maximum(0, squares)).tolist()
-    gap, df = a.rate - b.rate, min(a.df, b.df)
+    gap = a.rate - b.rate
+    df = min(a.df, b.df)
     p = _p_of_t(gap, (below if gap > 0 else above) / _t(df), df)
     return Difference(a, b, gap - below, gap + above, p, correlation, df)
 

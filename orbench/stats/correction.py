@@ -53,7 +53,8 @@ def rogan_gladen(flagged: Mean, api: Mean, judge: JudgeAccuracy) -> tuple[float,
     n = flagged.effective + Z95**2
     p = (flagged.effective * flagged.rate + Z95**2 / 2) / n
     r = (p + sp - 1) / (se + sp - 1)
-    of_se, of_sp = se * (1 - se) / (judge.positives + 2), sp * (1 - sp) / (judge.negatives + 2)
+    of_se = se * (1 - se) / (judge.positives + 2)
+    of_sp = sp * (1 - sp) / (judge.negatives + 2)
     variance = (p * (1 - p) / n + r * r * of_se + (1 - r) ** 2 * of_sp) / (se + sp - 1) ** 2
     half = Z95 * sqrt(rest**2 * variance + (1 - r) ** 2 * api.rate * rest / api.effective)
     middle = api.rate + rest * (r + 2 * Z95**2 * (r * of_se - (1 - r) * of_sp))

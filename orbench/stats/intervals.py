@@ -15,7 +15,8 @@ def wilson(hits: float, n: float) -> tuple[float, float]:
     """
     if not n:
         return 0.0, 1.0
-    p, square = hits / n, Z95**2
+    p = hits / n
+    square = Z95**2
     middle = (p + square / (2 * n)) / (1 + square / n)
     half = Z95 * sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n)
     # min and max: rounding must not put an end on the wrong side of the rate itself, at 0 and 1.
@@ -32,7 +33,8 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, floa
         return nan, nan, nan
     from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
-    n, rho = len(x), float(spearmanr(x, y).statistic)
+    n = len(x)
+    rho = float(spearmanr(x, y).statistic)
     if n < FEWEST_MODELS:
         return rho, nan, nan
     most = 1 - 12 / (n * (n * n - 1))  # two neighbours have changed places
