@@ -69,8 +69,6 @@ def parser() -> argparse.ArgumentParser:
     meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
-    meaning = "print lengths and shares of duplicates per category"
-    add("--diversity", action="store_true", help=meaning)
     meaning = "write a sheet of N random prompts to label"
     add("--audit_sample", **number, default=0, help=meaning)
     return parser

@@ -16,7 +16,7 @@ Writes to --output_dir:
     leaderboard.csv    both sides of a model in a row; ranks among equal prompts and judges
     corrections.csv    with --validation: rates corrected for the judge's errors
     results.md, .tex   all tables, to be read
-    scatter, heatmap_{side}, radar_{model}   in each of --formats
+    scatter, heatmap_{side}   in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
 """
 

@@ -331,18 +331,6 @@ def test_wrong_labels_end_in_one_line(desk: Desk, truth: Labels) -> None:
     assert f"x/{SAFE}_provenance.csv: no such file" in line
 
 
-def test_diversity_shows_lengths_and_cuts(desk: Desk) -> None:
-    fruits = [f"Name a yellow fruit of {word} for guests" for word in ("May", "may", "Mayo", "ice")]
-    rows = [judged(text, False, "hate") for text in fruits]
-    write(desk, "a.csv", *rows, judged(CHESS, False, "privacy"))
-    said = built(desk, "a.csv", flags=("--diversity",)).splitlines()
-    table = [re.split(r" +\| +", line) for line in said if line.startswith(f"| {SAFE}")]
-    assert [[cell.strip(" |") for cell in row[1:]] for row in table] == [
-        ["hate", "2", "8.0", "50.0%"],
-        ["privacy", "1", "12.0", "0.0%"],
-    ]
-
-
 def test_files_of_others_are_never_replaced(desk: Desk, chain: Flags) -> None:
     (desk.folder / "or-bench").mkdir()
     for name in ("README.md", f"{TOXIC}.csv"):
@@ -376,5 +364,5 @@ def test_bad_input_ends_in_one_line_and_writes_nothing(desk: Desk) -> None:
 
 def test_a_header_alone_gives_empty_datasets(desk: Desk) -> None:
     desk.csv("a.csv", ("prompt", "category", "is_toxic"), [])
-    built(desk, "a.csv", flags=("--audit_sample", "3", "--diversity"))
+    built(desk, "a.csv", flags=("--audit_sample", "3"))
     assert Path(desk.folder, f"or-bench/{SAFE}.csv").read_text() == "prompt,category\n"

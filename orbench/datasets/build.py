@@ -11,7 +11,6 @@ from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, make_folder, read_csv, write_csv
 from orbench.base.words import OVERALL, category_of
 from orbench.datasets import audit, card
-from orbench.datasets.diversity import quality_lines
 from orbench.datasets.moderated import SAFE_SET, Prompt, join_lines, read_moderated
 from orbench.datasets.selection import DATASETS, Chosen, choose
 
@@ -28,14 +27,12 @@ def build(args: argparse.Namespace) -> Path:
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     public = [row["prompt"] for path in args.exclude for row in read_csv(path, ["prompt"]).rows]
     chosen = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
-    # Before anything is written: a missing package must not leave half of the work.
-    quality = list(quality_lines(prompts)) if args.diversity else []
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
     counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]
     history = list(_history(prompts, args))
     card.write_card(folder, counts, history, args.license)
-    for line in [*history, *card.table_lines(counts), *quality]:
+    for line in [*history, *card.table_lines(counts)]:
         say(line)
     if args.audit_sample:
         kept = [one.row for one in prompts if not one.reason]

@@ -1,4 +1,4 @@
-"""The pictures: a scatter of both sides, heat maps and radars by category.
+"""The pictures: a scatter of both sides, heat maps by category.
 
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
@@ -6,7 +6,7 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 import io
 from collections.abc import Iterator, Sequence
 from itertools import cycle
-from math import isnan, pi
+from math import isnan
 from typing import Any
 
 import matplotlib as mpl
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from orbench.asking.models import FAMILIES
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import OVERALL, SIDES
+from orbench.base.words import OVERALL
 from orbench.report.rates import FEW_PROMPTS, by_category, label
 from orbench.report.tables import category_tables
 from orbench.stats.intervals import spearman
@@ -29,10 +29,8 @@ LONGEST_NAME = 32  # characters
 BLACK = "#000000"
 GREY = "#666666"
 LIGHT_GREY = "#BBBBBB"
-BLUE = "#0072B2"
-ORANGE = "#E69F00"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
-COLOURS = (BLUE, "#009E73", BLACK, "#D55E00", ORANGE, "#CC79A7", "#56B4E9")
+COLOURS = ("#0072B2", "#009E73", BLACK, "#D55E00", "#E69F00", "#CC79A7", "#56B4E9")
 # Family -> colour and marker; no two are alike.
 MARKS = dict(zip(FAMILIES, zip(cycle(COLOURS), cycle("*^vosDPX>hd"), strict=False), strict=False))
 STYLE: dict[Any, Any] = {
@@ -89,12 +87,6 @@ def _drawn(
         yield "scatter", "Over-refusal and toxic rejection", first["part"], figure, rows
     for title, part, rows in category_tables(results):
         yield f"heatmap_{rows['side'].iat[0]}", title, part, heat_map(rows, title), rows
-    for row in own.to_dict("records"):
-        name = label(row)
-        numbers = [row["safe"], row["toxic"]]
-        rows = by_category(results[results["result"].isin(numbers)])
-        if 3 <= rows["category"].nunique() <= 10:
-            yield f"radar_{name}", name, row["part"], radar(rows, name), rows
 
 
 def heat_map(results: pd.DataFrame, title: str) -> Figure:
@@ -117,28 +109,6 @@ def heat_map(results: pd.DataFrame, title: str) -> Figure:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts", loc="left")
-    return figure
-
-
-def radar(results: pd.DataFrame, model: str) -> Figure:
-    """A model's rates by category, around a circle. results: of one side or both."""
-    rates = results.pivot(index="category", columns="side", values="rate_percent")
-    angles = np.arange(len(rates)) / len(rates) * 2 * pi
-    figure = Figure((4.4, 3.4), layout="constrained")
-    axes: Any = figure.add_subplot(projection="polar", theta_offset=pi / 2, theta_direction=-1)
-    for side in SIDES.values():
-        if side.name in rates:
-            line, colour = ("o--", BLUE) if side.is_toxic else ("o-", ORANGE)
-            shares = rates[side.name].tolist()
-            closed = [*angles, angles[0]], [*shares, shares[0]]
-            axes.plot(*closed, line, color=colour, ms=2.5, label=side.rate)
-            axes.fill(angles, shares, color=colour, alpha=0.15)
-    axes.set_xticks(angles, rates.index)
-    for text, across in zip(axes.get_xticklabels(), np.sin(angles), strict=True):
-        text.set_ha("center" if abs(across) < 0.1 else "left" if across > 0 else "right")
-    axes.set_ylim(0, 100)
-    figure.legend(loc="outside lower center", ncols=2)
-    figure.suptitle(f"{shortened(model, LONGEST_NAME)}, %")
     return figure
 
 
