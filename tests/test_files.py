@@ -87,6 +87,24 @@ def test_exported_requests_are_lines_of_the_batch_format(tmp_path: Path) -> None
         assert (line["body"]["model"], line["body"]["max_tokens"]) == ("gpt-x", 9)
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("o3-mini", {"max_completion_tokens": 9, "seed": 3}),
+        ("openai/gpt-5.4", {"max_completion_tokens": 9, "seed": 3}),
+        ("gpt-5-chat-latest", {"max_tokens": 9, "seed": 3}),
+        ("mistral-small-latest", {"max_tokens": 9, "random_seed": 3}),
+    ],
+)
+def test_parameters_go_out_under_the_names_of_their_provider(
+    name: str, sent: Line, tmp_path: Path
+) -> None:
+    model = resolve(name)
+    export([Request(model, [], {"max_tokens": 9, "seed": 1}, 2)], tmp_path / "q.jsonl")
+    (line,) = lines_of(tmp_path / "q.jsonl")
+    assert line["body"] == {"model": model.id, "messages": [], **sent}
+
+
 def test_each_model_has_a_file_of_its_own(tmp_path: Path) -> None:
     both = [Request(model, [user("Fold.")], {}) for model in (MODEL, OTHER)]
     export(both, tmp_path / "q.jsonl", [MODEL, OTHER])

@@ -1,8 +1,10 @@
 """Live asking over HTTP: lanes, retries, models that are left out, signals, progress."""
 
 import io
+import json
 import os
 import signal
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +14,10 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
+from orbench.asking.adaptation import rejected_parameter
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, FollowUp, Limits
+from orbench.asking.faults import ErrorReply, error_in
 from orbench.asking.live import Progress, ask_live
 from orbench.asking.models import Model, resolve
 from orbench.asking.requests import Answer, Request, user
@@ -25,6 +29,7 @@ OVERLOADED = error(503, "overloaded")
 WRONG_KEY = error(401, "wrong key")
 TURNED_AWAY = error(403, "not from here")
 HANG = Reply(fault="hang")
+REJECTIONS = tomllib.loads(Path(__file__).with_name("rejections.toml").read_text("utf-8"))
 
 
 def nothing(request: Request, answer: Answer | None) -> Request | None:
@@ -149,6 +154,53 @@ def test_a_substitute_of_two_judges_is_asked_once(desk: Desk) -> None:
         desk.ask(rows, models, lambda request, answer: instead.get(request.key))
         assert sorted(birds(desk.server, "c")) == list(range(6))
     assert desk.failures(rows) == ["bad_request"] * 12
+
+
+# -- parameters that models reject -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", REJECTIONS["rejection"], ids=lambda said: said["source"][19:])
+def test_an_error_that_names_a_parameter_and_no_wrong_value_rejects_it(said: Body) -> None:
+    reply = ErrorReply(said["status"], error_in(json.loads(said["body"])))
+    assert rejected_parameter(reply, said["sent"]) == said["dropped"]
+    assert rejected_parameter(reply, ["model", "messages"]) == ""
+
+
+def picky(body: Body, seen: int) -> Reply | str:
+    """A model that takes no limit under any name, and no random seed."""
+    rejected = [name for name in body if name not in ("model", "messages")]
+    return error(422, f"Extra inputs are not permitted: {rejected[0]}") if rejected else "Folded."
+
+
+def test_the_first_request_learns_for_all_what_its_model_rejects(desk: Desk) -> None:
+    models = desk.models(picky, latency=0.01)
+    rows = [
+        Request(models[0], one.messages, {"seed": 1, "max_tokens": 9}) for one in to(models[0], 20)
+    ]
+    asked = desk.ask(rows, models, concurrency=20)
+    assert len(desk.server.requests) == 23 and all(desk.answered(rows))
+    left_out = ("seed", "max_tokens", "max_completion_tokens")
+    assert asked.adaptation.dropped(models[0]) == left_out
+    assert asked.adaptation.notes == [
+        "a rejects seed: it is left out for the whole run",
+        "a rejects max_tokens: max_completion_tokens is sent instead for the whole run",
+        "a rejects max_completion_tokens: it is left out for the whole run",
+    ]
+
+
+def test_once_a_model_has_answered_one_odd_prompt_changes_nothing(desk: Desk) -> None:
+    models = desk.models(by_number({3: error(400, "max_tokens is not supported")}))
+    desk.ask(to(models[0], 9), models)
+    assert all(body["max_tokens"] == 9 for body in desk.server.requests)
+    assert desk.failures(to(models[0], 9)) == ["bad_request"]
+
+
+@pytest.mark.parametrize("first", [HANG, TOO_LONG, OVERLOADED])
+def test_nothing_waits_long_for_a_first_request_without_an_answer(desk: Desk, first: Reply) -> None:
+    models = desk.models(by_number({0: first}))
+    with mock.patch.object(live, "ALONE_S", 0.05):
+        desk.ask(to(models[0], 9), models, timeout=0.5, max_retries=0)
+    assert desk.answered(to(models[0], 9)) == [False, *[True] * 8]
 
 
 # -- requests that fail ------------------------------------------------------------------------
@@ -287,13 +339,13 @@ def test_a_key_that_is_not_set_sends_nothing(desk: Desk, monkeypatch: pytest.Mon
         desk.ask(to(models[0], 3), models)
 
 
-def interrupting(number: int, otherwise: Script) -> Script:
-    """Sends this process a signal at the fourth request."""
+def interrupting(number: int, otherwise: Script, at: int = 4) -> Script:
+    """Sends this process a signal at the fourth request, or another one."""
     seen_so_far: list[int] = []
 
     def reply(body: Body, seen: int) -> Reply | str:
         seen_so_far.append(1)
-        if len(seen_so_far) == 4:
+        if len(seen_so_far) == at:
             os.kill(os.getpid(), number)
         return otherwise(body, seen) if callable(otherwise) else otherwise
 
@@ -305,12 +357,12 @@ def test_a_signal_starts_no_request_and_keeps_the_answers_under_way(
     desk: Desk, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(number)
-    models = desk.models(interrupting(number, "Folded."), latency=0.2)
+    models = desk.models(interrupting(number, "Folded.", 5), latency=0.2)
     rows = to(models[0], 100)
     asked = desk.ask(rows, models, timeout=60)
     assert asked.interrupted and not asked.stopped
-    assert len(desk.server.requests) == 4
-    assert desk.answered(rows) == [i < 4 for i in range(100)]
+    assert len(desk.server.requests) == 5  # one alone, then four at once
+    assert desk.answered(rows) == [i < 5 for i in range(100)]
     (line,) = capsys.readouterr().err.splitlines()
     assert f"at most {60 if number == signal.SIGINT else 25} s" in line
     assert signal.getsignal(number) is before
@@ -318,7 +370,7 @@ def test_a_signal_starts_no_request_and_keeps_the_answers_under_way(
 
 def test_answers_that_do_not_come_are_waited_for_only_so_long(desk: Desk) -> None:
     models = desk.models(interrupting(signal.SIGTERM, HANG))
-    with mock.patch.object(live, "GRACE_S", 0.05):
+    with mock.patch.multiple(live, GRACE_S=0.05, ALONE_S=0.0):
         asked = desk.ask(to(models[0], 9), models, timeout=60)
     assert asked.interrupted
     assert not (asked.failed or any(desk.answered(to(models[0], 9))))

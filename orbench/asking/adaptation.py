@@ -3,56 +3,71 @@
 import re
 from collections import defaultdict
 from collections.abc import Container
-from typing import Any
 
 from orbench.asking.faults import ErrorReply
 from orbench.asking.models import Model
 from orbench.asking.protocols import PROTOCOLS
-from orbench.asking.requests import Request
+from orbench.asking.requests import Answer, Parameters, Request
 
-ADAPTABLE = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed")
-RENAMED = {"max_tokens": "max_completion_tokens"}  # the others are left out
-# How a 400 says that a model does not take a parameter at all, or only its default value: a word of
-# rejection close to the parameter's name. A value out of range is the user's to change.
-REJECTION = (
-    r"unsupported|not supported|not support|not accept|not permitted|not allowed|only the default|"
-    r"unrecognized request argument supplied|unrecognized|unknown|deprecated|extra inputs|"
-    r"unexpected"
+# Each is sent in the other's place, unless both are rejected.
+RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+# What can be left out or renamed. If an error names several, the first one here is rejected: top_p
+# and not the temperature. Reasoning effort is the user's to change.
+OURS = ("top_p", "temperature", "seed", "random_seed", *RENAMED, "logprobs", "response_format")
+FORMAT = (  # response_format by any other name
+    r"(?:response|output).?format|response_schema|output_config(?!\.effort)|text\.format|"
+    r"json_schema|json.?mode|structured.outputs?"
 )
-OUT_OF_RANGE = r"must be|at most|at least|above|below|less than|greater|between"
+# How an error says that a value is wrong, which is the user's to change.
+WRONG_VALUE = (
+    r"[<>≤≥]=? ?-?\d|(?:less|greater|lower|higher|smaller|larger|more) than|at (?:most|least)|"
+    r"too (?:large|big|high|low|small|long)|(?:above|below) \d|between|exceed|\brange\b|"
+    r"maximum|minimum|positive|negative|or (?:higher|more|less)|limit(?:ed)? (?:of|to|is|was)|"
+    r"invalid type|expected an? |(?:must|should) be (?:an?|in|within) "
+)
 
 
 class Adaptation:
     """What the models of a run reject. notes: lines for the user, each once."""
 
     def __init__(self) -> None:
-        self.rejected = defaultdict[Model, list[str]](list)
+        self.rejected = defaultdict[Model, list[str]](list)  # of models that were asked
         self.answered = set[Model]()
         self.notes = list[str]()
 
-    def fit(self, request: Request) -> dict[str, Any]:
-        """The body with what this model is known to reject renamed or left out."""
-        body = request.body()
+    def fit(self, request: Request) -> Parameters:
+        """The parameters with those that this model is known to reject renamed or left out."""
+        model = request.model
         for name in PROTOCOLS[request.protocol].lacks:
             if name in request.parameters:
-                self.reject(request.model, name)
-        for name in self.rejected[request.model]:
-            if name in body:
-                value = body.pop(name)
-                if name in RENAMED:
-                    body[RENAMED[name]] = value
-        return body
+                self.reject(model, name)
+        values = model.named(request.wanted())
+        for name in self.rejected[model]:
+            if name in values:
+                value = values.pop(name)
+                if name not in self.dropped(model):
+                    values[RENAMED[name]] = value
+        return values
 
     def dropped(self, model: Model) -> tuple[str, ...]:
         """The parameters that are left out for a model."""
-        return tuple(name for name in self.rejected[model] if name not in RENAMED)
+        rejected = self.rejected[model]
+        return tuple(name for name in rejected if RENAMED.get(name, name) in rejected)
 
     def reject(self, model: Model, name: str) -> None:
-        """Note that a model rejects this parameter, for all bodies from here on."""
+        """Note that a model rejects this parameter, for all requests from here on."""
         if name not in self.rejected[model]:
             self.rejected[model].append(name)
-            instead = f"{RENAMED[name]} is sent instead" if name in RENAMED else "it is left out"
+            left_out = name in self.dropped(model)
+            instead = "it is left out" if left_out else f"{RENAMED[name]} is sent instead"
             self.notes.append(f"{model.id} rejects {name}: {instead} for the whole run")
+
+    def recall(self, model: Model, answer: Answer) -> None:
+        """Note what an earlier run's answer tells about a model that was not asked yet."""
+        if model not in self.rejected:
+            self.rejected[model] = []
+            for name in answer.dropped:
+                self.reject(model, name)
 
     def learns(self, model: Model, reply: ErrorReply, sent: Container[str]) -> bool:
         """Whether the request behind this reply is to be sent again, without a parameter."""
@@ -66,14 +81,16 @@ class Adaptation:
 
 
 def rejected_parameter(reply: ErrorReply, sent: Container[str]) -> str:
-    """The sent parameter that a 400 says this model does not take; "" if it names none."""
-    message = reply.message
-    param = reply.error.get("param")
-    if reply.status != 400 or re.search(OUT_OF_RANGE, message, re.I):
+    """The sent parameter that an error says this model does not take; "" if it names none."""
+    if reply.status not in (400, 422):
         return ""
-    for name in ADAPTABLE:
-        if name in sent and param in (None, "", name):
-            near = rf"(?:{REJECTION}).{{0,16}}\b{name}\b|\b{name}\b.{{0,16}}(?:{REJECTION})"
-            if re.search(near, message, re.I):
-                return name
+    message = reply.message
+    param = str(reply.error.get("param") or "")
+    about_param = param and re.search(rf"['\"`]{re.escape(param)}\b", message)
+    for text in (param, "" if about_param else message):
+        for name in OURS:
+            called = FORMAT if name == "response_format" else name.replace("_", "_?")
+            if name in sent and re.search(rf"(?<![\w-])(?:{called})(?![\w-])", text, re.I):
+                has_size = name != "response_format" and "unset" not in message
+                return "" if has_size and re.search(WRONG_VALUE, message, re.I) else name
     return ""

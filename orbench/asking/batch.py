@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.asking import client, faults, files
-from orbench.asking.adaptation import ADAPTABLE
+from orbench.asking.adaptation import OURS
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Pending
 from orbench.asking.models import PROVIDERS, Model
@@ -42,10 +42,14 @@ class Batch(NamedTuple):
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        return [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
+        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
+        for batch in batches:  # Python raises for what is no text, no protocol and no key
+            "".join([batch.id, PROTOCOLS[batch.protocol].path, *batch.model, *batch.rejected])
+            [bytes.fromhex(key) for key in batch.keys]
+        return batches
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{state} names the batches under way and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
@@ -140,7 +144,7 @@ class _Batches:
         """Put requests to a model into a batch. Raises Fatal."""
         model = service.model
         adaptation = self.asked.adaptation
-        id_ = await service.submit(requests, [adaptation.fit(one) for one in requests])
+        id_ = await service.submit(requests, [one.body(adaptation.fit(one)) for one in requests])
         rejected = [*adaptation.rejected[model]]
         keys = [one.key.hex() for one in requests]
         batch = Batch(id_, [model.address, model.id], requests[0].protocol, rejected, keys)
@@ -189,7 +193,7 @@ class _Batches:
     def settle(self, model: Model, batch: Batch, result: files.ResultLine) -> bool:
         """Put a result where it belongs. Returns False if its request is to be sent again."""
         adaptation = self.asked.adaptation
-        sent = set(ADAPTABLE).difference(batch.rejected)
+        sent = set(OURS).difference(batch.rejected)
         if adaptation.learns(model, faults.ErrorReply(result.status, result.body), sent):
             self.progress = True
             return False

@@ -44,7 +44,8 @@ class Client:
         model = request.model
         protocol = PROTOCOLS[request.protocol]
         client = await self.open(model)
-        body = self._adaptation.fit(request)
+        values = self._adaptation.fit(request)
+        body = request.body(values)
         dropped = self._adaptation.dropped(model)
         if model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
@@ -55,7 +56,7 @@ class Client:
         except openai.APIStatusError as error:
             said = faults.error_in(error.body)
             reply = faults.ErrorReply(error.status_code, said, error.response.headers)
-            if not reply.is_policy_block and self._adaptation.learns(model, reply, body):
+            if not reply.is_policy_block and self._adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)

@@ -25,6 +25,7 @@ class Provider(NamedTuple):
     batches: bool = False  # has a batch service that `orbench.asking.batch` speaks
     protocol: str = CHAT  # a key of PROTOCOLS
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
+    renamed: Mapping[str, str] = {}  # parameters that have another name here
 
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -34,7 +35,9 @@ PROVIDERS = {
         "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES_API
     ),
     "gemini": Provider(GEMINI, "GEMINI_API_KEY", empty_is_refusal=True),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "mistral": Provider(
+        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", renamed={"seed": "random_seed"}
+    ),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     # Without require_parameters it silently drops what a provider does not take
     # (openrouter.ai/docs/features/provider-routing).
@@ -67,6 +70,8 @@ PROVIDER_OF_NAME = {
 ONLY_RESPONSES = re.compile(
     r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
 )
+# OpenAI's models whose chat endpoint rejects max_tokens.
+OPENAI_REASONS = re.compile(r"^(?:o\d|gpt-[5-9])(?!.*chat)")
 # Models that think before they answer by default. Their thinking counts as output, so a limit made
 # for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/about-claude/
 # models/whats-new-opus-5).
@@ -130,6 +135,13 @@ class Model(NamedTuple):
     def settings(self) -> Provider:
         """What is known about the provider; the defaults for a custom one."""
         return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters under the names that they have at this endpoint."""
+        names = self.settings.renamed
+        if self.provider == "openai" and self.protocol == CHAT and OPENAI_REASONS.search(self.id):
+            names = {"max_tokens": "max_completion_tokens"}
+        return {names.get(name, name): value for name, value in values.items()}
 
     @property
     def address(self) -> str:
