@@ -100,7 +100,7 @@ def test_parameters_go_out_under_the_names_of_their_provider(
     name: str, sent: Line, tmp_path: Path
 ) -> None:
     model = resolve(name)
-    export([Request(model, [], {"max_tokens": 9, "seed": 1}, 2)], tmp_path / "q.jsonl")
+    export([Request(model, [], {"max_tokens": 9, "seed": 1}, 2)], tmp_path / "q.jsonl", [model])
     (line,) = lines_of(tmp_path / "q.jsonl")
     assert line["body"] == {"model": model.id, "messages": [], **sent}
 

@@ -11,18 +11,21 @@ from orbench.asking.requests import Answer, Parameters, Request
 
 # Each is sent in the other's place, unless both are rejected.
 RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-# What can be left out or renamed. If an error names several, the first one here is rejected: top_p
-# and not the temperature. Reasoning effort is the user's to change.
+# If an error names several, the first one here is rejected. Reasoning effort is the user's matter.
 OURS = ("top_p", "temperature", "seed", "random_seed", *RENAMED, "logprobs", "response_format")
-FORMAT = (  # response_format by any other name
-    r"(?:response|output).?format|response_schema|output_config(?!\.effort)|text\.format|"
+# How errors call response_format.
+FORMAT = (
+    r"(?:response|output).?format|text\.format|"
+    r"output_config(?!\.effort)|response_schema|"
     r"json_schema|json.?mode|structured.outputs?"
 )
-# How an error says that a value is wrong, which is the user's to change.
+# How they say that only the value is wrong, which the user must change.
 WRONG_VALUE = (
-    r"[<>≤≥]=? ?-?\d|(?:less|greater|lower|higher|smaller|larger|more) than|at (?:most|least)|"
-    r"too (?:large|big|high|low|small|long)|(?:above|below) \d|between|exceed|\brange\b|"
-    r"maximum|minimum|positive|negative|or (?:higher|more|less)|limit(?:ed)? (?:of|to|is|was)|"
+    r"[<>≤≥]=? ?-?\d|between|\brange\b|at (?:most|least)|"
+    r"(?:less|(?<!oth|ath)er|more) than|or (?:higher|more|less)|"
+    r"maximum|minimum|exceed|(?:above|below) \d|"
+    r"too (?:large|big|high|low|small|long)|"
+    r"limit(?:ed)? (?:of|to|is|was)|positive|negative|"
     r"invalid type|expected an? |(?:must|should) be (?:an?|in|within) "
 )
 
@@ -36,7 +39,7 @@ class Adaptation:
         self.notes = list[str]()
 
     def fit(self, request: Request) -> Parameters:
-        """The parameters with those that this model is known to reject renamed or left out."""
+        """The parameters, as far as this model is known to take them."""
         model = request.model
         for name in PROTOCOLS[request.protocol].lacks:
             if name in request.parameters:
@@ -82,15 +85,13 @@ class Adaptation:
 
 def rejected_parameter(reply: ErrorReply, sent: Container[str]) -> str:
     """The sent parameter that an error says this model does not take; "" if it names none."""
-    if reply.status not in (400, 422):
-        return ""
     message = reply.message
-    param = str(reply.error.get("param") or "")
-    about_param = param and re.search(rf"['\"`]{re.escape(param)}\b", message)
-    for text in (param, "" if about_param else message):
-        for name in OURS:
-            called = FORMAT if name == "response_format" else name.replace("_", "_?")
-            if name in sent and re.search(rf"(?<![\w-])(?:{called})(?![\w-])", text, re.I):
-                has_size = name != "response_format" and "unset" not in message
-                return "" if has_size and re.search(WRONG_VALUE, message, re.I) else name
+    if reply.status == 404 and "requested param" in message and "response_format" in sent:
+        return "response_format"  # no provider of OpenRouter's takes it
+    for name in OURS if reply.status in (400, 422) else ():
+        called = FORMAT if name == "response_format" else name.replace("_", "_?")
+        named = rf"(?<![\w-])(?:{called})(?![\w-])"
+        if name in sent and re.search(named, f"{reply.error.get('param')} {message}", re.I):
+            has_size = name != "response_format" and "unset" not in message
+            return "" if has_size and re.search(WRONG_VALUE, message, re.I) else name
     return ""

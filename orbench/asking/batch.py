@@ -9,6 +9,7 @@ over, the requests without a result go into the next ones.
 import asyncio
 import json
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,10 +43,13 @@ class Batch(NamedTuple):
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
-        for batch in batches:  # Python raises for what is no text, no protocol and no key
-            "".join([batch.id, PROTOCOLS[batch.protocol].path, *batch.model, *batch.rejected])
-            [bytes.fromhex(key) for key in batch.keys]
+        entries = json.loads(state.read_text(encoding="utf-8"))
+        batches = [Batch(**entry) for entry in entries]
+        for batch in batches:  # what Python cannot do with an entry, it raises here
+            path = PROTOCOLS[batch.protocol].path
+            "".join([batch.id, path, *batch.model, *batch.rejected])
+            for key in batch.keys:
+                bytes.fromhex(key)
         return batches
     except FileNotFoundError:
         return []
@@ -88,24 +92,20 @@ def ask_in_batches(
             say("the batches go on at the provider; run the same command to collect the answers")
 
 
+@dataclass
 class _Batches:
-    """The batches of one run."""
+    """The batches of one run. progress, fault: of a round: any result; the last fault."""
 
-    def __init__(
-        self,
-        pending: Pending,
-        log: AnswerLog,
-        asked: Asked,
-        state: Path,
-    ) -> None:
-        self.pending = pending
-        self.log = log
-        self.asked = asked
-        self.state = state
-        self.batches = read_batches(state)
+    pending: Pending
+    log: AnswerLog
+    asked: Asked
+    state: Path
+    progress: bool = False
+    fault: str = ""
+
+    def __post_init__(self) -> None:
+        self.batches = read_batches(self.state)
         self.services: dict[tuple[str, ...], Service] = {}
-        self.progress = False
-        self.fault = ""  # of a round of batches: any result; the last fault
 
     async def run(self, models: Sequence[Model], wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""

@@ -73,9 +73,7 @@ def error_in(body: Any) -> dict[str, Any]:
 
 
 def reason_in(value: Any) -> str:
-    """The text in an error: Mistral's and FastAPI's are lists of places and reasons, OpenRouter's
-    is what its provider said.
-    """
+    """The text in an error: Mistral's, FastAPI's and OpenRouter's lie deeper."""
     if isinstance(value, list):
         return ("; " if dict in map(type, value) else ".").join(map(reason_in, value))
     if not isinstance(value, dict):

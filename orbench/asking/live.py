@@ -23,7 +23,7 @@ from orbench.base.messages import counted, say
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
 LIMITED_TRIES = 20  # 429s of one request while others get through
-ALONE_S = 5.0  # at most, until a model's first answer has shown which parameters it rejects
+ALONE_S = 5.0  # at most; a model's first request shows which parameters it rejects
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
@@ -74,10 +74,12 @@ class _Session:
         try:
             async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
                 for model in models:
-                    await self.client.open(model)
+                    if not model.scripted:
+                        await self.client.open(model)
                     self.paces[model] = Pace(model, self.limits, self.progress.say)
                     self.unsent[model] = deque()
-                    if model.base_url in IN_PROCESS or model in self.asked.adaptation.rejected:
+                    known = model in self.asked.adaptation.rejected
+                    if known or model.base_url in IN_PROCESS:
                         self.alone[model] = 0.0
                 for request in pending():
                     self.open.add(request.key)

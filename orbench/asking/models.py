@@ -53,7 +53,7 @@ PROVIDERS = {
     "scripted": Provider("scripted", ""),  # orbench/asking/scripted.py, offline
     "smollm2": Provider("smollm2", "", 8),  # orbench/asking/local.py, offline
 }
-# Served by the run itself. The name stands for the address, whose port differs from run to run.
+# Part of the run itself: the name stands for an address.
 IN_PROCESS = ("scripted", "smollm2")
 
 # How bare model ids begin -> their provider.
@@ -139,7 +139,8 @@ class Model(NamedTuple):
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters under the names that they have at this endpoint."""
         names = self.settings.renamed
-        if self.provider == "openai" and self.protocol == CHAT and OPENAI_REASONS.search(self.id):
+        reasons = self.protocol == CHAT and OPENAI_REASONS.search(self.id)
+        if self.provider == "openai" and reasons:
             names = {"max_tokens": "max_completion_tokens"}
         return {names.get(name, name): value for name, value in values.items()}
 
@@ -150,7 +151,7 @@ class Model(NamedTuple):
 
     @property
     def key_needed(self) -> bool:
-        """Whether to stop without a key: not at the user's own address, unless with its own key."""
+        """Whether to stop without a key: not at the user's own address without its own key."""
         provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
         own_key = self.key_variable != provider.key_variable
         return provider.key_needed and (own_key or self.base_url == provider.base_url)
@@ -225,10 +226,8 @@ def _checked(url: str) -> str:
     if url in IN_PROCESS or re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[^\s?#@]*)?", url):
         return url
     shown = url.rpartition("@")[2].partition("?")[0]  # what could be secret stays unseen
-    raise UserError(
-        f"{shown!r} is no base URL such as http://localhost:8000/v1; it has no user, password or "
-        "query (a key belongs in the environment, see --api_key_env)"
-    )
+    example = "http://localhost:8000/v1 (a key belongs in the environment, see --api_key_env)"
+    raise UserError(f"{shown!r} is no base URL such as {example}")
 
 
 def _provider_of(id_: str) -> str:
@@ -241,8 +240,6 @@ def _provider_of(id_: str) -> str:
         return "openai"  # the user's own server: it knows the names of its models
     rest = id_.partition("/")[2]
     meant = did_you_mean(id_, [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES)
-    raise UserError(
-        f"which provider serves {id_!r}? Write provider/{id_} (providers: "
-        f"{', '.join(PROVIDERS)}); for your own server give its address with --base_url or "
-        f"OPENAI_BASE_URL{meant}"
-    )
+    own = "for your own server set --base_url or OPENAI_BASE_URL"
+    names = f"provider/{id_} (providers: {', '.join(PROVIDERS)})"
+    raise UserError(f"which provider serves {id_!r}? Write {names}; {own}{meant}")
