@@ -29,11 +29,8 @@ def asked(stage: str, *texts: str) -> list[str]:
 
     async def answers() -> list[str]:
         client = Client(5.0, Adaptation(), stage)
-        try:
-            requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
-            return [(await client.send(one)).text for one in requests]
-        finally:
-            await client.close()
+        requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
+        return [(await client.send(one)).text for one in requests]
 
     return asyncio.run(answers())
 
