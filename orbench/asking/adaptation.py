@@ -15,16 +15,14 @@ RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_
 OURS = ("top_p", "temperature", "seed", "random_seed", *RENAMED, "logprobs", "response_format")
 # How errors call response_format.
 FORMAT = (
-    r"(?:response|output).?format|text\.format|"
-    r"output_config(?!\.effort)|response_schema|"
+    r"(?:response|output).?format|text\.format|output_config(?!\.effort)|response_schema|"
     r"json_schema|json.?mode|structured.outputs?"
 )
 # How they say that only the value is wrong, which the user must change.
 WRONG_VALUE = (
     r"[<>≤≥]=? ?-?\d|between|\brange\b|at (?:most|least)|"
     r"(?:less|(?<!oth|ath)er|more) than|or (?:higher|more|less)|"
-    r"maximum|minimum|exceed|(?:above|below) \d|"
-    r"too (?:large|big|high|low|small|long)|"
+    r"maximum|minimum|exceed|(?:above|below) \d|too (?:large|big|high|low|small|long)|"
     r"limit(?:ed)? (?:of|to|is|was)|positive|negative|"
     r"invalid type|expected an? |(?:must|should) be (?:an?|in|within) "
 )
