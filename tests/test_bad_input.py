@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, OUT, REWRITE, STAGES, Desk, error_line
 from tests.hub_server import HubServer
-from tests.server import KEY, NOBODY, error
+from tests.server import KEY, NOBODY, Reply, error, number_of
 
 # -- malformed CSVs ----------------------------------------------------------------------------
 
@@ -206,6 +206,34 @@ def test_generators_take_mixtral_where_its_providers_key_is_set(desk: Desk) -> N
     assert (done.returncode, server.requests[1]["model"]) == (0, "gpt-5.4-mini")
 
 
+# -- what endpoints reject ---------------------------------------------------------------------
+
+FORBIDDEN = [{"loc": ["body", "x"], "msg": "no extras", "input": "Fold?"}] * 2
+REASONS: tuple[tuple[object, str], ...] = (
+    ({"message": {"detail": FORBIDDEN}}, "body.x: no extras; body.x: no extras"),
+    ({"error": {"message": "no", "metadata": {"raw": "x is odd"}}}, "no: x is odd"),
+    ({"error": {"code": 7}}, "{'code': 7}"),
+)
+
+
+def test_the_reason_of_an_error_is_shown_whatever_its_shape(desk: Desk) -> None:
+    desk.prompts(len(REASONS))
+    desk.serve(lambda body, seen: Reply(json.dumps(REASONS[number_of(body)][0]), 422))
+    assert desk.stage(ALIGN).returncode == 1
+    assert [row["error"] for row in desk.failed()] == [f"422: {said}" for _, said in REASONS]
+
+
+def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(desk: Desk) -> None:
+    odd = error(400, "m failed with the error above: it has no parameters ['temperature']")
+    server = desk.serve(lambda body, seen: odd if "temperature" in body else "Fold it.", 0.2)
+    for rows, sent, most in ((3, 4, 2), (9, 10, 6)):  # the second time none goes alone
+        desk.prompts(rows)
+        done = desk.stage(ALIGN)
+        assert "gpt-x rejects temperature: it is left out for the whole run" in done.stderr
+        assert (len(server.requests), server.most) == (sent, most)
+        assert desk.record()["models"][0]["left_out_parameters"] == {"temperature": rows}
+
+
 # -- outputs -----------------------------------------------------------------------------------
 
 
@@ -223,7 +251,7 @@ def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
 
 
 @pytest.mark.parametrize(
-    "text", ['{"stage": 1, "counts": [], "complete": true}', "[]", "\x00", "["]
+    "text", ['{"stage": 1, "counts": []}', '{"part": []}', '{"models": [7]}', "[]", "\x00", "["]
 )
 def test_a_broken_run_record_stops_nothing(desk: Desk, text: str) -> None:
     desk.prompts(1)

@@ -290,7 +290,12 @@ def test_a_provider_without_a_batch_service_is_turned_down(start: Start) -> None
             run.ask()
 
 
-@pytest.mark.parametrize("content", ["{", "[{}]", "7"])
+ENTRY = {"id": "b", "model": ["http://h/v1", "m"], "protocol": "chat", "rejected": [], "keys": []}
+ODD = {"id": 7, "model": 7, "protocol": "other", "rejected": [7], "keys": ["xy"], "more": 1}
+ENTRIES = [json.dumps([{**ENTRY, name: odd}]) for name, odd in ODD.items()]
+
+
+@pytest.mark.parametrize("content", ["{", "[{}]", "7", "[" * 100_000, *ENTRIES])
 def test_a_state_file_that_cannot_be_read_stops_and_is_kept(start: Start, content: str) -> None:
     run = start()
     run.state.write_text(content)

@@ -87,6 +87,14 @@ def test_exported_requests_are_lines_of_the_batch_format(tmp_path: Path) -> None
         assert (line["body"]["model"], line["body"]["max_tokens"]) == ("gpt-x", 9)
 
 
+def test_parameters_go_out_under_the_names_of_their_provider(tmp_path: Path) -> None:
+    names = {"o3": "max_completion_tokens seed", "mistral-small-latest": "max_tokens random_seed"}
+    for name, sent in {**names, "gpt-5-chat-latest": "max_tokens seed"}.items():
+        model = resolve(name)
+        export([Request(model, [], {"max_tokens": 9, "seed": 1})], tmp_path / "q.jsonl", [model])
+        assert [*lines_of(tmp_path / "q.jsonl")[0]["body"]][2:] == sent.split()
+
+
 def test_each_model_has_a_file_of_its_own(tmp_path: Path) -> None:
     both = [Request(model, [user("Fold.")], {}) for model in (MODEL, OTHER)]
     export(both, tmp_path / "q.jsonl", [MODEL, OTHER])

@@ -1,8 +1,10 @@
 """Live asking over HTTP: lanes, retries, models that are left out, signals, progress."""
 
 import io
+import json
 import os
 import signal
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +14,10 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
+from orbench.asking.adaptation import rejected_parameter
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, FollowUp, Limits
+from orbench.asking.faults import ErrorReply, error_in
 from orbench.asking.live import Progress, ask_live
 from orbench.asking.models import Model, resolve
 from orbench.asking.requests import Answer, Request, user
@@ -25,6 +29,7 @@ OVERLOADED = error(503, "overloaded")
 WRONG_KEY = error(401, "wrong key")
 TURNED_AWAY = error(403, "not from here")
 HANG = Reply(fault="hang")
+REJECTIONS = tomllib.loads(Path(__file__).with_name("rejections.toml").read_text("utf-8"))
 
 
 def nothing(request: Request, answer: Answer | None) -> Request | None:
@@ -151,16 +156,42 @@ def test_a_substitute_of_two_judges_is_asked_once(desk: Desk) -> None:
     assert desk.failures(rows) == ["bad_request"] * 12
 
 
-# -- requests that fail ------------------------------------------------------------------------
+# -- requests that fail, and parameters that models reject -------------------------------------
+
+
+@pytest.mark.parametrize("said", REJECTIONS["rejection"], ids=lambda said: said["source"][19:])
+def test_an_error_that_names_a_parameter_and_no_wrong_value_rejects_it(said: Body) -> None:
+    reply = ErrorReply(said["status"], error_in(json.loads(said["body"])))
+    assert rejected_parameter(reply, said["sent"]) == said["dropped"]
+
+
+def test_the_first_request_learns_for_all_what_its_model_rejects(desk: Desk) -> None:
+    def reply(body: Body, seen: int) -> Reply | str:
+        rejected = [name for name in body if name.startswith("max")]
+        return error(422, f"Unknown field: {rejected[0]}") if rejected else "Folded."
+
+    models = desk.models(reply, latency=0.01)
+    asked = desk.ask(to(models[0], 20), models, concurrency=20)
+    assert len(desk.server.requests) == 22 and all(desk.answered(to(models[0], 20)))
+    assert asked.adaptation.dropped(models[0]) == ("max_tokens", "max_completion_tokens")
+    assert "max_completion_tokens is sent instead" in asked.adaptation.notes[0]
+
+
+@pytest.mark.parametrize("first", [HANG, TOO_LONG, OVERLOADED])
+def test_nothing_waits_long_for_a_first_request_without_an_answer(desk: Desk, first: Reply) -> None:
+    models = desk.models(by_number({0: first}))
+    with mock.patch.object(live, "ALONE_S", 0.05):
+        desk.ask(to(models[0], 9), models, timeout=0.5, max_retries=0)
+    assert desk.answered(to(models[0], 9)) == [number > 0 for number in range(9)]
 
 
 def test_a_bad_request_fails_alone_and_is_not_sent_again(desk: Desk) -> None:
-    models = desk.models(by_number({3: TOO_LONG}))
+    models = desk.models(by_number({3: error(400, "max_tokens, which others have too")}))
     rows = to(models[0], 9)
     asked = desk.ask(rows, models)
     assert Counter(birds(desk.server)) == Counter(range(9))
     assert desk.answered(rows) == [i != 3 for i in range(9)]
-    assert asked.failed[rows[3].key] == ("bad_request", "400: too long", "")
+    assert asked.failed[rows[3].key].kind == "bad_request"
     assert not asked.left_out
 
 
@@ -287,13 +318,13 @@ def test_a_key_that_is_not_set_sends_nothing(desk: Desk, monkeypatch: pytest.Mon
         desk.ask(to(models[0], 3), models)
 
 
-def interrupting(number: int, otherwise: Script) -> Script:
-    """Sends this process a signal at the fourth request."""
+def interrupting(number: int, otherwise: Script, at: int = 4) -> Script:
+    """Sends this process a signal at the fourth request, or another one."""
     seen_so_far: list[int] = []
 
     def reply(body: Body, seen: int) -> Reply | str:
         seen_so_far.append(1)
-        if len(seen_so_far) == 4:
+        if len(seen_so_far) == at:
             os.kill(os.getpid(), number)
         return otherwise(body, seen) if callable(otherwise) else otherwise
 
@@ -305,12 +336,12 @@ def test_a_signal_starts_no_request_and_keeps_the_answers_under_way(
     desk: Desk, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(number)
-    models = desk.models(interrupting(number, "Folded."), latency=0.2)
+    models = desk.models(interrupting(number, "Folded.", 5), latency=0.2)
     rows = to(models[0], 100)
     asked = desk.ask(rows, models, timeout=60)
     assert asked.interrupted and not asked.stopped
-    assert len(desk.server.requests) == 4
-    assert desk.answered(rows) == [i < 4 for i in range(100)]
+    assert len(desk.server.requests) == 5  # one alone, then four at once
+    assert desk.answered(rows) == [i < 5 for i in range(100)]
     (line,) = capsys.readouterr().err.splitlines()
     assert f"at most {60 if number == signal.SIGINT else 25} s" in line
     assert signal.getsignal(number) is before
@@ -318,7 +349,7 @@ def test_a_signal_starts_no_request_and_keeps_the_answers_under_way(
 
 def test_answers_that_do_not_come_are_waited_for_only_so_long(desk: Desk) -> None:
     models = desk.models(interrupting(signal.SIGTERM, HANG))
-    with mock.patch.object(live, "GRACE_S", 0.05):
+    with mock.patch.multiple(live, GRACE_S=0.05, ALONE_S=0.0):
         asked = desk.ask(to(models[0], 9), models, timeout=60)
     assert asked.interrupted
     assert not (asked.failed or any(desk.answered(to(models[0], 9))))

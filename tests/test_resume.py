@@ -387,7 +387,7 @@ def test_a_second_interrupt_leaves_at_once(desk: Desk) -> None:
     desk.prompts(9)
     server = desk.serve(Reply(fault="hang"))
     process = desk.start(ALIGN)
-    wait_for(lambda: len(server.requests) >= 9)
+    wait_for(lambda: len(server.requests) >= 1)
     assert process.stderr
     process.send_signal(signal.SIGINT)
     while "interrupt again" not in (line := process.stderr.readline()):
@@ -401,12 +401,12 @@ def test_a_second_run_on_the_same_output_stops_with_one_line(desk: Desk) -> None
     desk.prompts(4)
     server = desk.serve(Reply(fault="hang"))
     process = desk.start(ALIGN)
-    wait_for(lambda: len(server.requests) >= 4)
+    wait_for(lambda: len(server.requests) >= 1)
     second = desk.stage(ALIGN)
     process.kill()
     process.communicate()
     assert "another run" in error_line(second)
-    assert len(server.requests) == 4
+    assert len(server.requests) == 1
 
 
 # -- faults of the disk ------------------------------------------------------------------------

@@ -3,56 +3,72 @@
 import re
 from collections import defaultdict
 from collections.abc import Container
-from typing import Any
 
 from orbench.asking.faults import ErrorReply
 from orbench.asking.models import Model
 from orbench.asking.protocols import PROTOCOLS
-from orbench.asking.requests import Request
+from orbench.asking.requests import Answer, Parameters, Request
 
-ADAPTABLE = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed")
-RENAMED = {"max_tokens": "max_completion_tokens"}  # the others are left out
-# How a 400 says that a model does not take a parameter at all, or only its default value: a word of
-# rejection close to the parameter's name. A value out of range is the user's to change.
-REJECTION = (
-    r"unsupported|not supported|not support|not accept|not permitted|not allowed|only the default|"
-    r"unrecognized request argument supplied|unrecognized|unknown|deprecated|extra inputs|"
-    r"unexpected"
+# Each is sent in the other's place, unless both are rejected.
+RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+# If an error names several, the first one here is rejected. Reasoning effort is the user's matter.
+OURS = ("top_p", "temperature", "seed", "random_seed", *RENAMED, "logprobs", "response_format")
+# How errors call response_format.
+FORMAT = (
+    r"(?:response|output).?format|text\.format|output_config(?!\.effort)|response_schema|"
+    r"json_schema|json.?mode|structured.outputs?"
 )
-OUT_OF_RANGE = r"must be|at most|at least|above|below|less than|greater|between"
+# How they say that only the value is wrong, which the user must change.
+WRONG_VALUE = (
+    r"[<>≤≥]=? ?-?\d|between|\brange\b|at (?:most|least)|"
+    r"(?:less|(?<!oth|ath)er|more) than|or (?:higher|more|less)|"
+    r"maximum|minimum|exceed|(?:above|below) \d|too (?:large|big|high|low|small|long)|"
+    r"limit(?:ed)? (?:of|to|is|was)|positive|negative|"
+    r"invalid type|expected an? |(?:must|should) be (?:an?|in|within) "
+)
 
 
 class Adaptation:
     """What the models of a run reject. notes: lines for the user, each once."""
 
     def __init__(self) -> None:
-        self.rejected = defaultdict[Model, list[str]](list)
+        self.rejected = defaultdict[Model, list[str]](list)  # of models that were asked
         self.answered = set[Model]()
         self.notes = list[str]()
 
-    def fit(self, request: Request) -> dict[str, Any]:
-        """The body with what this model is known to reject renamed or left out."""
-        body = request.body()
+    def fit(self, request: Request) -> Parameters:
+        """The parameters, as far as this model is known to take them."""
+        model = request.model
         for name in PROTOCOLS[request.protocol].lacks:
             if name in request.parameters:
-                self.reject(request.model, name)
-        for name in self.rejected[request.model]:
-            if name in body:
-                value = body.pop(name)
-                if name in RENAMED:
-                    body[RENAMED[name]] = value
-        return body
+                self.reject(model, name)
+        values = model.named(request.wanted())
+        for name in self.rejected[model]:
+            if name in values:
+                value = values.pop(name)
+                if name not in self.dropped(model):
+                    values[RENAMED[name]] = value
+        return values
 
     def dropped(self, model: Model) -> tuple[str, ...]:
         """The parameters that are left out for a model."""
-        return tuple(name for name in self.rejected[model] if name not in RENAMED)
+        rejected = self.rejected[model]
+        return tuple(name for name in rejected if RENAMED.get(name, name) in rejected)
 
     def reject(self, model: Model, name: str) -> None:
-        """Note that a model rejects this parameter, for all bodies from here on."""
+        """Note that a model rejects this parameter, for all requests from here on."""
         if name not in self.rejected[model]:
             self.rejected[model].append(name)
-            instead = f"{RENAMED[name]} is sent instead" if name in RENAMED else "it is left out"
+            left_out = name in self.dropped(model)
+            instead = "it is left out" if left_out else f"{RENAMED[name]} is sent instead"
             self.notes.append(f"{model.id} rejects {name}: {instead} for the whole run")
+
+    def recall(self, model: Model, answer: Answer) -> None:
+        """Note what an earlier run's answer tells about a model that was not asked yet."""
+        if model not in self.rejected:
+            self.rejected[model] = []
+            for name in answer.dropped:
+                self.reject(model, name)
 
     def learns(self, model: Model, reply: ErrorReply, sent: Container[str]) -> bool:
         """Whether the request behind this reply is to be sent again, without a parameter."""
@@ -66,14 +82,14 @@ class Adaptation:
 
 
 def rejected_parameter(reply: ErrorReply, sent: Container[str]) -> str:
-    """The sent parameter that a 400 says this model does not take; "" if it names none."""
+    """The sent parameter that an error says this model does not take; "" if it names none."""
     message = reply.message
-    param = reply.error.get("param")
-    if reply.status != 400 or re.search(OUT_OF_RANGE, message, re.I):
-        return ""
-    for name in ADAPTABLE:
-        if name in sent and param in (None, "", name):
-            near = rf"(?:{REJECTION}).{{0,16}}\b{name}\b|\b{name}\b.{{0,16}}(?:{REJECTION})"
-            if re.search(near, message, re.I):
-                return name
+    if reply.status == 404 and "requested param" in message and "response_format" in sent:
+        return "response_format"  # no provider of OpenRouter's takes it
+    for name in OURS if reply.status in (400, 422) else ():
+        called = FORMAT if name == "response_format" else name.replace("_", "_?")
+        named = rf"(?<![\w-])(?:{called})(?![\w-])"
+        if name in sent and re.search(named, f"{reply.error.get('param')} {message}", re.I):
+            has_size = name != "response_format" and "unset" not in message
+            return "" if has_size and re.search(WRONG_VALUE, message, re.I) else name
     return ""

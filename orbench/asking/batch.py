@@ -9,11 +9,12 @@ over, the requests without a result go into the next ones.
 import asyncio
 import json
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.asking import client, faults, files
-from orbench.asking.adaptation import ADAPTABLE
+from orbench.asking.adaptation import OURS
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Pending
 from orbench.asking.models import PROVIDERS, Model
@@ -42,10 +43,17 @@ class Batch(NamedTuple):
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        return [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
+        entries = json.loads(state.read_text(encoding="utf-8"))
+        batches = [Batch(**entry) for entry in entries]
+        for batch in batches:  # what Python cannot do with an entry, it raises here
+            path = PROTOCOLS[batch.protocol].path
+            "".join([batch.id, path, *batch.model, *batch.rejected])
+            for key in batch.keys:
+                bytes.fromhex(key)
+        return batches
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{state} names the batches under way and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
@@ -84,24 +92,20 @@ def ask_in_batches(
             say("the batches go on at the provider; run the same command to collect the answers")
 
 
+@dataclass
 class _Batches:
-    """The batches of one run."""
+    """The batches of one run. progress, fault: of a round: any result; the last fault."""
 
-    def __init__(
-        self,
-        pending: Pending,
-        log: AnswerLog,
-        asked: Asked,
-        state: Path,
-    ) -> None:
-        self.pending = pending
-        self.log = log
-        self.asked = asked
-        self.state = state
-        self.batches = read_batches(state)
+    pending: Pending
+    log: AnswerLog
+    asked: Asked
+    state: Path
+    progress: bool = False
+    fault: str = ""
+
+    def __post_init__(self) -> None:
+        self.batches = read_batches(self.state)
         self.services: dict[tuple[str, ...], Service] = {}
-        self.progress = False
-        self.fault = ""  # of a round of batches: any result; the last fault
 
     async def run(self, models: Sequence[Model], wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
@@ -140,7 +144,7 @@ class _Batches:
         """Put requests to a model into a batch. Raises Fatal."""
         model = service.model
         adaptation = self.asked.adaptation
-        id_ = await service.submit(requests, [adaptation.fit(one) for one in requests])
+        id_ = await service.submit(requests, [one.body(adaptation.fit(one)) for one in requests])
         rejected = [*adaptation.rejected[model]]
         keys = [one.key.hex() for one in requests]
         batch = Batch(id_, [model.address, model.id], requests[0].protocol, rejected, keys)
@@ -189,7 +193,7 @@ class _Batches:
     def settle(self, model: Model, batch: Batch, result: files.ResultLine) -> bool:
         """Put a result where it belongs. Returns False if its request is to be sent again."""
         adaptation = self.asked.adaptation
-        sent = set(ADAPTABLE).difference(batch.rejected)
+        sent = set(OURS).difference(batch.rejected)
         if adaptation.learns(model, faults.ErrorReply(result.status, result.body), sent):
             self.progress = True
             return False

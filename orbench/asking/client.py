@@ -15,6 +15,7 @@ from orbench.asking.adaptation import Adaptation
 from orbench.asking.models import IN_PROCESS, Model
 from orbench.asking.protocols import PROTOCOLS, Protocol
 from orbench.asking.requests import Answer, Request
+from orbench.asking.scripted import scripted_text
 from orbench.base.messages import UserError, one_line
 from orbench.refusals.api import NO_REFUSAL, api_refusal_signal, category_in, declares_policy
 
@@ -34,7 +35,7 @@ class Client:
         self._adaptation = adaptation
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._servers: list[local.Server] = []
+        self._servers: list[Any] = []
         self.sent_again = 0
 
     async def send(self, request: Request) -> Answer:
@@ -42,12 +43,14 @@ class Client:
         import openai
 
         model = request.model
+        if model.scripted:  # its texts follow from the request alone
+            asked = {"messages": request.messages, "sample": request.sample}
+            return Answer(scripted_text(self._stage, asked), "stop", model=model.id)
         protocol = PROTOCOLS[request.protocol]
         client = await self.open(model)
-        body = self._adaptation.fit(request)
+        values = self._adaptation.fit(request)
+        body = request.body(values)
         dropped = self._adaptation.dropped(model)
-        if model.scripted:
-            body["sample"] = request.sample  # its texts follow from the request alone
         options: Any = {"headers": headers_of(protocol, client.api_key)}
         try:
             with faults.passing_faults(model):
@@ -55,7 +58,7 @@ class Client:
         except openai.APIStatusError as error:
             said = faults.error_in(error.body)
             reply = faults.ErrorReply(error.status_code, said, error.response.headers)
-            if not reply.is_policy_block and self._adaptation.learns(model, reply, body):
+            if not reply.is_policy_block and self._adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
@@ -67,8 +70,7 @@ class Client:
         """Close the connections."""
         for client in self._clients.values():
             await client.close()
-        for server in self._servers:
-            server.close()
+        self._servers.clear()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """The openai client of a model's endpoint. Raises UserError if its key is not set."""
@@ -76,8 +78,8 @@ class Client:
         if endpoint not in self._clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
-                self._servers.append(await local.start(base_url, self._stage))
-                base_url = self._servers[-1].base_url
+                self._servers.append(await local.start())
+                base_url = f"{self._servers[-1].listening_address}/v1"
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
 
@@ -94,8 +96,7 @@ def headers_of(protocol: Protocol, key: str) -> dict[str, Any]:
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
     """An openai client for an endpoint. Raises UserError for an unusable key or environment."""
     key = _key_of(model)
-    # The package makes thousands of types that live to the end. Not looking for garbage among them
-    # saves a tenth of its loading time, and part of each later collection.
+    # Not looking for garbage among its thousands of types saves a tenth of the loading time.
     gc.disable()
     import httpx2
     import openai
@@ -105,10 +106,8 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
     try:  # without redirects, which turn a POST into a GET and lose the request
         http_client = openai.DefaultAioHttpClient(follow_redirects=False)
     except (OSError, ValueError, httpx2.InvalidURL) as error:
-        raise UserError(
-            f"no connection can be set up: {one_line(str(error))}; check the environment's "
-            "SSL_CERT_FILE, SSL_CERT_DIR and proxy variables"
-        ) from None
+        why = one_line(str(error))
+        raise UserError(f"check SSL_CERT_FILE, SSL_CERT_DIR and proxy variables: {why}") from None
     return openai.AsyncOpenAI(
         api_key=key,
         base_url=base_url,

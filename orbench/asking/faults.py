@@ -54,7 +54,7 @@ class ErrorReply(NamedTuple):
     @property
     def message(self) -> str:
         """What the server said."""
-        return str(self.error.get("message") or self.error or "no text")
+        return reason_in(self.error) or str(self.error or "no text")
 
     @property
     def is_policy_block(self) -> bool:
@@ -70,6 +70,17 @@ def error_in(body: Any) -> dict[str, Any]:
     if isinstance(body, dict):
         return body
     return {"message": str(body)} if body else {}
+
+
+def reason_in(value: Any) -> str:
+    """The text in an error: Mistral's, FastAPI's and OpenRouter's lie deeper."""
+    if isinstance(value, list):
+        return ("; " if dict in map(type, value) else ".").join(map(reason_in, value))
+    if not isinstance(value, dict):
+        return str(value)
+    names = ("loc", "message", "msg", "detail", "metadata", "raw")
+    reasons = (reason_in(value[name]) for name in names if value.get(name))
+    return ": ".join(dict.fromkeys(filter(None, reasons)))
 
 
 @contextmanager

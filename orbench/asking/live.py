@@ -15,7 +15,7 @@ from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, FollowUp, Limits, Pending
 from orbench.asking.client import Client
 from orbench.asking.faults import BadRequest, Fatal, Limited, Passing, TurnedAway
-from orbench.asking.models import Model
+from orbench.asking.models import IN_PROCESS, Model
 from orbench.asking.pacing import Pace
 from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import counted, say
@@ -23,6 +23,7 @@ from orbench.base.messages import counted, say
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
 LIMITED_TRIES = 20  # 429s of one request while others get through
+ALONE_S = 5.0  # at most; a model's first request shows which parameters it rejects
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
@@ -59,6 +60,7 @@ class _Session:
         self.refusals = Counter[bytes]()
         self.faults = Counter[bytes]()  # faults: all but 429s
         self.open = set[bytes]()
+        self.alone = dict[Model, float]()  # when a model's other requests may go out
         self.over = False
 
     async def run(self, pending: Pending, models: Sequence[Model], follow_up: FollowUp) -> None:
@@ -72,9 +74,13 @@ class _Session:
         try:
             async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
                 for model in models:
-                    await self.client.open(model)
+                    if not model.scripted:
+                        await self.client.open(model)
                     self.paces[model] = Pace(model, self.limits, self.progress.say)
                     self.unsent[model] = deque()
+                    known = model in self.asked.adaptation.rejected
+                    if known or model.base_url in IN_PROCESS:
+                        self.alone[model] = 0.0
                 for request in pending():
                     self.open.add(request.key)
                     self.unsent[request.model].append(request)
@@ -121,7 +127,11 @@ class _Session:
             left_out = model.asked in self.asked.left_out
             while unsent and left_out:
                 self.settle(unsent.popleft(), None)
-            while unsent and not self.over and pace.take(now := self.loop.time()):
+            while unsent and not self.over:
+                now = self.loop.time()
+                if now < self.alone.get(model, now) or not pace.take(now):
+                    break
+                self.alone.setdefault(model, now + ALONE_S)
                 # In an outage each probe is another request, so that none runs out of tries.
                 request = unsent.pop() if pace.closed else unsent.popleft()
                 self.tasks.create_task(self.send(request, pace, now))
@@ -149,6 +159,7 @@ class _Session:
             self.failures[request.model] = 0
             self.asked.store(self.log, request, answer)
             self.settle(request, answer)
+        self.alone[request.model] = 0.0
         self.pump()
 
     def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:

@@ -25,6 +25,7 @@ class Provider(NamedTuple):
     batches: bool = False  # has a batch service that `orbench.asking.batch` speaks
     protocol: str = CHAT  # a key of PROTOCOLS
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
+    renamed: Mapping[str, str] = {}  # parameters that have another name here
 
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -34,7 +35,9 @@ PROVIDERS = {
         "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", batches=True, protocol=MESSAGES_API
     ),
     "gemini": Provider(GEMINI, "GEMINI_API_KEY", empty_is_refusal=True),
-    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "mistral": Provider(
+        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", renamed={"seed": "random_seed"}
+    ),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     # Without require_parameters it silently drops what a provider does not take
     # (openrouter.ai/docs/features/provider-routing).
@@ -50,7 +53,7 @@ PROVIDERS = {
     "scripted": Provider("scripted", ""),  # orbench/asking/scripted.py, offline
     "smollm2": Provider("smollm2", "", 8),  # orbench/asking/local.py, offline
 }
-# Served by the run itself. The name stands for the address, whose port differs from run to run.
+# Part of the run itself: the name stands for an address.
 IN_PROCESS = ("scripted", "smollm2")
 
 # How bare model ids begin -> their provider.
@@ -67,6 +70,8 @@ PROVIDER_OF_NAME = {
 ONLY_RESPONSES = re.compile(
     r"^(?:o\d|gpt-[\d.]+)-pro|codex|deep-research|computer-use|daybreak|rosalind|-cyber|astra"
 )
+# OpenAI's models whose chat endpoint rejects max_tokens.
+OPENAI_REASONS = re.compile(r"^(?:o\d|gpt-[5-9])(?!.*chat)")
 # Models that think before they answer by default. Their thinking counts as output, so a limit made
 # for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/about-claude/
 # models/whats-new-opus-5).
@@ -131,6 +136,14 @@ class Model(NamedTuple):
         """What is known about the provider; the defaults for a custom one."""
         return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
 
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters under the names that they have at this endpoint."""
+        names = self.settings.renamed
+        reasons = self.protocol == CHAT and OPENAI_REASONS.search(self.id)
+        if self.provider == "openai" and reasons:
+            names = {"max_tokens": "max_completion_tokens"}
+        return {names.get(name, name): value for name, value in values.items()}
+
     @property
     def address(self) -> str:
         """The endpoint in one spelling, for keys and records."""
@@ -138,7 +151,7 @@ class Model(NamedTuple):
 
     @property
     def key_needed(self) -> bool:
-        """Whether to stop without a key: not at the user's own address, unless with its own key."""
+        """Whether to stop without a key: not at the user's own address without its own key."""
         provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
         own_key = self.key_variable != provider.key_variable
         return provider.key_needed and (own_key or self.base_url == provider.base_url)
@@ -213,10 +226,8 @@ def _checked(url: str) -> str:
     if url in IN_PROCESS or re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[^\s?#@]*)?", url):
         return url
     shown = url.rpartition("@")[2].partition("?")[0]  # what could be secret stays unseen
-    raise UserError(
-        f"{shown!r} is no base URL such as http://localhost:8000/v1; it has no user, password or "
-        "query (a key belongs in the environment, see --api_key_env)"
-    )
+    example = "http://localhost:8000/v1 (a key belongs in the environment, see --api_key_env)"
+    raise UserError(f"{shown!r} is no base URL such as {example}")
 
 
 def _provider_of(id_: str) -> str:
@@ -229,8 +240,6 @@ def _provider_of(id_: str) -> str:
         return "openai"  # the user's own server: it knows the names of its models
     rest = id_.partition("/")[2]
     meant = did_you_mean(id_, [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES)
-    raise UserError(
-        f"which provider serves {id_!r}? Write provider/{id_} (providers: "
-        f"{', '.join(PROVIDERS)}); for your own server give its address with --base_url or "
-        f"OPENAI_BASE_URL{meant}"
-    )
+    own = "for your own server set --base_url or OPENAI_BASE_URL"
+    names = f"provider/{id_} (providers: {', '.join(PROVIDERS)})"
+    raise UserError(f"which provider serves {id_!r}? Write {names}; {own}{meant}")

@@ -48,19 +48,21 @@ class Request:
     def __post_init__(self) -> None:
         self.protocol = self.protocol or self.model.protocol
         if not self.key:
-            exact = [self.model.address, self.protocol, self.body(), self.sample]
+            exact = [self.model.address, self.protocol, self.body(self.wanted()), self.sample]
             self.key = _hash(json.dumps(exact, sort_keys=True).encode())
 
-    def body(self) -> dict[str, Any]:
-        """The JSON body as the user wants it; `Adaptation` fits it to what the model takes.
-
-        Each sample has a random seed of its own.
-        """
-        protocol = PROTOCOLS[self.protocol]
-        values = {k: v for k, v in self.parameters.items() if k not in protocol.lacks}
+    def wanted(self) -> Parameters:
+        """The parameters as the user wants them; each sample has a random seed of its own."""
+        lacks = PROTOCOLS[self.protocol].lacks
+        values = {name: value for name, value in self.parameters.items() if name not in lacks}
         if "seed" in values:
             values["seed"] += self.sample
-        return protocol.body(self.model.id, self.messages, values)
+        return values
+
+    def body(self, values: Parameters | None = None) -> dict[str, Any]:
+        """The JSON body, with all that is wanted unless `Adaptation` fitted it to the model."""
+        sent = self.model.named(self.wanted()) if values is None else values
+        return PROTOCOLS[self.protocol].body(self.model.id, self.messages, sent)
 
     def again(self, more: Sequence[Message] = ()) -> "Request":
         """The request after one more unreadable answer. more: messages that say what was wrong."""

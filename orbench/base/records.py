@@ -22,6 +22,8 @@ NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 #   selectors   the families whose refusals chose the prompts
 #   source      where a public prompt set came from
 CARRIED = ("under_test", "written_by", "selectors", "source")
+# What a record's readers rely on.
+KINDS = {"part": str, "counts": dict, "notes": list, "models": list, "written_by": list}
 
 
 def record_path(csv: Path) -> Path:
@@ -33,9 +35,12 @@ def read_record(csv: Path) -> Record:
     """The record beside a CSV; empty if there is none that can be read."""
     try:
         record = json.loads(record_path(csv).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        fits = all(isinstance(record.get(name, kind()), kind) for name, kind in KINDS.items())
+        [one.get("asked") for one in record.get("models", ())]
+        {one["family"] for one in record.get("written_by", ())}
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return record if fits else {}
 
 
 def write_record(csv: Path, record: Record) -> None:

@@ -54,6 +54,7 @@ def look_up(job: Job, request: Request) -> Found:
         request = following
         answer = job.log.get(following.key)
         if answer is not None:
+            job.asked.adaptation.recall(request.model, answer)
             reading = job.stage.read(request, answer)
             if not isinstance(reading, Missing):
                 break
@@ -81,7 +82,9 @@ def pending_requests(job: Job) -> list[Request]:
     pending: dict[bytes, Request] = {}
     for _, requests in job.plan:
         for request in [] if isinstance(requests, Missing) else requests:
-            if job.stage.asks > 1 or request.key not in job.log:  # else it need not be read
+            known = request.model in job.asked.adaptation.rejected
+            # Else it need not be read.
+            if job.stage.asks > 1 or not known or request.key not in job.log:
                 found = look_up(job, request)
                 if found.answer is None and found.reading.kind == NOT_ASKED:
                     pending.setdefault(found.request.key, found.request)
