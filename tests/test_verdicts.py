@@ -21,7 +21,7 @@ from orbench.base.words import (
     choices_of,
     numbered_list,
 )
-from orbench.judging.verdicts import follow_up, read_choice
+from orbench.judging.verdicts import read_choice
 
 ROOT = Path(__file__).resolve().parents[1]
 CATEGORIES = choices_of(CATEGORIES_OR_NONE, numbered=True)
@@ -203,25 +203,3 @@ LONG = 1 << 19
 def test_the_time_grows_with_the_text_and_not_faster(text: str) -> None:
     assert read_choice(text, CATEGORIES)[0] in (None, "hate")
     assert read_choice("[[7. illegal]]\n" + text, CATEGORIES)[0] in (None, "hate", "illegal")
-
-
-# -- asking again ------------------------------------------------------------------------------
-
-
-def test_a_follow_up_says_what_was_wrong_and_shows_no_choice_as_an_example() -> None:
-    why = read_choice("Hard to say.", CLASSES)[1]
-    said, asked = follow_up("Hard to say.", why, CLASSES)
-    assert said == {"role": "assistant", "content": "Hard to say."}
-    assert asked["role"] == "user"
-    assert why in asked["content"]
-    assert "exactly one line" in asked["content"]
-    assert "[[number. name]]" in asked["content"]
-    for choice in CLASSES:
-        assert f"{choice.number}. {choice.name}" in asked["content"]
-        assert f"[[{choice.name}" not in asked["content"]
-    assert read_choice(asked["content"], CLASSES)[0] is None
-    assert "[[name]]" in follow_up("Hard to say.", why, UNNUMBERED)[1]["content"]
-
-
-def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
-    assert [message["role"] for message in follow_up(" \n", "empty", CLASSES)] == ["user"]
