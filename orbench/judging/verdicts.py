@@ -28,33 +28,33 @@ conclusion result assessment evaluation rating grade outcome output final choose
 selected classify classified categorize categorized labeled labelled described call put number name
 moderation wahl urteil entscheidung antwort kategorie ergebnis choix respuesta veredicto scelta"""
 _GIVES = f"""{_NAMES}
-is constitutes falls belongs qualifies counts represents fits matches meets corresponds amounts
-aligns consistent makes making therefore thus hence so overall summary"""
+is it's that's constitutes falls belongs qualifies counts represents fits matches meets corresponds
+amounts aligns consistent makes making therefore thus hence so overall summary"""
 _PLAIN = f"""{_GIVES}
-a an the this that it its my i i'll i'm to under into in as of for with on and by here be should
-which most best more correct right appropriate fitting suitable accurate applicable closest clear
-clearly straightforward primary given based above analysis definition definitions criteria provided
+a an the this that it its my i i'll i'm to under into in as of for with on and by here be should can
+which most best more correct right appropriate fitting suitable accurate applicable closest clearly
+clear straightforward primary given based above analysis definition definitions criteria provided
 explanation response reply text prompt request message content assistant assistant's user's model
-model's say view case meine mon mi"""
+model's going say think believe find conclude considering view case meine mon mi"""
 _WOULD = re.compile(r"\b(i|choice|verdict|answer|category|class|classification|fit)(?:'d| would)\b")
 _DOUBT = re.compile(
     r"\b(?:if|had|unless|otherwise|would|could|might|may|perhaps|maybe|seem\w*|looks? like|example|"
     r"wants? me|at first|glance|hast[ey]\w*|hurry|reader|expected|wait|look again|correction|edit|"
     r"on (?:reflection|second|closer)|wrong|mistake\w*|hmm+|actually|reads)\b|"
-    r"\b(?:options|classes|categories|choices|words|says|said|replied|wrote|this)(?: \w+)?:\W*\Z"
+    r"\b(?:options|classes|categories|choices|words|says|replied|wrote|like this)(?: \w+)?:\W*\Z"
 )
 _TURN = re.compile(r"\W*(?:but|however|yet|though|although|or|no|not|sorry|i'm sorry|i can't)\b")
 _CLOSING = re.compile(r"\W*(?:let me know|i hope|hope|feel free|thank|please|if you|would you)\b")
-_SENTENCE_END = re.compile(r"(?<!\d)(?<!e\.g)[.!?][\"')*\],]*\s+|;\s+|\s(?:-+>?|→|\((?=\W*\Z))|。")
+_SENTENCE_END = re.compile(r"(?<!\d)(?<!\.g)[.!?][^\w\s]*\s+|;\s+|\s(?:[-=]+>?|→|\((?=\W*\Z))|。")
 _CLAUSE_END = re.compile(r",\s+(?=\w)|(?<!not)\s(?=(?:so|making|therefore|hence|thus)\s)")
 _LINK = re.compile(
-    r"\W*(?:so|thus|hence|therefore|making|which|i|my|since|as|because|while|given)\b"
+    r"\W*(?:so|thus|hence|therefore|making|which|i|my|since|as|because|while|although|even|given)\b"
 )
 
 
 def _choice(written: str, table: dict[str, str]) -> str | None:
     """The choice that a short text is: a number, a name, or both, and nothing else."""
-    said = re.sub(r"^\W*(?:category|class|choice)\b", "", written[:100].lower())
+    said = re.sub(r"^\W*(?:category|class|choice|option)\b", "", written[:100].lower())
     numbers = re.findall(r"\b\d+\b", said)
     name = " ".join(word for word in _words(said) if word not in numbers)
     found = {table.get(one) for one in (*numbers, name) if one}
@@ -115,9 +115,7 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     end = len(lines) - 1
     given = [at for at in (end, end - 1, 0, 1) if 0 <= at <= end and _verdict(lines[at], table)]
     if not given:
-        declines = re.search(
-            r"\bi(?:'m| am)? (?:can.?t|cannot|unable|not able)|sorry", text.lower()
-        )
+        declines = re.search(r"\bi(?:'m| am)? (?:can|unable|not able)|sorry", text.lower())
         return None, "the judge declines" if declines else "no line gives one of the choices"
     name, above = _verdict(lines[given[0]], table), lines[: given[0]]
     remark = " ".join(lines[given[0] + 1 :])
