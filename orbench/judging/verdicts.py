@@ -5,8 +5,7 @@ r"""Reading the choice a judge made out of its reply.
 
 A wrong verdict is worse than none: an unread reply is asked for again. In a JSON object the verdict
 field decides. Else the last line must end with the choice, or the first one hold it; only a remark
-that names no other may follow. The clause before the choice holds only words that give a verdict:
-no list of the ways to doubt or quote one is ever complete.
+that names no other may follow. The clause before it holds only words that give a verdict.
 """
 
 import json
@@ -40,15 +39,14 @@ _WOULD = re.compile(r"\b(i|choice|verdict|answer|category|class|classification|f
 _DOUBT = re.compile(
     r"\b(?:if|had|unless|otherwise|would|could|might|may|perhaps|maybe|seem\w*|looks? like|example|"
     r"wants? me|at first|glance|hast[ey]\w*|hurry|reader|expected|wait|look again|correction|edit|"
-    r"on (?:reflection|second|closer)|wrong|mistake\w*|hmm+|actually|reads)\b|"
-    r"\b(?:options|classes|categories|choices|words|says|replied|wrote|like this)(?: \w+)?:\W*\Z"
+    r"on (?:reflection|second|closer)|wrong|mistake\w*|hmm+|actually|reads)\b"
 )
 _TURN = re.compile(r"\W*(?:but|however|yet|though|although|or|no|not|sorry|i'm sorry|i can't)\b")
 _CLOSING = re.compile(r"\W*(?:let me know|i hope|hope|feel free|thank|please|if you|would you)\b")
 _SENTENCE_END = re.compile(r"(?<!\d)(?<!\.g)[.!?][^\w\s]*\s+|;\s+|\s(?:[-=]+>?|→|\((?=\W*\Z))|。")
 _CLAUSE_END = re.compile(r",\s+(?=\w)|(?<!not)\s(?=(?:so|making|therefore|hence|thus)\s)")
 _LINK = re.compile(
-    r"\W*(?:so|thus|hence|therefore|making|which|i|my|since|as|because|while|although|even|given)\b"
+    r"\W*(?:so|thus|hence|therefore|making|which|i|my|since|as|because|while|(?:even |al)?though)\b"
 )
 
 
