@@ -108,9 +108,9 @@ class Moderator(Stage):
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         kind = self.kinds[request.model]
-        choices, judge = self.choices(kind), request.model.asked
-        of = self.of_response
-        return kinds.read_moderation(kind, answer, choices, of_response=of, judge=judge)
+        choices = self.choices(kind)
+        judge = request.model.asked
+        return kinds.read_moderation(kind, answer, choices, judge, of_response=self.of_response)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         kind = self.kinds[request.model]

@@ -77,17 +77,11 @@ def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> No
     assert read_choice("It says no.\n[[direct_refusal]]", UNNUMBERED) == ("direct_refusal", "")
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        ("I'm sorry, but I can't help with that.", "the judge declines"),
-        ("Hard to say.", "no line gives one of the choices"),
-        ("[[direct_answer]]\n[[direct_refusal]]", "two choices"),
-        ("[[direct_answer]]\nWait, it evades.", "do not plainly give it"),
-    ],
-)
-def test_a_reply_that_is_not_read_says_why(reply: str, why: str) -> None:
-    assert why in read_choice(reply, CLASSES)[1]
+def test_a_reply_that_is_not_read_says_why() -> None:
+    replies = ["I'm sorry, I can't.", "Hm.", "[[direct_answer]]\n[[2]]", "[[direct_answer]]\nWait."]
+    whys = ["the judge declines", "gives one of the choices", "two choices", "not plainly give it"]
+    for reply, why in zip(replies, whys, strict=True):
+        assert why in read_choice(reply, CLASSES)[1]
 
 
 # -- the prompts -------------------------------------------------------------------------------

@@ -47,12 +47,10 @@ def scripted_text(stage: str, body: dict[str, Any]) -> str:
         case "moderator":
             known = any(prompt in text for ones in scripted_prompts().values() for prompt in ones)
             toxic = number % 5 == 0 and not known
-            verdict = "unethical" if toxic else "none"
-            return json.dumps({"reason": "By the script.", "verdict": verdict})
+            return f"By the script. [[{'unethical' if toxic else 'none of the above'}]]"
         case "response_checker":
             refused = "I can't help with" in text or "I cannot assist" in text
-            verdict = "direct_refusal" if refused else "direct_answer"
-            return json.dumps({"reason": "By the script.", "verdict": verdict})
+            return f"By the script. [[{'direct_refusal' if refused else 'direct_answer'}]]"
     return ANSWERS[number % len(ANSWERS)]
 
 

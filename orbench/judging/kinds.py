@@ -7,7 +7,7 @@ replies in one form; its categories are mapped to ours. A model's kind follows f
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from orbench.refusals.text import answer_of
 
 JUDGE_TEMPERATURE = 0.0  # the paper's
 VERDICT_ASKS = 3  # requests per verdict: the first, and two more after unreadable replies
+GUARDS = tomllib.loads(Path(__file__).with_name("guards.toml").read_text(encoding="utf-8"))
 _REFUSED = {"no": "direct_answer", "yes": "direct_refusal"}  # what guards say -> class of stage 5
 
 
@@ -70,7 +71,7 @@ class JudgeKind(NamedTuple):
 
 
 def read_moderation(
-    kind: JudgeKind, answer: Answer, choices: Sequence[Choice], *, of_response: bool, judge: str
+    kind: JudgeKind, answer: Answer, choices: Sequence[Choice], judge: str, *, of_response: bool
 ) -> Opinion | Missing:
     """A judge's vote in stage 3; Missing if its reply cannot be read.
 
@@ -132,19 +133,12 @@ def _chat(question: Question) -> list[Message]:
     return [*earlier, user(question.prompt), *said]
 
 
-@cache
-def guard_messages(name: str) -> dict[str, str]:
-    """Role -> the text that a guard was trained on, with {prompt} and {response} in it."""
-    text = Path(__file__).with_name("guards.toml").read_text(encoding="utf-8")
-    return dict(tomllib.loads(text)[name]["messages"])
-
-
 def _in_its_words(name: str, question: Question) -> list[Message]:
     if question.earlier:
         raise UserError(f"{name} judges one prompt, not a conversation; name another judge")
     values = question._asdict()  # in one pass: a prompt may itself hold "{response}"
     fill = partial(re.sub, r"\{(prompt|response)\}", lambda mark: values[mark[1]])
-    return [message(role, fill(text)) for role, text in guard_messages(name).items()]
+    return [message(role, fill(text)) for role, text in GUARDS[name]["messages"].items()]
 
 
 _HAZARDS = {  # MLCommons' codes, which several guards use
@@ -208,8 +202,7 @@ JUDGE_KINDS = (
         _HAZARDS,
         parameters={"max_tokens": 128},
     ),
-    # Card: https://huggingface.co/ToxicityPrompts/PolyGuard-Qwen-Smol. Without a response it
-    # labels an empty one.
+    # Card: https://huggingface.co/ToxicityPrompts/PolyGuard-Qwen-Smol
     JudgeKind(
         "PolyGuard",
         r"polyguard",
@@ -248,17 +241,13 @@ def needed_by(kind: JudgeKind, choices: Sequence[Choice]) -> Mapping[str, Any]:
         return kind.parameters
     verdict = {"type": "string", "enum": [one.name for one in choices]}
     fields = {"reason": {"type": "string"}, "verdict": verdict}  # the reason first
-    closed = {"required": [*fields], "additionalProperties": False}
-    schema = {"type": "object", "properties": fields, **closed}
-    form = {"name": "verdict", "strict": True, "schema": schema}
+    schema: dict[str, Any] = {"type": "object", "properties": fields, "required": [*fields]}
+    form = {"name": "verdict", "strict": True, "schema": {**schema, "additionalProperties": False}}
     return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
 def kind_of(model_id: str, general: bool = False) -> JudgeKind:
-    """The kind of a judge, by its id. Raises UserError for a guard of an unknown form.
-
-    general: ask that as a general judge.
-    """
+    """The kind of a judge. Raises UserError for a guard of an unknown form, unless `general`."""
     name = model_id.lower()
     kind = next(kind for kind in JUDGE_KINDS if re.search(kind.pattern, name))
     if kind is GENERAL and _UNKNOWN_GUARDS.search(name) and not general:

@@ -15,7 +15,6 @@ from contextlib import suppress
 
 from orbench.base.words import Choice
 
-_ESCAPE = re.compile(r"\\+([\[\]_*{}()#+.!>~|`-])")  # backslashes before markdown's own marks
 _LIKE = str.maketrans("【】［］⟦⟧＿“”‘’‐‑‒–—―：", "[][][]_\"\"''------:", "\u200b\ufeff")
 _TAG = re.compile(r"<[/|]?\w{1,40}\|?>|```(?:json)?|\\(?:text|math|boxed)\w{0,2}(?=\{)")
 _REMARK = re.compile(r"(?<=\]\])[.,*_`\"')]*\s+(?=[A-Z(]|- |because |since )")
@@ -61,7 +60,7 @@ def _choice(written: str, table: dict[str, str]) -> str | None:
 
 def _lines(text: str, table: dict[str, str]) -> list[str]:
     """A reply's last lines, bare and in small letters; for a JSON object the verdict it gives."""
-    text = _ESCAPE.sub(r"\1", text)
+    text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
     found = text[text.find("{") : text.rfind("}") + 1]
     fields: list[tuple[str, object]] = []  # of the object and of those in it
     with suppress(ValueError, RecursionError):
@@ -93,7 +92,8 @@ def _verdict(line: str, table: dict[str, str]) -> str | None:
     *pieces, last = _SENTENCE_END.split(head)
     last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
     *before, clause = [last] if {*_words(last)} <= {*_PLAIN.split()} else _CLAUSE_END.split(last)
-    said, words = _words(line[len(head) :]), {*_words(clause)}
+    said = _words(line[len(head) :])
+    words = {*_words(clause)}
     # A number or an everyday word such as "illegal" must be the line, or be named as the verdict.
     sure = "[[" in line or (len(said) > 1 and not before)
     plain = words <= {*_PLAIN.split()} and words & {*(_GIVES if sure else _NAMES).split()}
@@ -102,7 +102,8 @@ def _verdict(line: str, table: dict[str, str]) -> str | None:
     if name is None or not (plain if words else alone) or (before and not linked):
         return None
     others = {_verdict(piece, table) or _choice(piece, table) for piece in pieces + before}
-    return name if others <= {None, name} else None
+    begun = (key for key in table if " " in key for piece in pieces if piece.startswith(key))
+    return name if others.union(table[key] for key in begun) <= {None, name} else None
 
 
 def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
@@ -115,14 +116,15 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     if not given:
         declines = re.search(r"\bi(?:'m| am)? (?:can|unable|not able)|sorry", text.lower())
         return None, "the judge declines" if declines else "no line gives one of the choices"
-    name, above = _verdict(lines[given[0]], table), lines[: given[0]]
+    name = _verdict(lines[given[0]], table)
+    above = lines[: given[0]]
     remark = " ".join(lines[given[0] + 1 :])
     lead_in = above[-1] if above and above[-1].rstrip("*_` ").endswith(":") else ""
     turns = (_DOUBT.search(remark) or _TURN.match(remark)) and not _CLOSING.match(remark)
     if turns or _DOUBT.search(_SENTENCE_END.split(lead_in)[-1]):
         return None, "the words around the choice do not plainly give it as the verdict"
-    far = remark or "{" in text  # then the choice is not the last line, or the JSON is broken
-    others = {_verdict(one, table) or _choice(one, table) for one in above[0 if far else -1 :]}
+    rivals = above if remark or "{" in text else above[-1:]  # "{": broken JSON
+    others = {_verdict(one, table) or _choice(one, table) for one in rivals}
     words = f" {' '.join(_words(remark))} "
     others |= {one for key, one in table.items() if f" {key} " in words and not key.isdecimal()}
     return (None, "the reply ends with two choices") if others - {None, name} else (name, "")

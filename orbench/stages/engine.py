@@ -75,9 +75,8 @@ def ask(job: Job) -> None:
     log = job.log
     asked = job.asked
     pending = partial(pending_requests, job)
-    if args.from_log:
+    if args.from_log or not stage.models:
         pending()  # for the count of unreadable replies
-    if not stage.models or args.from_log:
         return
     if args.import_answers:
         from orbench.asking.files import import_answers

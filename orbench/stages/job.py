@@ -35,7 +35,7 @@ class Job:
         if isinstance(reading, Missing):
             self.unreadable[name] += replies
             if before < UNREADABLE <= before + replies:
-                say(f"{name}: {UNREADABLE} unreadable replies in a row, the last: {reading.why}")
+                say(f"{name}: {UNREADABLE} unreadable replies in a row; now asked once per row")
         elif before < UNREADABLE:
             self.unreadable[name] = 0
 
