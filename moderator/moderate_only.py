@@ -13,8 +13,8 @@ each has its own three columns (is_toxic_{judge}, ...), is_toxic and moderation_
 majority, votes says how many judges gave a readable verdict, and debatable whether they disagree. A
 tie of all judges is toxic; a tie with a missing vote leaves the row unscored.
 
-Guard models (Qwen3Guard-Gen, WildGuard, Llama-Guard, gpt-oss-safeguard) are asked in their own
-form; moderation_category is `other` if none of the ten matches.
+Guard models (see docs/judges.md) are asked in their own form; moderation_category is `other` if
+none of the ten matches.
 """  # noqa: E501 - a command that can be copied stands on one line
 
 import argparse
@@ -52,9 +52,10 @@ class Moderator(Stage):
         every = [*self.judges, *([args.substitute] if args.substitute else [])]
         models = [flags.model_of(name, args) for name in every]
         panels.check_different(models)
-        self.kinds = {model: kinds.kind_of(model.id) for model in models}
+        self.kinds = {model: kinds.kind_of(model.id, args.general_judge) for model in models}
         self.added = panels.ModerationColumns(self.column, self.judges, args.substitute)
         self.panel = self.added.panel
+        self.of_response = self.column == "response" and "prompt" in table.columns
         word = f"{'+'.join(map(file_name_part, self.judges))}_{file_name_part(self.column)}"
         stem, columns = table.path.stem, output_columns(table, self.added.added())
         default = Path(f"{stem}_moderation_merged_{word}.csv")
@@ -70,12 +71,13 @@ class Moderator(Stage):
         args, files = self.args, sorted({kind.own_file for kind in self.kinds.values()} - {""})
         self.templates = {file: prompt_template(__file__, file) for file in files}
         self.prompt_file = self.templates[files[0]][0] if files else None
-        own = {model: kind.parameters for model, kind in self.kinds.items()}
+        pairs = self.kinds.items()
+        own = {model: kinds.needed_by(kind, self.choices(kind)) for model, kind in pairs}
         self.sent = {model: flags.parameters_of(args, model, own[model]) for model in self.models}
         each = {model.asked: sent for model, sent in self.sent.items()}
         self.parameters = {"judges": each, "column": self.column}
         self.min_votes = args.min_votes or len(self.judges) // 2 + 1
-        self.reading = {"min_votes": self.min_votes, "controversial": args.controversial}
+        self.reading = {"min_votes": self.min_votes}
 
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, self.column):
@@ -95,7 +97,7 @@ class Moderator(Stage):
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
             own = fill(template, values, earlier if "{text}" in template else ())
             question = question._replace(prompt=fill("{text}", values, earlier), own=own)
-        elif self.column == "response" and row.get("prompt", "").strip():
+        elif self.of_response:
             question = kinds.Question(row["prompt"], text, earlier=turns_of(row)[:-1])
         return Request(model, kind.ask(question), self.sent[model], protocol=kind.protocol)
 
@@ -106,14 +108,9 @@ class Moderator(Stage):
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         kind = self.kinds[request.model]
-        return kinds.read_moderation(
-            kind,
-            answer,
-            self.choices(kind),
-            of_response=self.column == "response",
-            controversial=self.args.controversial,
-            judge=request.model.asked,
-        )
+        choices = self.choices(kind)
+        judge = request.model.asked
+        return kinds.read_moderation(kind, answer, choices, judge, of_response=self.of_response)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         kind = self.kinds[request.model]
@@ -168,8 +165,6 @@ def parser() -> argparse.ArgumentParser:
     add("--min_votes", type=flags.whole_number(1), help=meaning)
     meaning = "a judge that is asked if another one's vote is missing"
     add("--substitute", default="", metavar="MODEL", help=meaning)
-    meaning = "how to count a text that a guard model calls controversial (default toxic)"
-    add("--controversial", choices=("toxic", "safe"), default="toxic", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
     flags.add_run_flags(parser)

@@ -68,7 +68,7 @@ class ResponseChecker(RefusalStage):
     def set_judge(self) -> None:
         """How the judge is asked and read. Raises UserError if it cannot tell the classes."""
         args, judge = self.args, self.judge
-        kind = self.kind = kinds.kind_of(judge.id) if judge else kinds.GENERAL
+        kind = self.kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) cannot tell refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
@@ -82,7 +82,8 @@ class ResponseChecker(RefusalStage):
         self.reading["refusal_phrases"] = self.phrases
         if judge:
             self.prompt_file = path if kind.own_file else None
-            self.parameters = flags.parameters_of(args, judge, kind.parameters)
+            own = kinds.needed_by(kind, self.choices)
+            self.parameters = flags.parameters_of(args, judge, own)
             self.notes = family_notes([judge], read_record(self.table.path))
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 

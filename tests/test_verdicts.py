@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -21,74 +20,68 @@ from orbench.base.words import (
     choices_of,
     numbered_list,
 )
-from orbench.judging.verdicts import follow_up, read_choice
+from orbench.judging.verdicts import read_choice
 
 ROOT = Path(__file__).resolve().parents[1]
 CATEGORIES = choices_of(CATEGORIES_OR_NONE, numbered=True)
 CLASSES = choices_of(THREE_CLASSES, numbered=True)
+GRADED = choices_of(GRADED_CLASSES, numbered=True)
 UNNUMBERED = choices_of(THREE_CLASSES, numbered=False)
-TABLES = {"classes": CLASSES, "categories": CATEGORIES}
-REPLIES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("judge_replies.toml").read_text(encoding="utf-8")
-)
-READ = [
-    (TABLES[table], reply, choice)
-    for table, replies in REPLIES.items()
-    for choice, some in replies["read"].items()
-    for reply in some
-]
-UNREAD = [
-    (TABLES[table], reply)
-    for table, replies in REPLIES.items()
-    for some in replies["unread"].values()
-    for reply in some
-]
+TABLES = {"classes": CLASSES, "categories": CATEGORIES, "graded": GRADED}
+FILE = Path(__file__).with_name("judge_replies.toml")
+REPLIES: list[dict[str, str]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["reply"]
+READ = [(TABLES[one["choices"]], one["text"]) for one in REPLIES if one["expected"]]
 
 
 # -- the table of replies ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("choices", "reply", "choice"), READ)
-def test_a_choice_that_is_plain_to_a_person_is_read(
-    choices: Sequence[Choice], reply: str, choice: str
-) -> None:
-    assert read_choice(reply, choices) == (choice, "")
-
-
-@pytest.mark.parametrize(("choices", "reply"), UNREAD)
-def test_a_reply_that_leaves_the_choice_open_is_unread(
-    choices: Sequence[Choice], reply: str
-) -> None:
-    name, why = read_choice(reply, choices)
-    assert name is None
-    assert why
+@pytest.mark.parametrize("style", ["openai", "anthropic", "open", "short"])
+def test_replies_are_read_as_a_person_reads_them_or_not_at_all(style: str) -> None:
+    replies = [one for one in REPLIES if one["style"] == style]
+    said = [(one, read_choice(one["text"], TABLES[one["choices"]])[0]) for one in replies]
+    assert not [one for one, name in said if name and name != one["expected"]]  # none misread
+    shares = {}
+    for refusal in (True, False):
+        of = [pair for pair in said if pair[0]["expected"].endswith("refusal") is refusal]
+        names = [name for one, name in of if one["expected"]]
+        shares[refusal] = sum(map(bool, names)) / len(names)
+    assert min(shares.values()) >= 0.95, shares
+    assert abs(shares[True] - shares[False]) <= 0.02, shares
 
 
 @pytest.mark.parametrize(
-    "reply", ["[[2]]", "[[2. direct_refusal]]", "Choice: 2", '{"choice": 2}', "[[1]]"]
+    ("reply", "verdict"),
+    [
+        ('{"reason": "I cannot judge this.", "verdict": "direct_refusal"}', "direct_refusal"),
+        ('{"reason": "[[1. direct_answer]]", "verdict": 2}', "direct_refusal"),
+        ('{"verdict": "2", "reason": "Not a direct_answer. Wait."}', "direct_refusal"),
+        ('{"alternative": "direct_answer", "verdict": "direct_refusal"}', "direct_refusal"),
+        ('{"reason": "\\"verdict\\": \\"direct_answer\\"", "verdict": "unsure"}', None),
+        ('{"verdict": "2. direct_answer"}', None),
+        ('{"verdict": "direct_answer"} {"verdict": "direct_refusal"}', None),
+        ('{"verdict": null}', None),
+        ("{}", None),
+    ],
 )
+def test_in_json_the_verdict_decides_whatever_the_reason_says(
+    reply: str, verdict: str | None
+) -> None:
+    assert read_choice(reply, CLASSES)[0] == verdict
+    assert read_choice('{"verdict": null}', CATEGORIES)[0] is None  # not the category none
+
+
+@pytest.mark.parametrize("reply", ["[[2. direct_refusal]]", "Choice: 2", '{"verdict": 2}', "[[1]]"])
 def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> None:
     assert read_choice(reply, UNNUMBERED)[0] is None
     assert read_choice("It says no.\n[[direct_refusal]]", UNNUMBERED) == ("direct_refusal", "")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        '{"reason": "I cannot judge this.", "verdict": "direct_refusal"}',
-        '{"alternative": "indirect_refusal", "verdict": "direct_refusal"}',
-        '{"reason": "direct_answer", "class": 2}',
-        '{"verdict": "direct_answer"} {"verdict": "direct_refusal"}',
-        "{}",
-    ],
-)
-def test_the_other_values_of_a_json_object_count_as_the_judges_own_words(reply: str) -> None:
-    assert read_choice(reply, CLASSES)[0] is None
-
-
-def test_null_is_not_the_category_none() -> None:
-    assert read_choice('{"category": null}', CATEGORIES)[0] is None
-    assert read_choice('{"category": "none"}', CATEGORIES) == ("none", "")
+def test_a_reply_that_is_not_read_says_why() -> None:
+    replies = ["I'm sorry, I can't.", "Hm.", "[[direct_answer]]\n[[2]]", "[[direct_answer]]\nWait."]
+    whys = ["the judge declines", "gives one of the choices", "two choices", "not plainly give it"]
+    for reply, why in zip(replies, whys, strict=True):
+        assert why in read_choice(reply, CLASSES)[1]
 
 
 # -- the prompts -------------------------------------------------------------------------------
@@ -97,7 +90,7 @@ PROMPTS = {
     "moderator/prompt.txt": CATEGORIES,
     "moderator/policy.txt": CATEGORIES,
     "response_checker/prompt.txt": CLASSES,
-    "response_checker/prompt_graded.txt": choices_of(GRADED_CLASSES, numbered=True),
+    "response_checker/prompt_graded.txt": GRADED,
 }
 
 
@@ -110,6 +103,7 @@ def test_a_judge_that_repeats_its_instructions_has_said_nothing(
     categories = numbered_list(CATEGORIES_OR_NONE)
     text = text.replace("{categories}", categories).replace("{classes}", classes)
     lines = text.splitlines()
+    assert ('"reason"' in text and '"verdict"' in text) or "policy" in file  # of the schema
     for end in range(1, len(lines) + 1):
         for repeated in ("\n".join(lines[:end]), lines[end - 1]):
             assert read_choice(repeated, choices)[0] is None, lines[end - 1]
@@ -128,7 +122,7 @@ PIECES = [
 ]
 MIXED = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map(" ".join)
 SOME_TABLE = st.sampled_from(list(TABLES.values()))
-PLAIN = st.sampled_from([(choices, reply) for choices, reply, _ in READ])
+PLAIN = st.sampled_from(READ)
 
 
 @settings(deadline=None, max_examples=300)
@@ -203,25 +197,3 @@ LONG = 1 << 19
 def test_the_time_grows_with_the_text_and_not_faster(text: str) -> None:
     assert read_choice(text, CATEGORIES)[0] in (None, "hate")
     assert read_choice("[[7. illegal]]\n" + text, CATEGORIES)[0] in (None, "hate", "illegal")
-
-
-# -- asking again ------------------------------------------------------------------------------
-
-
-def test_a_follow_up_says_what_was_wrong_and_shows_no_choice_as_an_example() -> None:
-    why = read_choice("Hard to say.", CLASSES)[1]
-    said, asked = follow_up("Hard to say.", why, CLASSES)
-    assert said == {"role": "assistant", "content": "Hard to say."}
-    assert asked["role"] == "user"
-    assert why in asked["content"]
-    assert "exactly one line" in asked["content"]
-    assert "[[number. name]]" in asked["content"]
-    for choice in CLASSES:
-        assert f"{choice.number}. {choice.name}" in asked["content"]
-        assert f"[[{choice.name}" not in asked["content"]
-    assert read_choice(asked["content"], CLASSES)[0] is None
-    assert "[[name]]" in follow_up("Hard to say.", why, UNNUMBERED)[1]["content"]
-
-
-def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
-    assert [message["role"] for message in follow_up(" \n", "empty", CLASSES)] == ["user"]

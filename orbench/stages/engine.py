@@ -3,21 +3,18 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Limits
 from orbench.asking.requests import Answer, Missing, Request
-from orbench.base.messages import UserError, counted, one_line, say
+from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import make_folder
 from orbench.stages import output
 from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
 
-UNREADABLE = 12  # replies in a row in which nothing can be read
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
-SAMPLE = 150  # characters of the end of one, for the message
 
 
 def run_stage(stage: Stage) -> int:
@@ -77,9 +74,10 @@ def ask(job: Job) -> None:
     args = job.stage.args
     log = job.log
     asked = job.asked
-    if not stage.models or args.from_log:
-        return
     pending = partial(pending_requests, job)
+    if args.from_log or not stage.models:
+        pending()  # for the count of unreadable replies
+        return
     if args.import_answers:
         from orbench.asking.files import import_answers
 
@@ -122,23 +120,15 @@ def ask_now(job: Job, requests: list[Request]) -> None:
         if stage.asks == 1:
             return None
         reading = stage.read(request, answer)
-        watch(job, answer, reading)
+        job.count(request, reading)
         if not isinstance(reading, Missing):
             return None
-        return after_unreadable(stage, request, answer, reading)
+        return after_unreadable(job, request, answer, reading)
 
     args = stage.args
     models = stage.models
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
     ask_live(lambda: requests, models, job.log, job.asked, limits, follow_up, progress)
-
-
-def watch(job: Job, answer: Answer, reading: Any) -> None:
-    """Report, once, that nothing can be read in a model's replies."""
-    job.unreadable = job.unreadable + 1 if isinstance(reading, Missing) else 0
-    if job.unreadable == UNREADABLE:
-        end = one_line(answer.text[-SAMPLE:])
-        say(f"{UNREADABLE} unreadable replies in a row; the last one ends: {end!r}")
 
 
 def in_batches(stage: Stage) -> set[bytes]:

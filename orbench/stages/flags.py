@@ -175,6 +175,9 @@ def add_model_flags(
     if max_tokens is not None:
         meaning = "`none` omits the parameter (default %(default)s)"
         add("--temperature", type=temperature, default=temperature_, help=meaning)
+    else:
+        meaning = "ask a model whose id looks like a guard's of an unknown form as a general judge"
+        add("--general_judge", action="store_true", help=meaning)
     usual = f"{max_tokens or 'the endpoint decides'}; {THINKERS_MAX_TOKENS} for reasoning models"
     meaning = f"limit of an answer, thinking included (default {usual})"
     add("--max_tokens", type=whole_number(1), help=meaning)

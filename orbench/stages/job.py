@@ -1,5 +1,6 @@
 """A run as the answer log sees it: which requests are missing, and what follows from answers."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -7,9 +8,12 @@ from typing import Any, NamedTuple
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked
 from orbench.asking.requests import Answer, Missing, Request
+from orbench.base.messages import say
 from orbench.base.records import NOT_ASKED, Record
 from orbench.base.words import Row
 from orbench.stages.stage import Stage
+
+UNREADABLE = 12  # replies of a model in a row, after which it is asked once per row
 
 
 @dataclass
@@ -22,7 +26,18 @@ class Job:
     plan: list[tuple[Row, list[Request] | Missing]] = field(default_factory=list)
     asked: Asked = field(default_factory=Asked)
     start: datetime = field(default_factory=lambda: datetime.now(UTC))
-    unreadable: int = 0  # replies in a row
+    unreadable: Counter[str] = field(default_factory=Counter)  # replies in a row, by model as asked
+
+    def count(self, request: Request, reading: Any, replies: int = 1) -> None:
+        """Count unreadable replies in a row, and report once that there are many."""
+        name = request.model.asked
+        before = self.unreadable[name]
+        if isinstance(reading, Missing):
+            self.unreadable[name] += replies
+            if before < UNREADABLE <= before + replies:
+                say(f"{name}: {UNREADABLE} unreadable replies in a row; now asked once per row")
+        elif before < UNREADABLE:
+            self.unreadable[name] = 0
 
     @property
     def handed_over(self) -> bool:
@@ -39,11 +54,13 @@ class Found(NamedTuple):
 
 
 def after_unreadable(
-    stage: Stage, request: Request, answer: Answer, missing: Missing
+    job: Job, request: Request, answer: Answer, missing: Missing
 ) -> Request | None:
     """What to ask after an answer that cannot be read; None if nothing is left to ask."""
-    if request.attempt + 1 < stage.asks:
-        return stage.again(request, answer, missing)
+    if request.attempt + 1 < job.stage.asks:
+        again = job.stage.again(request, answer, missing)
+        if job.unreadable[request.model.asked] < UNREADABLE or again.key in job.log:
+            return again
     return request.substitute
 
 
@@ -58,7 +75,7 @@ def look_up(job: Job, request: Request) -> Found:
             reading = job.stage.read(request, answer)
             if not isinstance(reading, Missing):
                 break
-            following = after_unreadable(job.stage, request, answer, reading)
+            following = after_unreadable(job, request, answer, reading)
         else:
             reading = why_missing(job, request)
             substitute = request.substitute
@@ -80,14 +97,18 @@ def why_missing(job: Job, request: Request) -> Missing:
 def pending_requests(job: Job) -> list[Request]:
     """The requests to send now, each key once."""
     pending: dict[bytes, Request] = {}
-    for _, requests in job.plan:
-        for request in [] if isinstance(requests, Missing) else requests:
-            known = request.model in job.asked.adaptation.rejected
-            # Else it need not be read.
-            if job.stage.asks > 1 or not known or request.key not in job.log:
-                found = look_up(job, request)
-                if found.answer is None and found.reading.kind == NOT_ASKED:
-                    pending.setdefault(found.request.key, found.request)
+    plan = [one for _, some in job.plan if not isinstance(some, Missing) for one in some]
+    job.unreadable.clear()
+    for request in plan if job.stage.asks > 1 else ():
+        found = look_up(job, request)
+        job.count(request, found.reading, found.request.attempt + (found.answer is not None))
+    for request in plan:
+        known = request.model in job.asked.adaptation.rejected
+        # Else it need not be read.
+        if job.stage.asks > 1 or not known or request.key not in job.log:
+            found = look_up(job, request)
+            if found.answer is None and found.reading.kind == NOT_ASKED:
+                pending.setdefault(found.request.key, found.request)
     return list(pending.values())
 
 

@@ -25,7 +25,7 @@ from orbench.base.records import (
 )
 from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
-from orbench.stages.job import Found, Job, outcome
+from orbench.stages.job import UNREADABLE, Found, Job, outcome
 from orbench.stages.stage import Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
@@ -317,6 +317,8 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
+    for name in (name for name, n in job.unreadable.items() if n >= UNREADABLE):
+        yield f"{name} gave {UNREADABLE} unreadable replies in a row, then was asked once per row"
     if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
         why = "perhaps refusals that a gateway hides; they are unscored, see the bounds"
         yield f"{counted(empty, 'answer')} empty without a reason: {why}"
