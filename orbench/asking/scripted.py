@@ -1,13 +1,16 @@
-"""The offline scripted model: harmless fixed texts in place of a real model's answers.
+"""The offline scripted model: harmless fixed texts, requested as a real model's answers are.
 
 It is for trying the chain without a key. An answer depends on the request alone, so a run repeats
 to the byte. It measures nothing.
 """
 
+import asyncio
 import hashlib
+import json
 import re
 import tomllib
-from functools import cache
+from contextlib import closing, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +74,22 @@ def _rewrites(text: str, number: int) -> list[str]:
         at = int(seed[2]) - 1
         rewrites[:0] = scripted_prompts().get(seed[1], [])[at : at + 1]
     return rewrites
+
+
+async def serve_script(stage: str) -> asyncio.Server:
+    """Serve the script of a stage over HTTP on a free port of this machine."""
+    return await asyncio.start_server(partial(_serve, stage), "127.0.0.1", 0)
+
+
+async def _serve(stage: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(asyncio.IncompleteReadError, ConnectionError), closing(writer):
+        while True:  # until the client hangs up
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+            body = json.loads(await reader.readexactly(int(length.group(1)) if length else 0))
+            message = {"role": "assistant", "content": scripted_text(stage, body)}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            data = json.dumps({"model": "scripted", "choices": [choice]}).encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d"
+            writer.write(head % len(data) + b"\r\n\r\n" + data)
+            await writer.drain()
