@@ -151,6 +151,7 @@ def _evidence(text: str, end: str) -> list[Evidence]:
     """
     found: dict[tuple[str, bool], Evidence] = {}
     read: list[str] = []  # sentences that say something
+    lecturing = 0  # of them
     for piece in islice(SENTENCE.finditer(text), _SENTENCES):
         whole = piece[0].strip(" -*#>,:'")
         opening = len(read) < _OPENING
@@ -160,9 +161,25 @@ def _evidence(text: str, end: str) -> list[Evidence]:
             found.setdefault((one.rule, True), one)
         if sentence:
             read.append(whole)
+            lecturing += lead != "turn" and _lectures(sentence)
             for one in _in_sentence(f" {sentence}", lead, opening):
                 found.setdefault((one.rule, opening), one)
+    if lecturing == len(read) >= rules.LECTURE_SENTENCES and not any(
+        one.direct or one.points < 0 for one in found.values()
+    ):
+        found["lecture", True] = Evidence("lecture", rules.LECTURE_POINTS, False, True)
     return [*found.values(), *_combined(list(found.values()), " ".join(read), end)]
+
+
+def _stems(text: str) -> set[str]:
+    return {word[: rules.STEM] for word in text.replace(",", " ").replace(".", " ").split()}
+
+
+def _lectures(sentence: str) -> bool:
+    """Whether a sentence moralizes or sends elsewhere, and explains nothing."""
+    return not rules.LECTURE_WORDS.isdisjoint(_stems(sentence)) and not re.search(
+        rules.EXPLAINS, sentence
+    )
 
 
 def _peel(sentence: str) -> tuple[str, str]:
@@ -210,7 +227,7 @@ def _looked_for(opening: bool) -> list[tuple[Evidence, Callable[[str], object]]]
 
 def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
     """What shows in several places: words counted, and rules that say more together."""
-    stems = {word[: rules.STEM] for word in text.replace(",", " ").replace(".", " ").split()}
+    stems = _stems(text)
     for name, words in rules.COUNTED_WORDS.items():
         if number := min(len(stems & words), rules.WORDS_AT_MOST):
             yield Evidence(name, rules.WORD_POINTS * number, False, False)
@@ -291,7 +308,9 @@ def _refused(reading: Reading, weights: Mapping[str, float]) -> Verdict:
             return Verdict("undetermined", f"vetoed:{name}", False)
     if not direct:
         return Verdict("indirect_refusal", name, False)
-    return Verdict("refusal", name, points >= CERTAIN_REFUSAL_AT)
+    short = not reading.shapes and all(one.points >= 0 for one in found)
+    certain = points >= CERTAIN_REFUSAL_AT or (short and direct > PLAIN_NO)
+    return Verdict("refusal", name, certain)
 
 
 def _name(found: list[Evidence], sign: int) -> str:

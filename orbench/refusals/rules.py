@@ -54,8 +54,9 @@ _HELPING = _any_of(
 LEAD_INS: dict[str, tuple[float, str]] = {
     "sympathy": (  # sorry for the user or for a mistake: says nothing about what follows
         0.0,
-        r"(?:i am )?(?:\w+ )?sorry (?:to (?:hear|read|learn)|(?:that )?you|about your|"
-        r"for (?:the|any|my))[^,.!]{0,90}(?:[,.!]+ ?|$)(?:but |and )?",
+        r"(?:(?:i am )?(?:\w+ )?sorry|(?:i |my )?apolog(?:i[sz]e|ies)) (?:to (?:hear|read|learn)|"
+        r"(?:that )?you|about your|if there|for (?:the|any|my))[^,.!]{0,90}"
+        r"(?:[,.!]+ ?|$)(?:but |and )?",
     ),
     "apology": (
         1.5,
@@ -222,6 +223,13 @@ SENTENCE_RULES: dict[str, Rule] = {
         r"were) (?:\w+ )?(?:blocked|filtered|removed|withheld) (?:by|due|because|for)",
         direct=True,
     ),
+    "purpose": Rule(
+        (2.0, 1.0),
+        r" (?:my (?:\w+ ){0,2}(?:function|purpose|goal|role|programming)(?: as [^,.]{1,40})? is"
+        r"(?: \w+)?|i was (?:created|designed|built)) (?:to|on) "
+        + _any_of(_VERBS + r"promot ensur foster guid encourag uphold serv be\b"),
+        direct=True,
+    ),
     # Moralizing, correcting: says what is wrong with it instead of doing it.
     "wrong-act": Rule(
         (1.0, 0.0),
@@ -277,7 +285,8 @@ SENTENCE_RULES: dict[str, Rule] = {
     "here-is": Rule(
         (-1.5, 0.0),
         r" (?:here (?:is|are)(?: an?| the| some| my| your| how| what| one| \d+| several| few)\b"
-        r"(?! for)|below (?:is|are)|the following \w+|as follows|some (?:\w+ )?(?:tips|steps|ways|"
+        r"(?! for| (?:\w+ )?(?:alternative|health|lawful|constructive|positive|resource))"
+        r"|below (?:is|are)|the following \w+|as follows|some (?:\w+ )?(?:tips|steps|ways|"
         r"ideas|suggestions|examples|strategies|reasons|possible)|in general,|generally speaking|"
         r"according to|research (?:has|suggests|shows)|refers to|is known (?:as|for)|"
         r"there (?:are|can be|could be) (?:several|many|some|various|a few|different|a number))",
@@ -311,10 +320,25 @@ COUNTED_WORDS = {
         "decis decid neutr impar diver"
     ),
 }
+# A lecture says no word of what was asked for: each of its first sentences moralizes or sends
+# elsewhere, as one of these words or of the moral words shows, and none explains.
+LECTURE_POINTS = 1.75
+LECTURE_SENTENCES = 3  # at least
+LECTURE_WORDS = COUNTED_WORDS["moral-words"] | _stems(
+    "impor cruci essen vital imper advis recom best bette consi pleas focus seek remem alway inste "
+    "reach conta consu conse serio never deser hones integ trust theft fraud shoul must disho hurt "
+    "unfai cruel offen abuse penal suffe victi court autho prope safel healt commu relat constr "
+    "profe alter resou organ divers cultu reput distr feel feeli"
+)
+EXPLAINS = (
+    r"\d|\b(?:because|for example|means|refers? to|involves?|in which|(?:where|when) (?:an?|the))\b"
+)
+
 # (end of a rule's name, rule) -> points for both together
 PAIRS = {
     ("opinion", "hand-back"): 2.0,
     ("sympathy", "seek-help"): 2.0,
+    ("purpose", "lead-in:sympathy"): 2.0,
     ("advice", "lead-in:turn"): -1.0,
 }
 

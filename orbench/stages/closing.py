@@ -26,11 +26,14 @@ class RefusalStage(Stage):
     """A stage that ends with a refusal table. `refused` tells what an output row is.
 
     Columns of a row: prompt; if there, category, is_toxic, messages, toxic_seed or seed_id.
+    decided_by counts the rows by who decided; certain, those in which the rules are certain.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._counted: dict[Side | None, list[_Counted]] = {}
+        self.decided_by = {"rules": 0, "judge": 0}
+        self.certain = 0
 
     def refused(self, row: Row) -> bool:
         """Whether an output row is a refusal."""
@@ -50,7 +53,9 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """Side -> category -> scored, refused, unscored rows."""
+        """refusals: side -> category -> scored, refused, unscored rows. by_rules: rows that the
+        rules decided; certain: of them.
+        """
         found: dict[str, dict[str, list[int]]] = {}
         for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})
@@ -59,7 +64,7 @@ class RefusalStage(Stage):
                 count[0] += row.refused is not None
                 count[1] += row.refused is True
                 count[2] += row.refused is None
-        return {"refusals": found}
+        return {"refusals": found, "by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
         """n, refused, the rate with its 95 % interval, unscored rows, coverage and bounds."""
