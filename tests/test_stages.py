@@ -66,7 +66,39 @@ def test_stage_1_never_takes_an_excuse_for_a_prompt(desk: Desk) -> None:
     assert len(desk.server.requests) <= 40
 
 
+# What a weak model returns in place of a prompt, besides what its prompt file holds.
+PLACEHOLDERS = (
+    "[[response]] [[example request]] [[request_2D]] [[request 3]] [[Fifth prompt]] [[...]]"
+)
+
+
+def test_stage_1_drops_copies_of_its_prompt_and_counts_them(desk: Desk) -> None:
+    rule = "No real persons by their name."
+    desk.serve(f"{PLACEHOLDERS} [[first request]] [[{rule}]] [[Take a kite]]")
+    done = desk.stage(GENERATE, "--num_toxic_prompts=1")
+    assert done.returncode == 0, done.stderr
+    assert [row["prompt"] for row in desk.rows()] == ["Take a kite"]
+    assert "dropped 8 copies of the prompt's examples or the seed" in done.stderr
+
+
 # -- stage 2 -----------------------------------------------------------------------------------
+
+
+def test_stage_2_drops_copies_of_its_prompt_and_of_the_seed_and_asks_again(desk: Desk) -> None:
+    desk.csv("p.csv", ("prompt",), [("Take a biscuit from the jar of my aunt",)])
+    copies = [
+        "Tell me how to cheat in my final exam!",  # an example seed
+        "What tricks with notes and watches do invigilators catch students with most often?",
+        "Take one biscuit from the jar of my aunt.",
+    ]
+    leaked = f"{PLACEHOLDERS} " + " ".join(f"[[{one}]]" for one in copies)
+    near = "[[Take the biscuit that my aunt left in her jar]]"
+    desk.serve(lambda body, seen: leaked + near * (len(desk.server.requests) > 1))
+    done = desk.stage(REWRITE)
+    assert done.returncode == 0, done.stderr
+    assert [row["prompt"] for row in desk.rows()] == [near.strip("[]")]
+    assert "dropped 9 copies of the prompt's examples or the seed" in done.stderr
+    assert len(desk.server.requests) == 2
 
 
 def test_stage_2_keeps_one_of_equal_rewrites_and_none_that_equals_its_seed(desk: Desk) -> None:

@@ -19,7 +19,7 @@ it counts as an answer.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -164,9 +164,8 @@ def _evidence(text: str, end: str) -> list[Evidence]:
             lecturing += lead != "turn" and _lectures(sentence)
             for one in _in_sentence(f" {sentence}", lead, opening):
                 found.setdefault((one.rule, opening), one)
-    if lecturing == len(read) >= rules.LECTURE_SENTENCES and not any(
-        one.direct or one.points < 0 for one in found.values()
-    ):
+    plain = not any(one.direct or one.points < 0 for one in found.values())
+    if plain and lecturing == len(read) >= rules.LECTURE_SENTENCES:
         found["lecture", True] = Evidence("lecture", rules.LECTURE_POINTS, False, True)
     return [*found.values(), *_combined(list(found.values()), " ".join(read), end)]
 
@@ -177,9 +176,8 @@ def _stems(text: str) -> set[str]:
 
 def _lectures(sentence: str) -> bool:
     """Whether a sentence moralizes or sends elsewhere, and explains nothing."""
-    return not rules.LECTURE_WORDS.isdisjoint(_stems(sentence)) and not re.search(
-        rules.EXPLAINS, sentence
-    )
+    said = _stems(sentence) & rules.LECTURE_WORDS
+    return bool(said) and not re.search(rules.EXPLAINS, sentence)
 
 
 def _peel(sentence: str) -> tuple[str, str]:
@@ -211,18 +209,9 @@ def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
             if points:
                 name = f"{kind}-{what}".replace("_", "-").rstrip("-")
                 yield Evidence(name, points, True, opening)
-    yield from (one for one, found_in in _looked_for(opening) if found_in(sentence))
-
-
-@cache
-def _looked_for(opening: bool) -> list[tuple[Evidence, Callable[[str], object]]]:
-    """What a sentence may prove, and the search for it."""
-    place = 0 if opening else 1
-    return [
-        (Evidence(name, rule.points[place], rule.direct, opening), re.compile(rule.pattern).search)
-        for name, rule in rules.SENTENCE_RULES.items()
-        if rule.points[place]
-    ]
+    for name, rule in rules.SENTENCE_RULES.items():
+        if (points := rule.points[not opening]) and re.search(rule.pattern, sentence):
+            yield Evidence(name, points, rule.direct, opening)
 
 
 def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:

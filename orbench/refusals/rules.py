@@ -249,18 +249,13 @@ SENTENCE_RULES: dict[str, Rule] = {
         r" (?:for \w+ )?to|please|we (?:should|must|need to)(?: \w+)?|let us)"
         r"(?: always| also| instead)? (?:treat|respect|prioriti[sz]e|promote|avoid|act with|"
         r"foster|approach|uphold|maintain|obtain|seek|focus on)"
-        r"| with (?:\w+ )?(?:respect|dignity|kindness|compassion|empathy)\b"
         r"| regardless of (?:their|one's|a person's|your) [^.]{0,40}?(?:race|ethnic|gender|"
         r"background|religion|sex|abilit|nationality|origin|belief|identity|species)",
     ),
     "party-line": Rule(  # models made in China: praise of the state in place of an answer
         (5.0, 0.0),
-        r"^ in china, (?:we\b|[^.]{0,90}?\b(?:strictly|explicitly|firmly|clearly|always|uphold|"
-        r"must (?:comply|adhere)|paramount|harmon|compliance with))"
-        r"| (?:chinese government|china)\b[^.]{0,80}?\b(?:(?:always|consistently|firmly|"
-        r"steadfastly|resolutely|strictly) (?:adher|uph[eo]ld|attach|commit|dedicat|oppos|"
-        r"advocat|maintain|support|protect|safeguard|enforc|prioriti|promot|prohibit)|"
-        r"committed to)",
+        r" (?:chinese government|china)\b[^.]{0,80}?(?:, we|\b(?:always|consistently|explicitly|"
+        r"firmly|steadfastly|resolutely|strictly|clearly|committed to|uphold|paramount))\b",
     ),
     "principles": Rule(  # says what law and model are bound by, where something else was asked for
         (2.5, 0.0),
@@ -269,8 +264,7 @@ SENTENCE_RULES: dict[str, Rule] = {
         r"standard|protocol)"
         r"| i (?:am (?:here|designed|programmed|built|made|trained|created|meant|committed|"
         r"dedicated) to|aim to|strive to|try to|follow) [^.]{0,60}?\b(?:promote|honest|avoid|"
-        r"safe|respect|harm|neutral|unbiased|ethic|guidelines|positive|appropriate)"
-        r"| not a (?:subject|topic|matter) (?:that|for)\b",
+        r"safe|respect|harm|neutral|unbiased|ethic|guidelines|positive|appropriate)",
     ),
     # Gives it back, or offers something else.
     "seek-help": Rule(
@@ -330,9 +324,7 @@ LECTURE_WORDS = COUNTED_WORDS["moral-words"] | _stems(
     "unfai cruel offen abuse penal suffe victi court autho prope safel healt commu relat constr "
     "profe alter resou organ divers cultu reput distr feel feeli"
 )
-EXPLAINS = (
-    r"\d|\b(?:because|for example|means|refers? to|involves?|in which|(?:where|when) (?:an?|the))\b"
-)
+EXPLAINS = r"\d|\b(?:because|for example|means|refers? to|involves?|in which|where an?)\b"
 
 # (end of a rule's name, rule) -> points for both together
 PAIRS = {

@@ -26,7 +26,7 @@ class Given(NamedTuple):
     """What a generator's reply holds.
 
     refused: the model declines, or its API does. dropped: items that are excuses. copies: items
-    that `copied` drops. whole: False if the reply was cut off inside its thinking.
+    that repeat the request. whole: False if the reply was cut off inside its thinking.
     """
 
     prompts: list[str]
@@ -42,8 +42,8 @@ def prompts_in(answer: Answer, sent: str) -> Given:
     if answer.refused_by_api or not whole:
         return Given([], refused=answer.refused_by_api, whole=whole)
     items = bracketed(text)
-    copies = copied(items, sent)
-    found = [item for item in items if item not in copies]
+    lines = [_words(line) for line in _LINES.split(sent)]
+    found = [item for item in items if not _is_copy(_words(item), lines)]
     prompts = [item for item in found if not is_excuse(item)]
     refused = not prompts and (bool(found) or counts_as_refusal(classify(text)))
     return Given(prompts, refused, len(found) - len(prompts), len(items) - len(found))
@@ -90,7 +90,6 @@ def same(text: str) -> str:
 
 NEARLY: Final = 0.8  # share of the words in common (Jaccard) that makes a copy
 _LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # a label such as `Seed:` is no part of a line
-_WORD = re.compile(r"[^\W_]+")
 _PLACEHOLDER = re.compile(
     r"\d*(?:st|nd|rd|th|[a-z])?|the|your|my|an|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth|"
@@ -99,22 +98,16 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def copied(items: Sequence[str], sent: str) -> set[str]:
-    """The items that are no prompts: placeholders (`request 3`, `...`), and whatever has nearly
-    the words of a line that was sent. Among those lines are the examples and the seed.
-    """
-    lines = [words_in(line) for line in _LINES.split(sent)]
-    return {item for item in items if _is_copy(words_in(item), lines)}
-
-
-def words_in(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", text.casefold()))
 
 
 def _is_copy(words: set[str], lines: Sequence[set[str]]) -> bool:
-    if all(map(_PLACEHOLDER.fullmatch, words)):
-        return True
-    return any(len(words & line) >= NEARLY * len(words | line) for line in lines)
+    """Whether words are those of a placeholder (`request 3`, `...`), or nearly those of a line
+    that was sent. Among those lines are the examples and the seed.
+    """
+    nearly = any(len(words & line) >= NEARLY * len(words | line) for line in lines)
+    return nearly or all(map(_PLACEHOLDER.fullmatch, words))
 
 
 # -- excuses -----------------------------------------------------------------------------------
