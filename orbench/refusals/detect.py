@@ -138,8 +138,7 @@ def reading_of(answer: str) -> Reading | None:
     if not head.strip():
         return None
     reading = Reading(answer, _evidence(head, answer[_WINDOW:][-_END:]), _shapes(answer))
-    late = [re.compile(rules.LATE_NO), re.compile(rules.LATE_INSTEAD)]
-    if reading.points < REFUSAL_AT and any(one.search(answer, *_LATE) for one in late):
+    if reading.points < REFUSAL_AT and re.search(rules.LATE_NO, answer[slice(*_LATE)]):
         reading.found.append(Evidence("late-no", rules.LATE_NO_POINTS, True, False))
     return reading
 
