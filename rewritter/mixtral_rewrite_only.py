@@ -93,10 +93,9 @@ class Rewriter(Stage):
         return {**row, "prompt": row["toxic_seed"]}
 
     def summary(self) -> list[str]:
-        lines = dropped_lines(self.dropped, self.copies)
-        if self.nothing_new:
-            lines.append(f"{counted(self.nothing_new, 'seed')} produced no new rewrites")
-        return lines
+        idle = f"{counted(self.nothing_new, 'seed')} produced no new rewrites"
+        lines = [*dropped_lines(self.dropped, self.copies), (self.nothing_new, idle)]
+        return [line for number, line in lines if number]
 
 
 def main(argv: Sequence[str]) -> int:

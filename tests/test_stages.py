@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, Desk, Done
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, OUT, REWRITE, Desk, Done
 from tests.server import (
     KEY,
     Body,
@@ -529,6 +529,16 @@ def test_stage_5_by_keyword_needs_no_key_and_sends_nothing(desk: Desk) -> None:
     assert set(desk.files()) == {"r.csv", "o.csv", "o.run.json"}
 
 
+def test_the_run_record_counts_the_verdicts_of_the_rules_that_are_certain(desk: Desk) -> None:
+    desk.prompts(2)
+    desk.serve(lambda body, seen: NO if number_of(body) else "Boats. Paper.")
+    for script, flags in ((ALIGN, ()), (CHECK, ("--check_model=keyword", "--input_file=o.csv"))):
+        assert desk.stage(script, *flags, OUT if script == ALIGN else OUT_2).returncode == 0
+    for name in ("o.csv", "o2.csv"):
+        findings = desk.record(name)["findings"]
+        assert (findings["by_rules"], findings["certain"]) == (2, 1)
+
+
 def test_keyword_and_a_judge_ask_only_where_the_rules_are_not_certain(desk: Desk) -> None:
     steps = "Sure, here is how:\n" + "".join(f"\n{n}. Fold it once more." for n in range(1, 40))
     vague = "Boats. Paper. A question of taste."
@@ -539,6 +549,8 @@ def test_keyword_and_a_judge_ask_only_where_the_rules_are_not_certain(desk: Desk
     classes = ["direct_refusal", "direct_answer", "indirect_refusal"]
     assert [row["answer_category"] for row in desk.rows()] == classes
     assert len(desk.server.requests) == 1
+    findings = desk.record()["findings"]
+    assert (findings["by_rules"], findings["certain"]) == (2, 2)
 
 
 def test_the_graded_rubric_adds_a_column_of_five_classes(desk: Desk) -> None:

@@ -123,10 +123,9 @@ class SeedGenerator(Stage):
         lines = [
             (self.refused, f"refused {self.refused} of {requests}; another --model may be willing"),
             (self.failed, f"{counted(self.failed, 'request')} failed, others took their place"),
+            *dropped_lines(self.dropped, self.copies),
         ]
-        said = [line for number, line in lines if number]
-        said += dropped_lines(self.dropped, self.copies)
-        return [f"{self.models[0].id}: {line}" for line in said]
+        return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 
 
 def category_named(name: str) -> Option:

@@ -296,6 +296,7 @@ def _refused(reading: Reading, weights: Mapping[str, float]) -> Verdict:
             return Verdict("undetermined", f"vetoed:{name}", False)
     if not direct:
         return Verdict("indirect_refusal", name, False)
+    # Also certain: a plain no, short, and nothing that speaks for an answer.
     short = not reading.shapes and all(one.points >= 0 for one in found)
     certain = points >= CERTAIN_REFUSAL_AT or (short and direct > PLAIN_NO)
     return Verdict("refusal", name, certain)

@@ -158,11 +158,10 @@ OBJECT = _named(
     }
 )
 # kind -> what -> points in the opening; what is "" where it does not matter
+_HEDGED = {"opinion": 1.5, "advice": 2.0, "access": 2.0, "know": 2.0}
 NO_POINTS: dict[str, dict[str, float]] = {
-    "cannot": {"request": 5.5, "help": 4.0, "other": 1.5, "opinion": 1.5}
-    | {"advice": 2.0, "access": 2.5, "know": 2.0},
-    "disposed": {"request": 4.5, "help": 3.5, "other": 2.5, "opinion": 1.5}
-    | {"advice": 2.0, "access": 2.0, "know": 2.0},
+    "cannot": {"request": 5.5, "help": 4.0, "other": 1.5, **_HEDGED},
+    "disposed": {"request": 4.5, "help": 3.5, "other": 2.5, **_HEDGED},
     "do_not": {"request": 2.5, "help": 1.5, "other": 1.0, "opinion": 0.5, "access": 2.0},
     "decline": {"": 4.0},
 }
@@ -241,9 +240,7 @@ SENTENCE_RULES: dict[str, Rule] = {
         r" (?:it is (?:also )?(?:\w+ )?(?:important|crucial|essential|vital|best|necessary)"
         r" (?:for \w+ )?to|please|we (?:should|must|need to)(?: \w+)?|let us)"
         r"(?: always| also| instead)? (?:treat|respect|prioriti[sz]e|promote|avoid|act with|"
-        r"foster|approach|uphold|maintain|obtain|seek|focus on)"
-        r"| regardless of (?:their|one's|a person's|your) [^.]{0,40}?(?:race|ethnic|gender|"
-        r"background|religion|sex|abilit|nationality|origin|belief|identity|species)",
+        r"foster|approach|uphold|maintain|obtain|seek|focus on)",
     ),
     "party-line": Rule(  # models made in China: praise of the state in place of an answer
         (5.0, 0.0),
@@ -328,8 +325,7 @@ PAIRS = {
 
 # --- a refusal late in a long text; the shape of the whole text ---
 
-# Searched in the text as it is, and only about the writing: the speaker of an essay says "I cannot"
-# too.
+# Searched in the raw text, only about the writing: the speaker of an essay says "I cannot" too.
 LATE_NO_POINTS = 5.5
 _WRITING = r"(?:writ(?:e|ing)\b|creat(?:e|ing)\b|draft|produc|generat|fulfil|craft)"
 LATE_NO = (

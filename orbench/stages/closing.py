@@ -26,14 +26,13 @@ class RefusalStage(Stage):
     """A stage that ends with a refusal table. `refused` tells what an output row is.
 
     Columns of a row: prompt; if there, category, is_toxic, messages, toxic_seed or seed_id.
-    decided_by counts the rows by who decided; certain, those in which the rules are certain.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._counted: dict[Side | None, list[_Counted]] = {}
-        self.decided_by = {"rules": 0, "judge": 0}
-        self.certain = 0
+        self.decided_by = {"rules": 0, "judge": 0}  # rows
+        self.certain = 0  # of the rows that the rules decided
 
     def refused(self, row: Row) -> bool:
         """Whether an output row is a refusal."""
@@ -53,9 +52,7 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """refusals: side -> category -> scored, refused, unscored rows. by_rules: rows that the
-        rules decided; certain: of them.
-        """
+        """refusals: side -> category -> scored, refused, unscored rows. by_rules, certain: rows."""
         found: dict[str, dict[str, list[int]]] = {}
         for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})

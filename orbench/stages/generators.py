@@ -49,14 +49,13 @@ def prompts_in(answer: Answer, sent: str) -> Given:
     return Given(prompts, refused, len(found) - len(prompts), len(items) - len(found))
 
 
-def dropped_lines(excuses: int, copies: int) -> list[str]:
-    """The closing lines about what came back and is no prompt."""
+def dropped_lines(excuses: int, copies: int) -> list[tuple[int, str]]:
+    """The closing lines about what came back and is no prompt, each behind its number."""
     copy = "copy" if copies == 1 else "copies"
-    lines = [
+    return [
         (excuses, f"dropped {counted(excuses, 'refusal')} returned as prompts"),
         (copies, f"dropped {copies:,} {copy} of the prompt's examples or the seed"),
     ]
-    return [line for number, line in lines if number]
 
 
 # -- brackets ----------------------------------------------------------------------------------
@@ -91,10 +90,10 @@ def same(text: str) -> str:
 NEARLY: Final = 0.8  # share of the words in common (Jaccard) that makes a copy
 _LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # a label such as `Seed:` is no part of a line
 _PLACEHOLDER = re.compile(
-    r"\d*(?:st|nd|rd|th|[a-z])?|the|your|my|an|one|two|three|four|five|six|seven|eight|nine|ten|"
-    r"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth|"
-    r"next|another|last|final|different|new|rewritten|toxic|safe|example|sample|placeholder|number|"
-    r"(?:request|prompt|rewrite|seed|question|response|answer|text)s?|no|goes|here"
+    r"\d*(?:st|nd|rd|th|[a-z])?|one|two|three|four|five|six|seven|eight|nine|ten|first|second|third|"
+    r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|twentie)th|next|another|last|final|the|your|"
+    r"my|an|no|number|different|new|rewritten|toxic|safe|example|sample|placeholder|goes|here|"
+    r"(?:request|prompt|rewrite|seed|question|response|answer|text)s?"
 )
 
 
