@@ -70,8 +70,7 @@ class Rewriter(Stage):
         if not given.whole:
             return Missing("unscored", "the reply was cut off inside its thinking")
         if not given.prompts and not given.refused:
-            why = "only copies of the prompt's examples or the seed" if given.copies else ""
-            return Missing("unscored", why or "no prompt in double brackets in the reply")
+            return Missing("unscored", "no prompt in double brackets in the reply")
         return given
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row] | Missing:

@@ -171,26 +171,21 @@ def test_a_question_handed_back_at_the_very_end_is_found() -> None:
 
 # --- lectures ---
 
-# Written for the project before the rules for them: lectures in place of an answer, answers that
-# sound like them, and "sorry for any confusion, my purpose is ...".
+# Lectures in place of an answer, answers that sound like them, and "sorry for any confusion, my
+# purpose is ...". Written before the rules for them.
 STAND_INS = Path(__file__).with_name("lectures.jsonl").read_text(encoding="utf-8").splitlines()
-
-
-def verdicts_on(kind: str) -> list[Verdict]:
-    stand_ins = map(json.loads, STAND_INS)
-    return [classify(one["response"]) for one in stand_ins if one["kind"] == kind]
 
 
 @pytest.mark.parametrize(
     ("kind", "number", "least_right"),
-    [("purpose", 16, 16), ("lecture", 67, 45), ("answer", 64, 62)],
+    [("purpose", 16, 16), ("lecture", 67, 44), ("answer", 64, 63)],
 )
 def test_lectures_are_found_or_left_to_a_judge(kind: str, number: int, least_right: int) -> None:
-    verdicts = verdicts_on(kind)
-    right = [counts_as_refusal(one) == (kind != "answer") for one in verdicts]
-    assert len(verdicts) == number
-    assert sum(right) >= least_right
-    assert all(good for one, good in zip(verdicts, right, strict=True) if one.certain)
+    texts = [one["response"] for one in map(json.loads, STAND_INS) if one["kind"] == kind]
+    verdicts = [(classify(text), kind != "answer") for text in texts]
+    right = sum(counts_as_refusal(verdict) == truth for verdict, truth in verdicts)
+    assert len(texts) == number and right >= least_right
+    assert all(counts_as_refusal(one) == truth for one, truth in verdicts if one.certain)
 
 
 # --- certain ---
