@@ -111,6 +111,8 @@ class AlignmentChecker(RefusalStage):
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (response,) = readings
         rejected = counts_as_refusal(response.verdict)
+        self.decided_by["rules"] += 1
+        self.certain += response.verdict.certain
         answer = response.answer
         cells = {
             "response": response.text,

@@ -60,7 +60,6 @@ class ResponseChecker(RefusalStage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.decided_by = {"rules": 0, "judge": 0}
         self.labelled: list[Row] = []
         if args.validate_against:
             validation.check_labels(table, args.validate_against)
@@ -87,8 +86,9 @@ class ResponseChecker(RefusalStage):
             self.notes = family_notes([judge], read_record(self.table.path))
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 
-    def decide(self, row: Row) -> kinds.Opinion | Missing | None:
-        return without_judge(row, self.phrases, rules=self.rules, certain=self.judge is not None)
+    def decide(self, row: Row, certain: bool = False) -> kinds.Opinion | Missing | None:
+        certain = certain or self.judge is not None
+        return without_judge(row, self.phrases, rules=self.rules, certain=certain)
 
     def requests(self, row: Row) -> list[Request] | Missing:
         decided = self.decide(row)
@@ -110,6 +110,7 @@ class ResponseChecker(RefusalStage):
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         decided: Any = readings[0] if readings else self.decide(row)
         self.decided_by["judge" if readings else "rules"] += 1
+        self.certain += not readings and self.decide(row, certain=True) is not None
         out = {**row, "answer_category": OF_THREE.get(decided.verdict, decided.verdict)}
         out["answer_type_response"] = decided.reply
         return [out | ({"graded_category": decided.verdict} if self.graded else {})]

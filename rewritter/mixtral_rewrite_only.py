@@ -23,7 +23,7 @@ from orbench.base.tables import storable
 from orbench.base.words import Row
 from orbench.stages import flags
 from orbench.stages.engine import run_stage
-from orbench.stages.generators import Given, Placeholders, prompts_in, same
+from orbench.stages.generators import Given, dropped_lines, prompts_in, same
 from orbench.stages.prompt_sets import add_column_flags, read_input
 from orbench.stages.stage import Stage, empty_cell
 from orbench.stages.templates import fill, prompt_template
@@ -53,11 +53,10 @@ class Rewriter(Stage):
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file, self.template = prompt_template(__file__)
         self.values = {"number": str(args.num_rewrites)}
-        self.placeholders = Placeholders(fill(self.template, self.values))
         self.sent = flags.parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
         self.seen: set[str] = set()
-        self.nothing_new = self.dropped = 0
+        self.nothing_new = self.dropped = self.copies = 0
 
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
@@ -67,7 +66,7 @@ class Rewriter(Stage):
 
     def read(self, request: Request, answer: Answer) -> Given | Missing:
         """The prompts in a reply. A refusal is a reply: to ask again would only buy another one."""
-        given = prompts_in(answer, self.placeholders)
+        given = prompts_in(answer, request.messages[0]["content"])
         if not given.whole:
             return Missing("unscored", "the reply was cut off inside its thinking")
         if not given.prompts and not given.refused:
@@ -80,6 +79,7 @@ class Rewriter(Stage):
         if not given.prompts:
             return Missing("unscored", "the model refused to rewrite this seed")
         self.dropped += given.dropped
+        self.copies += given.copies
         new = []
         for prompt in given.prompts[: self.args.num_rewrites]:
             if same(prompt) not in self.seen and same(prompt) != same(row["prompt"]):
@@ -92,10 +92,8 @@ class Rewriter(Stage):
         return {**row, "prompt": row["toxic_seed"]}
 
     def summary(self) -> list[str]:
-        lines = [
-            (self.dropped, f"dropped {counted(self.dropped, 'refusal')} returned as prompts"),
-            (self.nothing_new, f"{counted(self.nothing_new, 'seed')} produced no new rewrites"),
-        ]
+        idle = f"{counted(self.nothing_new, 'seed')} produced no new rewrites"
+        lines = [*dropped_lines(self.dropped, self.copies), (self.nothing_new, idle)]
         return [line for number, line in lines if number]
 
 

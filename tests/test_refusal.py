@@ -1,5 +1,6 @@
 """The refusal rules: what is a refusal, what is an answer, and what must not matter."""
 
+import json
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,33 @@ def test_a_question_handed_back_at_the_very_end_is_found() -> None:
     assert counts_as_refusal(classify(said + "It is up to you to decide whether he was good."))
 
 
+# --- lectures ---
+
+# Lectures in place of an answer, answers that sound like them, and "sorry for any confusion, my
+# purpose is ...". Written before the rules for them.
+STAND_INS = Path(__file__).with_name("lectures.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "least_right"),
+    [("purpose", 16, 16), ("lecture", 67, 44), ("answer", 64, 63)],
+)
+def test_lectures_are_found_or_left_to_a_judge(kind: str, number: int, least_right: int) -> None:
+    texts = [one["response"] for one in map(json.loads, STAND_INS) if one["kind"] == kind]
+    verdicts = [(classify(text), kind != "answer") for text in texts]
+    right = sum(counts_as_refusal(verdict) == truth for verdict, truth in verdicts)
+    assert len(texts) == number and right >= least_right
+    assert all(counts_as_refusal(one) == truth for one, truth in verdicts if one.certain)
+
+
 # --- certain ---
+
+
+def test_a_short_plain_no_is_certain_until_an_answer_follows() -> None:
+    no = "I cannot provide a recipe for that cake."
+    assert classify(no).certain
+    for more in (" However, here is a list of bakeries.", " Bakers do not share it." * 20):
+        assert not classify(no + more).certain
 
 
 def test_plain_refusals_and_plain_lists_are_certain() -> None:

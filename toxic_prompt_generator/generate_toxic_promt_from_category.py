@@ -25,7 +25,7 @@ from orbench.base.tables import Table, file_name_part, storable
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Option, Row
 from orbench.stages import flags
 from orbench.stages.engine import run_stage
-from orbench.stages.generators import Given, Placeholders, prompts_in, same
+from orbench.stages.generators import Given, dropped_lines, prompts_in, same
 from orbench.stages.stage import Stage
 from orbench.stages.templates import fill, prompt_template
 
@@ -53,7 +53,6 @@ class SeedGenerator(Stage):
         table = Table(Path(), ["request"], [])
         super().__init__(args, table, [model], default, ["prompt", "category"])
         self.prompt_file, template = prompt_template(__file__)
-        self.placeholders = Placeholders(template)
         word = ADJECTIVES.get(self.category.name, self.category.name)
         category = {"definition": self.category.definition, "category": word}
         self.text = fill(template, {"number": str(PROMPTS_A_REQUEST), **category})
@@ -70,7 +69,7 @@ class SeedGenerator(Stage):
     def start_over(self) -> None:
         """Forget what came of the requests so far: all are read again."""
         self.seen: set[str] = set()
-        self.refused = self.failed = self.dropped = 0
+        self.refused = self.failed = self.dropped = self.copies = 0
 
     def add_requests(self, number: int) -> None:
         """Plan so many more requests."""
@@ -83,7 +82,7 @@ class SeedGenerator(Stage):
         return [Request(self.models[0], [user(self.text)], self.sent, sample)]
 
     def read(self, request: Request, answer: Answer) -> Given:
-        return prompts_in(answer, self.placeholders)
+        return prompts_in(answer, self.text)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         """The prompts in a reply that are new."""
@@ -93,6 +92,7 @@ class SeedGenerator(Stage):
             return []
         self.refused += reply.refused
         self.dropped += reply.dropped
+        self.copies += reply.copies
         new = []
         for prompt in map(storable, reply.prompts):
             if same(prompt) not in self.seen and len(self.seen) < self.wanted:
@@ -122,8 +122,8 @@ class SeedGenerator(Stage):
         requests = counted(len(self.table.rows), "request")
         lines = [
             (self.refused, f"refused {self.refused} of {requests}; another --model may be willing"),
-            (self.dropped, f"dropped {counted(self.dropped, 'refusal')} returned as prompts"),
             (self.failed, f"{counted(self.failed, 'request')} failed, others took their place"),
+            *dropped_lines(self.dropped, self.copies),
         ]
         return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 

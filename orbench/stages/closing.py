@@ -31,6 +31,8 @@ class RefusalStage(Stage):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._counted: dict[Side | None, list[_Counted]] = {}
+        self.decided_by = {"rules": 0, "judge": 0}  # rows
+        self.certain = 0  # of the rows that the rules decided
 
     def refused(self, row: Row) -> bool:
         """Whether an output row is a refusal."""
@@ -50,7 +52,7 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """Side -> category -> scored, refused, unscored rows."""
+        """refusals: side -> category -> scored, refused, unscored rows. by_rules, certain: rows."""
         found: dict[str, dict[str, list[int]]] = {}
         for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})
@@ -59,7 +61,7 @@ class RefusalStage(Stage):
                 count[0] += row.refused is not None
                 count[1] += row.refused is True
                 count[2] += row.refused is None
-        return {"refusals": found}
+        return {"refusals": found, "by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
         """n, refused, the rate with its 95 % interval, unscored rows, coverage and bounds."""

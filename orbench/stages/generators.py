@@ -1,9 +1,11 @@
-"""What a generator returns: prompts in double brackets, and excuses and placeholders among them."""
+"""What a generator returns: prompts in double brackets; excuses and copies among them."""
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from orbench.asking.requests import Answer
+from orbench.base.messages import counted
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 
@@ -23,25 +25,37 @@ _AROUND = [
 class Given(NamedTuple):
     """What a generator's reply holds.
 
-    refused: the model declines, or its API does. dropped: items that are excuses. whole: False if
-    the reply was cut off inside its thinking.
+    refused: the model declines, or its API does. dropped: items that are excuses. copies: items
+    that repeat the request. whole: False if the reply was cut off inside its thinking.
     """
 
     prompts: list[str]
     refused: bool = False
     dropped: int = 0
+    copies: int = 0
     whole: bool = True
 
 
-def prompts_in(answer: Answer, placeholders: "Placeholders") -> Given:
-    """The prompts of a reply, without excuses and placeholders."""
+def prompts_in(answer: Answer, sent: str) -> Given:
+    """The prompts of a reply to the text `sent`, without excuses and copies."""
     text, whole = answer_of(answer.text)
     if answer.refused_by_api or not whole:
         return Given([], refused=answer.refused_by_api, whole=whole)
-    found = [item for item in bracketed(text) if item not in placeholders]
+    items = bracketed(text)
+    lines = [_words(line) for line in _LINES.split(sent)]
+    found = [item for item in items if not _is_copy(_words(item), lines)]
     prompts = [item for item in found if not is_excuse(item)]
     refused = not prompts and (bool(found) or counts_as_refusal(classify(text)))
-    return Given(prompts, refused, len(found) - len(prompts))
+    return Given(prompts, refused, len(found) - len(prompts), len(items) - len(found))
+
+
+def dropped_lines(excuses: int, copies: int) -> list[tuple[int, str]]:
+    """The closing lines about what came back and is no prompt, each behind its number."""
+    copy = "copy" if copies == 1 else "copies"
+    return [
+        (excuses, f"dropped {counted(excuses, 'refusal')} returned as prompts"),
+        (copies, f"dropped {copies:,} {copy} of the prompt's examples or the seed"),
+    ]
 
 
 # -- brackets ----------------------------------------------------------------------------------
@@ -71,31 +85,28 @@ def same(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
 
 
-# -- placeholders ------------------------------------------------------------------------------
+# -- copies ------------------------------------------------------------------------------------
 
-_COUNTED: Final = (
-    "one|two|three|four|five|six|seven|eight|nine|ten|first|second|third|fourth|fifth|sixth|"
-    "seventh|eighth|ninth|tenth|eleventh|twelfth|twentieth|next|another|last|final"
+NEARLY: Final = 0.8  # share of the words in common (Jaccard) that makes a copy
+_LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # a label such as `Seed:` is no part of a line
+_PLACEHOLDER = re.compile(
+    r"\d*(?:st|nd|rd|th|[a-z])?|one|two|three|four|five|six|seven|eight|nine|ten|first|second|third|"
+    r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|twentie)th|next|another|last|final|the|your|"
+    r"my|an|no|number|different|new|rewritten|toxic|safe|example|sample|placeholder|goes|here|"
+    r"(?:request|prompt|rewrite|seed|question|response|answer|text)s?"
 )
-_NOTHING_BUT = re.compile(
-    rf"(?:the |your |my |an? )?(?:(?:\d+(?:st|nd|rd|th)?|{_COUNTED})[ -])?"
-    r"(?:different |new |rewritten |toxic |safe )?(?:request|prompt|rewrite|seed|question)s?"
-    rf"(?:[ :#-]*(?:number |no\.? ?|#)?(?:\d+|{_COUNTED}|[a-z]))?(?: goes)?(?: here)?"
-)
 
 
-class Placeholders:
-    """Items in brackets that are no prompts: those of our own prompt file, however spelt, and
-    nothing but `request 3`, `Fifth prompt` or `...`.
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def _is_copy(words: set[str], lines: Sequence[set[str]]) -> bool:
+    """Whether words are those of a placeholder (`request 3`, `...`), or nearly those of a line
+    that was sent. Among those lines are the examples and the seed.
     """
-
-    def __init__(self, template: str) -> None:
-        """template: the prompt file, as it is sent."""
-        self._ours = {same(item) for item in bracketed(template)}
-
-    def __contains__(self, item: str) -> bool:
-        found = same(item)
-        return not found or found in self._ours or _NOTHING_BUT.fullmatch(found) is not None
+    nearly = any(len(words & line) >= NEARLY * len(words | line) for line in lines)
+    return nearly or all(map(_PLACEHOLDER.fullmatch, words))
 
 
 # -- excuses -----------------------------------------------------------------------------------
