@@ -32,7 +32,7 @@ class RefusalStage(Stage):
         super().__init__(*args)
         self._counted: dict[Side | None, list[_Counted]] = {}
         self.decided_by = {"rules": 0, "judge": 0}  # rows
-        self.certain = 0  # of the rows that the rules decided
+        self.certain = 0  # of the rules' rows
 
     def refused(self, row: Row) -> bool:
         """Whether an output row is a refusal."""

@@ -50,7 +50,7 @@ def prompts_in(answer: Answer, sent: str) -> Given:
 
 
 def dropped_lines(excuses: int, copies: int) -> list[tuple[int, str]]:
-    """The closing lines about what came back and is no prompt, each behind its number."""
+    """Closing lines, each behind its number."""
     copy = "copy" if copies == 1 else "copies"
     return [
         (excuses, f"dropped {counted(excuses, 'refusal')} returned as prompts"),
@@ -87,11 +87,11 @@ def same(text: str) -> str:
 
 # -- copies ------------------------------------------------------------------------------------
 
-NEARLY: Final = 0.8  # share of the words in common (Jaccard) that makes a copy
-_LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # a label such as `Seed:` is no part of a line
+NEARLY: Final = 0.8  # Jaccard index of a copy
+_LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # without a label such as `Seed:`
 _PLACEHOLDER = re.compile(
     r"\d*(?:st|nd|rd|th|[a-z])?|one|two|three|four|five|six|seven|eight|nine|ten|first|second|third|"
-    r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|twentie)th|next|another|last|final|the|your|"
+    r"(?:four|fif|six|seven|eigh|nin|ten)th|next|another|last|final|the|your|"
     r"my|an|no|number|different|new|rewritten|toxic|safe|example|sample|placeholder|goes|here|"
     r"(?:request|prompt|rewrite|seed|question|response|answer|text)s?"
 )
@@ -102,9 +102,7 @@ def _words(text: str) -> set[str]:
 
 
 def _is_copy(words: set[str], lines: Sequence[set[str]]) -> bool:
-    """Whether words are those of a placeholder (`request 3`, `...`), or nearly those of a line
-    that was sent. Among those lines are the examples and the seed.
-    """
+    """Whether these words are a placeholder's (`request 3`) or nearly those of a line sent."""
     nearly = any(len(words & line) >= NEARLY * len(words | line) for line in lines)
     return nearly or all(map(_PLACEHOLDER.fullmatch, words))
 
