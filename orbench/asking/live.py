@@ -74,8 +74,7 @@ class _Session:
         try:
             async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
                 for model in models:
-                    if not model.scripted:
-                        await self.client.open(model)
+                    await self.client.open(model)
                     self.paces[model] = Pace(model, self.limits, self.progress.say)
                     self.unsent[model] = deque()
                     known = model in self.asked.adaptation.rejected
