@@ -97,7 +97,7 @@ def play(body: Body, seen: int) -> str:
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
-    names = {"or-bench-80k": safe, "or-bench-toxic": toxic}
+    names = {"or-bench-80k": safe, "or-bench-toxic": toxic.replace(b"How", b"Why")}
     files = {f"bench-llm/or-bench/{name}.csv": content for name, content in names.items()}
     desk.serve(play)
     sets = {"PROMPTS": "or-bench-80k", "TOXIC": "or-bench-toxic", "LIMIT": "20"}

@@ -17,11 +17,11 @@ from orbench.stats.core import (
     FEW_CLUSTERS,
     Mean,
     Verdicts,
-    bounds,
     detectable_difference,
     difference,
     holm,
     mean,
+    with_unscored,
     worst_case,
 )
 from orbench.stats.correction import JudgeAccuracy, judge_accuracy, rogan_gladen
@@ -146,11 +146,10 @@ def test_neither_the_order_of_rows_nor_their_ids_matter() -> None:
         assert same[2:] == pytest.approx(found[2:])
 
 
-def test_the_bounds_are_the_means_with_all_unscored_rows_answered_and_refused() -> None:
-    lower, upper = bounds(of([1, 1, 1, 0, 0, 0, 0, 0, nan, nan]))
-    assert lower == mean(of(np.arange(10) < 3)) and upper == mean(of(np.arange(10) < 5))
-    lower, upper = bounds(Verdicts(np.array([1, nan, 0, 0, 0]), np.array([1, 1, 2, 2, 2])))
-    assert (lower.rate, upper.rate) == (0.25, 0.5)  # of the prompts' shares, like the rate
+def test_the_interval_with_unscored_rows_holds_whether_they_were_answered_or_refused() -> None:
+    found = with_unscored(of([1, 1, 1, 0, 0, 0, 0, 0, nan, nan]))
+    assert found == (mean(of(np.arange(10) < 3)).low, mean(of(np.arange(10) < 5)).high)
+    assert with_unscored(of([1, 0])) == mean(of([1, 0]))[1:3]
 
 
 @pytest.mark.parametrize(("a_only", "b_only"), [(5, 0), (6, 0), (7, 1), (9, 0), (1, 1), (4, 5)])

@@ -5,11 +5,16 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 """
 
 import json
+import platform
+import subprocess
+import tomllib
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
-from orbench.base.tables import beside, read_csv, write_text
+from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
 
 Record = dict[str, Any]
@@ -17,7 +22,7 @@ Record = dict[str, Any]
 FAILED = "_failed.csv"  # every input row without a result, with error_type and error
 NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 # What a stage takes over from the record of its input:
-#   under_test  the model whose responses a file holds (see UnderTest)
+#   under_test  the model whose responses a file holds (see UnderTest), what it was asked, and when
 #   written_by  the models of stages 1 and 2: [{"asked", "id", "family"}]
 #   selectors   the families whose refusals chose the prompts
 #   source      where a public prompt set came from
@@ -41,6 +46,31 @@ def read_record(csv: Path) -> Record:
 def write_record(csv: Path, record: Record) -> None:
     """Raises OSError."""
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
+
+
+def hashes_of(csv: Path) -> dict[str, str]:
+    """The SHA-256 of a CSV and of its failed rows, "" without any: in the record as `output`."""
+    failed = beside(csv, FAILED)
+    return {"csv": sha256_of(csv), "failed": sha256_of(failed) if failed.is_file() else ""}
+
+
+def is_edited(csv: Path, record: Record) -> bool:
+    """Whether a CSV or its failed rows are not those that the record is about."""
+    return "output" in record and record["output"] != hashes_of(csv)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of the suite, with its commit, and of Python; "" for what is not known of a bare copy."""
+    root = Path(__file__).resolve().parents[2]
+    found = {"orbench": "", "commit": "", "python": platform.python_version()}
+    with suppress(OSError):
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        found["orbench"] = project["version"]
+        if (root / ".git").exists():
+            command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
+            found["commit"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return found
 
 
 def failed_rows(csv: Path) -> list[Row]:

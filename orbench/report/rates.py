@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,17 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.base.messages import UserError, counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
 from orbench.report.load import ABOUT, KEYS, verdicts
-from orbench.stats.core import bounds, mean
+from orbench.stats.core import Verdicts, mean, with_unscored
 from orbench.stats.correction import JudgeAccuracy, rogan_gladen
 
 FEW_PROMPTS = 30  # rates from fewer are marked
 SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, each prompt alike
+WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 # Columns of results.csv; intervals 95 %. n: prompts with a verdict; rows: responses with one;
-# design_effect: rows per independent observation; unscored: rows; the bounds: the rates if all of
-# them were answered, and if all were refused; api: by the API itself; flip: prompts whose responses
-# have different verdicts.
-PERCENTS = ["rate", "low", "high", "low_bound", "high_bound", *SHARES, "flip"]
+# unscored: rows; low_all, high_all: the interval whether these are answers or refusals;
+# design_effect: rows per independent observation; api: by the API itself; flip: prompts whose
+# responses have different verdicts; certain: of the rules' verdicts, over all categories.
+PERCENTS = ["rate", "low", "high", "low_all", "high_all", *SHARES, "flip", "certain"]
 RATE_COLUMNS = [
     "model",
     "settings",
@@ -29,12 +30,13 @@ RATE_COLUMNS = [
     "prompts",
     "prompt_set",
     "judge",
+    "date",
     "category",
     "n",
     "rows",
     "unscored",
-    "design_effect",
     *(f"{name}_percent" for name in PERCENTS),
+    "design_effect",
     "notes",
 ]
 # Columns of corrections.csv; notes: why a rate is not corrected.
@@ -57,9 +59,10 @@ def rates(rows: pd.DataFrame) -> pd.DataFrame:
     found = list[dict[str, Any]]()
     for number, part in rows.groupby("result"):
         about = {"result": number} | part[[*KEYS, *ABOUT]].iloc[0].to_dict()
-        for row in _rates_of(part):
+        for row in _rates_of(part, about["known"]):
             notes = "; ".join(filter(None, [about["notes"], *row.get("notes", ())]))
-            found.append(about | row | {"notes": notes})
+            certain = 100 * about["certain"] if row["category"] == OVERALL else nan
+            found.append(about | row | {"notes": notes, "certain_percent": certain})
     return pd.DataFrame(found, columns=dict.fromkeys(["result", *KEYS, *ABOUT, *RATE_COLUMNS]))
 
 
@@ -83,21 +86,27 @@ def scaled(unit: str, **fractions: float) -> dict[str, float]:
     return {f"{name}_{unit}": 100 * value for name, value in fractions.items()}
 
 
-def _rates_of(part: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    yield _rate(part, OVERALL)
+def _rates_of(part: pd.DataFrame, known: bool) -> Iterator[dict[str, Any]]:
+    yield _rate(part, OVERALL, known)
     if set(part["category"]) != {UNCATEGORISED}:
-        found = mean(verdicts(part, macro=True))
-        figures = scaled("percent", rate=found.rate, low=found.low, high=found.high)
-        yield {"category": MACRO, "n": found.prompts, **figures}
+        of = verdicts(part, macro=True)
+        yield {"category": MACRO, "n": mean(of).prompts, **_figures(of, known)}
         for name, one in part.groupby("category"):
-            yield _rate(one, str(name))
+            yield _rate(one, str(name), known)
 
 
-def _rate(part: pd.DataFrame, category: str) -> dict[str, Any]:
+def _figures(of: Verdicts, known: bool) -> dict[str, float]:
+    """The rate and its two intervals. known: whether unscored rows are."""
+    rate, low, high = mean(of)[:3]
+    low_all, high_all = with_unscored(of) if known else (nan, nan)
+    ends = {"low": low, "high": high, "low_all": low_all, "high_all": high_all}
+    return scaled("percent", rate=rate, **ends)
+
+
+def _rate(part: pd.DataFrame, category: str, known: bool) -> dict[str, Any]:
     of = verdicts(part)
     scored = part[part["refused"].notna()]
     found = mean(of)
-    (least, most) = bounds(of)
     prompts = scored.groupby("prompt")[["refused", *SHARES]].mean()
     flips = prompts["refused"].between(0, 1, inclusive="neither")
     row = {
@@ -105,18 +114,38 @@ def _rate(part: pd.DataFrame, category: str) -> dict[str, Any]:
         "n": found.prompts,
         "rows": found.rows,
         "design_effect": found.design_effect,
-        "unscored": len(part) - found.rows,
-        **scaled("percent", rate=found.rate, low=found.low, high=found.high),
-        **scaled("percent", low_bound=least.rate, high_bound=most.rate, **prompts[SHARES].mean()),
+        "unscored": len(part) - found.rows if known else nan,
+        **_figures(of, known),
+        **scaled("percent", **prompts[SHARES].mean()),
         **scaled("percent", flip=flips.mean() if found.rows > found.prompts else nan),
     }
     return row | {"notes": list(_flags(part, row))}
+
+
+def ends(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Of the interval with unscored rows, in percent; without them where they are not known."""
+    all_ = "" if isnan(row["low_all_percent"]) else "_all"
+    return row[f"low{all_}_percent"], row[f"high{all_}_percent"]
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """`[11.0, 14.6]`: the `ends`, marked where unscored rows make it much wider."""
+    mark = " ‡" if _widened(row) > WIDER else ""
+    return "[{:.1f}, {:.1f}]".format(*ends(row)) + mark
+
+
+def _widened(row: Mapping[str, Any]) -> float:
+    """How many times as wide the interval is through unscored rows."""
+    low, high = ends(row)
+    return float((high - low) / (row["high_percent"] - row["low_percent"]))
 
 
 def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
     coverage = 100 * row["rows"] / len(part)
     if coverage < 95:
         yield f"coverage {coverage:.1f}%"
+    if (times := _widened(row)) > WIDER:
+        yield f"unscored rows make the interval {times:.1f} times as wide"
     if row["cut_off_percent"] > 5:
         yield f"cut off {row['cut_off_percent']:.1f}%"
     if others := int(part["other_model"].sum()):

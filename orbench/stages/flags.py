@@ -313,8 +313,15 @@ def _thinks(args: argparse.Namespace, model: Model, extra: Mapping[str, Any]) ->
 
 def settings_in_words(args: argparse.Namespace) -> str:
     """The settings a model is measured with, in words; "" for the usual ones."""
-    said = [f"effort {args.reasoning_effort}"] if args.reasoning_effort else []
-    return ", ".join([*said, *(f"{name} {value}" for name, value in _leaves("", args.extra_body))])
+    named = {"effort": args.reasoning_effort, "top_p": args.top_p}
+    if args.max_tokens != args.usual_max_tokens:
+        named["max_tokens"] = args.max_tokens
+    if args.temperature != 0:
+        named["temperature"] = "not sent" if args.temperature is None else args.temperature
+    said = {name: value for name, value in named.items() if value is not None}
+    return ", ".join(
+        f"{name} {value}" for name, value in _leaves("", said | (args.extra_body or {}))
+    )
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
