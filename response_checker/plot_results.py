@@ -92,7 +92,7 @@ def sources_in(args: argparse.Namespace) -> list["Source"]:
 
 def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
     """`gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, unscored 0)`, a line per model."""
-    from orbench.report.rates import interval, label, overall
+    from orbench.report.rates import label, overall
 
     for entry in board[~board["published"]].to_dict("records"):
         sides = measured["result"].isin([entry["safe"], entry["toxic"]])
@@ -100,7 +100,7 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
         for row in overall(measured[sides]).to_dict("records"):
             about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored") if row[name] >= 0]
             about += filter(None, [row["doubt"]])
-            of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {interval(row)}"
+            of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
             said.append(f"{of} ({', '.join(about)})")
         yield f"{label(entry)}: {' · '.join(said)}"
 

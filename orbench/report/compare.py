@@ -12,7 +12,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.base.words import SIDES
 from orbench.report.load import verdicts
 from orbench.report.published import published_models
-from orbench.report.rates import ends, interval, label, overall, scaled
+from orbench.report.rates import label, overall, scaled
 from orbench.stats import core
 
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %. n:
@@ -20,23 +20,9 @@ from orbench.stats import core
 # of 80 %. p_worst: p with the unscored rows of both against the difference. p_holm, p_worst and
 # detectable are corrected for the pairs of the side.
 PAIR_COLUMNS = [
-    "side",
-    "judge",
-    "model_a",
-    "settings_a",
-    "model_b",
-    "settings_b",
-    "n",
-    "rate_a_percent",
-    "rate_b_percent",
-    "difference_points",
-    "low_points",
-    "high_points",
-    "detectable_points",
-    "p",
-    "p_holm",
-    "p_worst",
-    "finding",
+    *("side", "judge", "model_a", "settings_a", "model_b", "settings_b"),
+    *("n", "rate_a_percent", "rate_b_percent", "difference_points", "low_points", "high_points"),
+    *("detectable_points", "p", "p_holm", "p_worst", "finding"),
 ]
 # Columns of leaderboard.csv; the intervals are texts and include unscored rows. rank: by Youden's J
 # or the rate of the only side, among rows with the same prompts and judge: `1-3` where the model is
@@ -133,7 +119,8 @@ def leaderboard(rows: pd.DataFrame, results: pd.DataFrame, published: bool) -> p
     board["group"] = board.groupby(["judge", "prompt_set"], sort=False).ngroup()
     board["rank"] = ""
     for _, group in board[board["ranked"].astype(bool)].groupby("group"):
-        board.loc[group.index, "rank"] = _ranks([_as_wanted(*pairs[n]) for n in group.index])
+        if len(group) > 1:
+            board.loc[group.index, "rank"] = _ranks([_as_wanted(*pairs[n]) for n in group.index])
     several = board["group"].nunique() > 1
     board["part"] = board["prompts"] + ", " + board["judge"] if several else ""
     order = ["group", "ranked", "score"]
@@ -152,24 +139,19 @@ def _as_wanted(safe: Result, toxic: Result) -> core.Verdicts:
 
 
 def _ranks(models: list[core.Verdicts]) -> list[str]:
-    """The best and the worst rank that the paired tests leave each model; "" for one alone."""
+    """The best and the worst rank that the paired tests leave each model."""
     n = len(models)
     best, worst = [1] * n, [n] * n
     pairs = list(combinations(range(n), 2))
     found = [core.difference(models[a], models[b], paired=True) for a, b in pairs]
     against = [core.worst_case(models[a], models[b], paired=True) for a, b in pairs]
-    each = zip(pairs, found, _holm(found), _holm(against), strict=True)
-    for pair, one, p, p_worst in each:
-        if max(p, p_worst) < core.ALPHA:
+    ps = (core.holm([one.p for one in several]) for several in (found, against))
+    for pair, one, *both in zip(pairs, found, *ps, strict=True):
+        if max(both) < core.ALPHA:
             better, worse = pair if one.difference > 0 else pair[::-1]
             best[worse] += 1
             worst[better] -= 1
-    ranks = [f"{a}-{b}" if a < b else str(a) for a, b in zip(best, worst, strict=True)]
-    return ranks if n > 1 else [""]
-
-
-def _holm(found: list[core.Difference]) -> list[float]:
-    return core.holm(np.nan_to_num([one.p for one in found], nan=1.0).tolist())
+    return [f"{a}-{b}" if a < b else str(a) for a, b in zip(best, worst, strict=True)]
 
 
 def _toxic_side(safe: Result, toxic: list[Result]) -> Result:
@@ -189,10 +171,9 @@ def _entry(safe: Result, toxic: Result) -> Result:
     for name in ("prompts", "prompt_set"):
         entry[name] = ", ".join(dict.fromkeys(one[name] for one in sides))
     for side, one in zip(SIDES, (safe, toxic), strict=True):
-        low, high = ends(one) if one else (nan, nan)
-        entry |= {f"{side}_percent": one.get("rate_percent", nan)}
-        entry |= {f"{side}_low_percent": low, f"{side}_high_percent": high}
-        entry |= {f"{side}_interval": interval(one) if one else ""}
+        for end, name in (("", "rate"), ("_low", "low_all"), ("_high", "high_all")):
+            entry[f"{side}{end}_percent"] = one.get(f"{name}_percent", nan)
+        entry[f"{side}_interval"] = one.get("interval", "")
     entry["score"] = -safe["rate_percent"] if safe else toxic["rate_percent"]
     if safe and toxic:
         found = core.difference(toxic["verdicts"], safe["verdicts"], paired=False)

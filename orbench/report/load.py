@@ -23,7 +23,7 @@ KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a resu
 # What else its rows share. ids: of the models that answered, as returned; certain: the share of the
 # rules' verdicts that are; known: whether unscored rows are; home: the repository of its prompts,
 # else its file; doubt: why it is neither ranked nor compared; unranked: why it is not ranked;
-# cautions: stand in findings.
+# cautions: stand in findings. Not kept: template, the hash of the judge's prompt.
 ABOUT = [
     *("prompts", "family", "date", "ids", "certain", "known", "file", "home"),
     *("doubt", "unranked", "cautions", "notes"),
@@ -131,9 +131,7 @@ def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
 
 
 def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFrame]]:
-    """KEYS, ABOUT, template (of the judge's prompt) and the rows of each result in a file: one, or
-    one per side.
-    """
+    """KEYS, ABOUT, template and the rows of each result in a file: one, or one per side."""
     path = source.path
     record = records.read_record(source.path)
     table = read_csv(path, ["prompt"])
@@ -205,28 +203,28 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     doubt = next((text for name, value, text in DOUBTS if record.get(name) is value), "")
     if family in records.selectors(record):
         doubt = f"selected: {family} was among the families that chose the prompts"
-    judges = record.get("models", []) if by_judge else []
-    itself = any(tested.id and is_same_model(tested.id, one["id"]) for one in judges)
-    related = any(family and family_of(one["id"]) == family for one in judges) and not itself
-    certain = _certain(record)
-    alone = not judges and certain < CERTAIN
+    judges = [one["id"] for one in record.get("models", []) if by_judge]
+    itself = bool(tested.id) and any(is_same_model(tested.id, id_) for id_ in judges)
+    found = record.get("findings", {}).get("certain") or {"certain": nan, "rules": nan}
+    certain = found["certain"] / (found["rules"] or nan)
     unranked = ["judged by itself"] * itself
-    unranked += [f"only {certain:.0%} of the rules' verdicts are certain"] * alone
-    edited = f"edited since stage {5 if by_judge else 4} wrote it"
+    if not judges and certain < CERTAIN:
+        unranked.append(f"only {certain:.0%} of the rules' verdicts are certain")
+    related = not itself and family != "" and family in map(family_of, judges)
     cautions = ["judged by its own family"] * related
-    cautions += [edited] * records.is_edited(path, record)
+    hashes = records.hashes_of(path)
+    if record.get("output", hashes) != hashes:
+        cautions.append(f"edited since stage {5 if by_judge else 4} wrote it")
     unknown = "" if record else "no run record: judge, settings, date, unscored rows are unknown"
     first, last = (_in(record, "under_test", end)[:10] for end in ("start", "end"))
     return {
         "model": model,
         "settings": tested.settings,
         "judge": _judge(record, by_judge),
-        "template": _in(record, "settings", "prompt file"),
         "family": family,
         "date": " to ".join(dict.fromkeys(filter(None, (first, last)))),
         "certain": certain,
         "file": str(path),
-        "home": _in(record, "source", "repository") or str(path),
         "doubt": doubt,
         "unranked": "; ".join(unranked),
         "cautions": "; ".join(cautions),
@@ -252,16 +250,12 @@ def _about_side(side: str, part: pd.DataFrame, record: records.Record, path: Pat
     return {
         "side": side,
         "prompt_set": prompts.prompt_set_hash(part["prompt"]),
+        "home": _in(record, "source", "repository") or str(path),
+        "template": _in(record, "settings", "prompt file"),
         "prompts": name or _in(record, "under_test", "prompts") or path.stem,
         "ids": " ".join([*ids, asked] if ids else []),
         "cautions": f"answered by {', '.join(versions)}" if len(ids) > 1 else "",
     }
-
-
-def _certain(record: records.Record) -> float:
-    """The share of the rules' verdicts that are certain; NaN if the record does not say."""
-    found = record.get("findings", {}).get("certain", {})
-    return found["certain"] / found["rules"] if found.get("rules") else nan
 
 
 def _judge(record: records.Record, by_judge: bool) -> str:

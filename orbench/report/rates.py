@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
+from orbench.base import records
 from orbench.base.messages import UserError, counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
 from orbench.report.load import ABOUT, KEYS, verdicts
@@ -23,38 +24,21 @@ WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 # responses have different verdicts; certain: of the rules' verdicts, over all categories.
 PERCENTS = ["rate", "low", "high", "low_all", "high_all", *SHARES, "flip", "certain"]
 RATE_COLUMNS = [
-    "model",
-    "settings",
-    "family",
-    "side",
-    "prompts",
-    "prompt_set",
-    "judge",
-    "date",
-    "category",
-    "n",
-    "rows",
-    "unscored",
-    *(f"{name}_percent" for name in PERCENTS),
-    "design_effect",
-    "notes",
+    *("model", "settings", "family", "side", "prompts", "prompt_set", "judge", "date"),
+    *("category", "n", "rows", "unscored", *(f"{name}_percent" for name in PERCENTS)),
+    *("design_effect", "notes"),
 ]
 # Columns of corrections.csv; notes: why a rate is not corrected.
 CORRECTED_COLUMNS = [
-    *KEYS,
-    "prompts",
-    "rate_percent",
-    "corrected_percent",
-    "corrected_low_percent",
-    "corrected_high_percent",
-    "notes",
+    *(*KEYS, "prompts", "rate_percent", "corrected_percent"),
+    *("corrected_low_percent", "corrected_high_percent", "notes"),
 ]
 
 
 def rates(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per result and category: OVERALL, MACRO (each counts alike) and each of them.
 
-    rows: of `load`. Columns: result, KEYS, ABOUT, RATE_COLUMNS; NaN: not measured.
+    rows: of `load`. Columns: result, KEYS, ABOUT, RATE_COLUMNS, interval; NaN: not measured.
     """
     found = list[dict[str, Any]]()
     for number, part in rows.groupby("result"):
@@ -63,7 +47,8 @@ def rates(rows: pd.DataFrame) -> pd.DataFrame:
             notes = "; ".join(filter(None, [about["notes"], *row.get("notes", ())]))
             certain = 100 * about["certain"] if row["category"] == OVERALL else nan
             found.append(about | row | {"notes": notes, "certain_percent": certain})
-    return pd.DataFrame(found, columns=dict.fromkeys(["result", *KEYS, *ABOUT, *RATE_COLUMNS]))
+    columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval"]
+    return pd.DataFrame(found, columns=dict.fromkeys(columns))
 
 
 def overall(results: pd.DataFrame) -> pd.DataFrame:
@@ -95,12 +80,17 @@ def _rates_of(part: pd.DataFrame, known: bool) -> Iterator[dict[str, Any]]:
             yield _rate(one, str(name), known)
 
 
-def _figures(of: Verdicts, known: bool) -> dict[str, float]:
-    """The rate and its two intervals. known: whether unscored rows are."""
+def _figures(of: Verdicts, known: bool) -> dict[str, Any]:
+    """The rate, its intervals, and as interval and wider what tables show of the one with unscored
+    rows, and how many times as wide it is. known: whether unscored rows are.
+    """
     rate, low, high = mean(of)[:3]
-    low_all, high_all = with_unscored(of) if known else (nan, nan)
-    ends = {"low": low, "high": high, "low_all": low_all, "high_all": high_all}
-    return scaled("percent", rate=rate, **ends)
+    low_all, high_all = with_unscored(of) if known else (low, high)
+    wider = (high_all - low_all) / (high - low)
+    shown = f"[{100 * low_all:.1f}, {100 * high_all:.1f}]" + (" ‡" if wider > WIDER else "")
+    figures = scaled("percent", rate=rate, low=low, high=high)
+    figures |= scaled("percent", low_all=low_all, high_all=high_all) if known else {}
+    return {"interval": shown, "wider": wider, **figures}
 
 
 def _rate(part: pd.DataFrame, category: str, known: bool) -> dict[str, Any]:
@@ -122,30 +112,12 @@ def _rate(part: pd.DataFrame, category: str, known: bool) -> dict[str, Any]:
     return row | {"notes": list(_flags(part, row))}
 
 
-def ends(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Of the interval with unscored rows, in percent; without them where they are not known."""
-    all_ = "" if isnan(row["low_all_percent"]) else "_all"
-    return row[f"low{all_}_percent"], row[f"high{all_}_percent"]
-
-
-def interval(row: Mapping[str, Any]) -> str:
-    """`[11.0, 14.6]`: the `ends`, marked where unscored rows make it much wider."""
-    mark = " ‡" if _widened(row) > WIDER else ""
-    return "[{:.1f}, {:.1f}]".format(*ends(row)) + mark
-
-
-def _widened(row: Mapping[str, Any]) -> float:
-    """How many times as wide the interval is through unscored rows."""
-    low, high = ends(row)
-    return float((high - low) / (row["high_percent"] - row["low_percent"]))
-
-
 def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
     coverage = 100 * row["rows"] / len(part)
     if coverage < 95:
         yield f"coverage {coverage:.1f}%"
-    if (times := _widened(row)) > WIDER:
-        yield f"unscored rows make the interval {times:.1f} times as wide"
+    if row["wider"] > WIDER:
+        yield f"unscored rows make the interval {row['wider']:.1f} times as wide"
     if row["cut_off_percent"] > 5:
         yield f"cut off {row['cut_off_percent']:.1f}%"
     if others := int(part["other_model"].sum()):
@@ -162,13 +134,18 @@ def corrected(rows: pd.DataFrame, results: pd.DataFrame, validation: Path) -> pd
     --validate_against; UserError for any other file.
     """
     judge, accuracy = _read(validation)
+    csv = Path(str(validation).replace(".validation.json", ".csv"))
     found = list[dict[str, Any]]()
     for row in overall(results).to_dict("records"):
         rate = nan
         low = nan
         high = nan
         why = f"the validation is of another judge, {judge}"
-        if row["judge"].partition(" (")[0] == judge:
+        both = (records.read_record(path) for path in (csv, Path(row["file"])))
+        labelled, tested = (records.under_test(record).shown for record in both)
+        if labelled not in ("", tested):
+            why = f"the labels are of responses of another model, {labelled}"
+        elif row["judge"].partition(" (")[0] == judge:
             rate, low, high, why = _correction(rows[rows["result"] == row["result"]], accuracy)
         row |= scaled("percent", corrected=rate, corrected_low=low, corrected_high=high)
         found.append(row | {"notes": why and f"not corrected: {why}"})

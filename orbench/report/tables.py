@@ -9,43 +9,18 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
-from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, interval, label, overall
+from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall
 
 DASH = "–"  # not measured
 # Columns of the grids: those of the CSVs, `rate` for rate_percent with its interval, and so on.
 LEADERBOARD = ["rank", "model", "over_refusal", "toxic", "youden", "judge", "prompts"]
 ONE_SIDE = [
-    "model",
-    "rate",
-    "n",
-    "design_effect",
-    "rows",
-    "unscored",
-    "direct",
-    "indirect",
-    "api",
-    "cut_off",
-    "flip",
-    "certain",
-    "judge",
-    "prompts",
-    "date",
-    "notes",
+    *("model", "rate", "n", "rows", "design_effect", "unscored", "direct", "indirect", "api"),
+    *("cut_off", "flip", "certain", "judge", "prompts", "date", "notes"),
 ]
 COMPARISON = [
-    "side",
-    "model_a",
-    "model_b",
-    "judge",
-    "n",
-    "rate_a",
-    "rate_b",
-    "difference",
-    "detectable",
-    "p",
-    "p_holm",
-    "p_worst",
-    "finding",
+    *("side", "model_a", "model_b", "judge", "n", "rate_a", "rate_b", "difference"),
+    *("detectable", "p", "p_holm", "p_worst", "finding"),
 ]
 TITLES = {
     "over_refusal": "Over-refusal",
@@ -134,11 +109,10 @@ def _cell(row: dict[str, Any], name: str) -> Cell:
 
 
 def _interval(row: dict[str, Any], name: str) -> str:
-    """What stands behind a figure: its interval, if it has one, and marks."""
-    if name == "rate":
-        return f" {interval(row)}" + (" †" if row["n"] < FEW_PROMPTS else "")
-    if f"{name}_interval" in row:
-        return " " + str(row[f"{name}_interval"])
+    """What stands behind a figure: its interval, if it has one, and a mark."""
+    mark = " †" if name == "rate" and row["n"] < FEW_PROMPTS else ""
+    if text := row.get("interval" if name == "rate" else f"{name}_interval"):
+        return f" {text}{mark}"
     prefix = "" if name == "difference" else f"{name}_"
     low, high = (row.get(f"{prefix}{end}_points", nan) for end in ("low", "high"))
     return "" if isnan(low) else f" [{low:.1f}, {high:.1f}]"

@@ -55,8 +55,7 @@ class RefusalStage(Stage):
         for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})
             for row in rows:
-                none = {"scored": 0, "refused": 0, "unscored": 0}
-                count = of_side.setdefault(row.category, none)
+                count = of_side.setdefault(row.category, {"scored": 0, "refused": 0, "unscored": 0})
                 count["unscored" if row.refused is None else "scored"] += 1
                 count["refused"] += row.refused is True
         return {"refusals": found}

@@ -331,7 +331,7 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
     if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
-        why = "perhaps refusals that a gateway hides; they are unscored, see the bounds"
+        why = "perhaps refusals that a gateway hides; they are unscored"
         yield f"{counted(empty, 'answer')} empty without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:

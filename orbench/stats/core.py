@@ -153,10 +153,11 @@ def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction of p values for their number."""
+    """Holm's correction of p values for their number; NaN counts as 1."""
     from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-    return [float(value) for value in multipletests(p, method="holm")[1]] if len(p) else []
+    known = np.nan_to_num(p, nan=1.0)
+    return [float(value) for value in multipletests(known, method="holm")[1]] if len(p) else []
 
 
 def detectable_difference(found: Difference, comparisons: int = 1) -> float:
