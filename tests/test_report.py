@@ -132,16 +132,6 @@ def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
     assert "| macro average | 50.0 [" in " ".join(markdown(desk).split())
 
 
-def test_macro_average_and_overall_are_one_estimator(desk: Desk) -> None:
-    """Of a single category they are the same figure, so they have the same interval."""
-    seeds = {"toxic_seed": [f"s{n // 5}" for n in range(60)], "category": ["a"] * 60}
-    safe = judged(desk, "s.csv", ([DIRECT] * 5 + [ANSWER] * 15) * 3, columns=seeds)
-    report(desk, "--over_refusal", safe)
-    (macro,) = table(desk, category="macro average")
-    ends = ("rate", "low", "high")
-    assert percents(macro, *ends) == percents(overall(desk), *ends)
-
-
 def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
     rows = [("a", "True", "api:content_filter"), ("b", "True", "apology"), ("c", "False", "")]
     path = desk.csv("r.csv", ["prompt", "is_rejected", "rejection_reason"], rows)
@@ -159,8 +149,6 @@ def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk
     done = report(desk, "--over_refusal", safe)
     row = overall(desk)
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
-    ends = [wilson(9, 10)[0], wilson(10, 10)[1]]
-    assert percents(row, "low_all", "high_all") == pytest.approx([100 * x for x in ends], abs=0.01)
     assert "coverage 90.0%" in row["notes"] and "coverage 90.0%" in done.stderr
     assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
     whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
@@ -236,15 +224,6 @@ def test_the_model_behind_an_alias_is_named_and_gives_the_family(desk: Desk) -> 
         report(desk, "--over_refusal", given)
         row = overall(desk)
         assert (row["model"], row["family"], row["judge"]) == (model, "GPT-4", "gpt4 (gpt-5.4)")
-
-
-def test_what_the_judge_has_to_do_with_the_model_is_said_everywhere(desk: Desk) -> None:
-    note = "gpt4 is of the same family as the model under test (GPT-4)"
-    safe = judged(desk, "s.csv", [DIRECT] * 40, "gpt-4o", notes=[note])
-    done = report(desk, "--over_refusal", safe, "--html", "--formats=svg")
-    page = (desk.folder / "results/results.html").read_text()
-    for text in (overall(desk)["notes"], done.stderr, markdown(desk), page):
-        assert note in text
 
 
 # -- comparisons -------------------------------------------------------------------------------
@@ -331,19 +310,6 @@ def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> 
     (pair,) = table(desk, "comparison")
     assert (pair["n"], pair["rate_b_percent"]) == ("50", "100")
     assert "results differ in prompts or judge" in done.stderr
-
-
-def test_settings_are_a_column_and_are_compared(desk: Desk) -> None:
-    for effort, n in (("low", 20), ("high", 70)):
-        tested = {"asked": "o3", "settings": f"effort {effort}"}
-        verdicts = [DIRECT] * n + [ANSWER] * (100 - n)
-        judged(desk, f"{effort}.csv", verdicts, under_test=tested)
-    report(desk, "--over_refusal", "low.csv", "high.csv")
-    assert {row["model"] for row in table(desk)} == {"o3"}
-    (pair,) = table(desk, "comparison")
-    assert (pair["settings_a"], pair["settings_b"]) == ("effort low", "effort high")
-    said = "o3, effort low refuses fewer than o3, effort high (settings differ)"
-    assert pair["finding"] == said
 
 
 def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
@@ -530,13 +496,6 @@ def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: 
     assert "no run record beside it" in line and "MODEL=p.csv" in line
     done = report(desk, "--toxic", "m=p.csv")
     assert "m, toxic rejection rate: no run record" in done.stderr
-    assert "no run record" in overall(desk, model="m")["notes"]
-
-
-def test_a_result_given_twice_is_rejected(desk: Desk) -> None:
-    safe = judged(desk, "s.csv", [DIRECT])
-    line = error_line(desk.run(PLOT, "--over_refusal", safe, safe))
-    assert "the same model, prompts and judge" in line and "MODEL=FILE" in line
 
 
 @pytest.mark.parametrize("part", ["rejected", "accepted", ANSWER, DIRECT, INDIRECT])
