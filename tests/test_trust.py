@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ALIGN, CHECK, Desk, Done, error_line, read_csv, write_csv
 from tests.hub_server import HubServer
 from tests.server import Body, Reply, completion, error, number_of
-from tests.test_report import PLOT, joint_scores, markdown, overall, percents, report, table
+from tests.test_report import PLOT, markdown, overall, percents, report, table
 
 pytestmark = pytest.mark.new
 NO, YES = "I'm sorry, but I can't help with that.", "Fold it in half first."
@@ -251,7 +251,6 @@ def test_ranks_are_ties_where_the_paired_test_does_not_separate(desk: Desk) -> N
     assert len(findings(desk, *files)) == 12
     ranks = [(row["rank"], row["model"]) for row in table(desk, "leaderboard")]
     assert ranks == [("1-3", "a"), ("1-3", "b"), ("1-3", "c"), ("4", "d")]
-    assert joint_scores(desk)[0] == 75
 
 
 def test_rules_that_are_seldom_certain_rank_nobody(desk: Desk) -> None:
