@@ -60,7 +60,16 @@ def versions() -> dict[str, str]:
     root = Path(__file__).resolve().parents[2]
     commit = ""
     if (root / ".git").exists():
-        command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
+        command = [
+            "git",
+            "--no-optional-locks",
+            "-C",
+            str(root),
+            "describe",
+            "--always",
+            "--dirty",
+            "--exclude=*",
+        ]
         with suppress(OSError):  # there is no git
             commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     return {"orbench": __version__, "commit": commit, "python": platform.python_version()}
