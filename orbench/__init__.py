@@ -14,8 +14,6 @@ import os
 import sys
 from types import TracebackType
 
-__version__ = "0.1.0"
-
 
 def _end_quietly(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None

@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench import __version__
 from orbench.base.messages import UserError, clean
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
+
+VERSION = "0.1.0"  # of the suite; pyproject.toml reads it here
 
 Record = dict[str, Any]
 
@@ -60,19 +61,11 @@ def versions() -> dict[str, str]:
     root = Path(__file__).resolve().parents[2]
     commit = ""
     if (root / ".git").exists():
-        command = [
-            "git",
-            "--no-optional-locks",
-            "-C",
-            str(root),
-            "describe",
-            "--always",
-            "--dirty",
-            "--exclude=*",
-        ]
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
         with suppress(OSError):  # there is no git
-            commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return {"orbench": __version__, "commit": commit, "python": platform.python_version()}
+            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            commit = found.stdout.strip()
+    return {"orbench": VERSION, "commit": commit, "python": platform.python_version()}
 
 
 def failed_rows(csv: Path) -> list[Row]:
