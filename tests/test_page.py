@@ -123,10 +123,9 @@ def test_tables_stand_in_the_page_with_figures_to_sort_by(page: Page) -> None:
 
 
 def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
-    tested = {"asked": "o3", "settings": "effort high"}
-    record = {"stage": "alignment_checker", "end": "2026-11-20T21:10:11"}
-    (desk.folder / "r.run.json").write_text(json.dumps(record | {"input": {"path": "mine.csv"}}))
-    safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested, input={"path": "r.csv"})
+    tested = {"asked": "o3", "settings": "effort high", "prompts": "mine"}
+    tested |= {"start": "2026-11-20T21:10:11", "end": "2026-11-20T23:10:11"}
+    safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested)
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--formats=svg")
     assert page.texts["dd"] == ["2026-11-20", "mine", "effort high", "gpt4"]

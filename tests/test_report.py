@@ -46,7 +46,7 @@ def judged(
     """
     n = len(verdicts)
     columns = {
-        "prompt": prompts(n),
+        "prompt": [f"Toxic {text}" if name == "t.csv" else text for text in prompts(n)],
         "category": ["ab"[number % 2] for number in range(n)],
         "response": [f"Response {number} of {model}" for number in range(n)],
         "answer_category": verdicts,
@@ -90,6 +90,16 @@ def percents(row: Row, *names: str) -> list[float]:
     return [round(float(row[f"{name}_percent"]), 2) for name in names]
 
 
+def joint_scores(desk: Desk) -> list[float]:
+    """The column of Youden's J in the leaderboard of results.md."""
+    head, _, *lines = next(part for part in markdown(desk).split("## ") if "Joint" in part).split(
+        "\n"
+    )[2:]
+    column = [cell.strip() for cell in head.split("|")].index("Joint score")
+    cells = [line.split("|")[column].split()[0] for line in lines if "|" in line]
+    return [float(cell) for cell in cells if cell != "–"]
+
+
 def markdown(desk: Desk) -> str:
     return (desk.folder / "results/results.md").read_text().replace("\\", "")
 
@@ -104,7 +114,7 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     row = overall(desk, side="over_refusal")
     assert (row["model"], row["n"], row["rows"], row["judge"]) == ("maker/a", "100", "100", "gpt4")
     assert percents(row, "rate", "low", "high") == [15, 9.31, 23.28]  # Wilson's
-    assert percents(row, "direct", "indirect", "low_bound", "high_bound") == [10, 5, 15, 15]
+    assert percents(row, "direct", "indirect", "low_all", "high_all") == [10, 5, 9.31, 23.28]
     assert [row["notes"], row["settings"], row["unscored"]] == ["", "", "0"]
     (a,) = table(desk, side="over_refusal", category="a")
     assert (a["n"], percents(a, "rate")) == ("50", [16])
@@ -122,16 +132,6 @@ def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
     assert "| macro average | 50.0 [" in " ".join(markdown(desk).split())
 
 
-def test_macro_average_and_overall_are_one_estimator(desk: Desk) -> None:
-    """Of a single category they are the same figure, so they have the same interval."""
-    seeds = {"toxic_seed": [f"s{n // 5}" for n in range(60)], "category": ["a"] * 60}
-    safe = judged(desk, "s.csv", ([DIRECT] * 5 + [ANSWER] * 15) * 3, columns=seeds)
-    report(desk, "--over_refusal", safe)
-    (macro,) = table(desk, category="macro average")
-    ends = ("rate", "low", "high")
-    assert percents(macro, *ends) == percents(overall(desk), *ends)
-
-
 def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
     rows = [("a", "True", "api:content_filter"), ("b", "True", "apology"), ("c", "False", "")]
     path = desk.csv("r.csv", ["prompt", "is_rejected", "rejection_reason"], rows)
@@ -143,13 +143,12 @@ def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
     assert row["direct_percent"] == row["indirect_percent"] == ""
 
 
-def test_unscored_rows_are_in_no_rate_but_in_the_bounds_and_the_prompt_set(desk: Desk) -> None:
+def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk: Desk) -> None:
     safe = judged(desk, "s.csv", [DIRECT] * 9)
     lost(safe, ["Lost"])
     done = report(desk, "--over_refusal", safe)
     row = overall(desk)
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
-    assert percents(row, "low_bound", "high_bound") == [90, 100]
     assert "coverage 90.0%" in row["notes"] and "coverage 90.0%" in done.stderr
     assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
     whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
@@ -189,8 +188,7 @@ def test_a_merged_file_is_parted_by_is_toxic(desk: Desk) -> None:
     report(desk, "--merged", path)
     assert percents(overall(desk, side="toxic"), "rate") == [75]
     assert percents(overall(desk, side="over_refusal"), "rate") == [16.67]
-    (entry,) = table(desk, "leaderboard")
-    assert float(entry["youden_points"]) == pytest.approx(75 - 100 / 6, abs=1e-4)
+    assert joint_scores(desk) == [75 - 16.7]
 
 
 def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
@@ -210,7 +208,6 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
         row = overall(desk)
         assert (row["n"], row["unscored"], row["prompts"]) == ("19", "1", "p"), row
         assert percents(row, "rate", "api", "cut_off") == [10.53, 10.53, 15.79]
-        assert percents(row, "low_bound", "high_bound") == [10, 15]
         assert "cut off 15.8%" in row["notes"] and "cut off 15.8%" in said.stderr
         assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
 
@@ -219,19 +216,10 @@ def test_the_model_behind_an_alias_is_named_and_gives_the_family(desk: Desk) -> 
     tested = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
     judge = [{"asked": "gpt4", "id": "gpt-5.4"}]
     path = judged(desk, "s.csv", [DIRECT], under_test=tested, models=judge)
-    report(desk, "--over_refusal", path, f"mine={path}")
-    found = [(row["model"], row["family"]) for row in table(desk, category="overall")]
-    assert found == [("llama3 (gpt-4o-mini)", "GPT-4"), ("mine", "GPT-4")]
-    assert overall(desk, model="mine")["judge"] == "gpt4 (gpt-5.4)"
-
-
-def test_what_the_judge_has_to_do_with_the_model_is_said_everywhere(desk: Desk) -> None:
-    note = "gpt4 is of the same family as the model under test (GPT-4)"
-    safe = judged(desk, "s.csv", [DIRECT] * 40, "gpt-4o", notes=[note])
-    done = report(desk, "--over_refusal", safe, "--html", "--formats=svg")
-    page = (desk.folder / "results/results.html").read_text()
-    for text in (overall(desk)["notes"], done.stderr, markdown(desk), page):
-        assert note in text
+    for given, model in ((path, "llama3 (gpt-4o-mini)"), (f"mine={path}", "mine")):
+        report(desk, "--over_refusal", given)
+        row = overall(desk)
+        assert (row["model"], row["family"], row["judge"]) == (model, "GPT-4", "gpt4 (gpt-5.4)")
 
 
 # -- comparisons -------------------------------------------------------------------------------
@@ -251,7 +239,7 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     assert 0 < float(ab["low_points"]) < 6 < float(ab["high_points"])
     assert float(ab["p"]) == pytest.approx(2 / 2**6)  # McNemar's: six differ, all one way
     assert float(ab["p_holm"]) == pytest.approx(2 * 2 / 2**6) and ab["p_worst"] == ab["p_holm"]
-    assert ab["finding"] == "no difference shown"
+    assert ab["finding"] == "no difference shown, corrected for 3 pairs"
     assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.3
     report(desk, "--over_refusal", *shares(desk, a=30, b=10))
     assert [pair["finding"] for pair in table(desk, "comparison")] == ["b refuses fewer than a"]
@@ -320,18 +308,6 @@ def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> 
     assert "results differ in prompts or judge" in done.stderr
 
 
-def test_settings_are_a_column_and_are_compared(desk: Desk) -> None:
-    for effort, n in (("low", 20), ("high", 70)):
-        tested = {"asked": "o3", "settings": f"effort {effort}"}
-        verdicts = [DIRECT] * n + [ANSWER] * (100 - n)
-        judged(desk, f"{effort}.csv", verdicts, under_test=tested)
-    report(desk, "--over_refusal", "low.csv", "high.csv")
-    assert {row["model"] for row in table(desk)} == {"o3"}
-    (pair,) = table(desk, "comparison")
-    assert (pair["settings_a"], pair["settings_b"]) == ("effort low", "effort high")
-    assert pair["finding"] == "o3, effort low refuses fewer than o3, effort high"
-
-
 def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
     """A result on fifty prompts of a named set."""
     source = {"name": set_, "repository": set_.partition("-")[0]}
@@ -349,21 +325,22 @@ def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: De
     found = [(row["rank"], row["model"]) for row in table(desk, "leaderboard")]
     assert found == [("1", "b"), ("2", "a"), ("", "c")]
     best = table(desk, "leaderboard", model="b")[0]
-    assert best["prompts"] == "or-hard, or-toxic"
-    j, low, high = (float(best[f"youden{end}_points"]) for end in ("", "_low", "_high"))
-    assert j == 70 and low < j < high
-    assert float(best["over_refusal_percent"]) == 20 and float(best["toxic_percent"]) == 90
+    assert list(best) == [
+        *("rank", "model", "settings", "prompts", "judge", "over_refusal_percent"),
+        *("over_refusal_interval", "toxic_percent", "toxic_interval"),
+    ]
+    assert best["prompts"] == "or-hard, or-toxic" and joint_scores(desk)[0] == 70
+    assert (best["over_refusal_percent"], best["toxic_percent"]) == ("20", "90")
+    assert best["over_refusal_interval"] == "[11.2, 33.0]"
 
 
 def test_a_toxic_set_belongs_to_the_safe_set_from_the_same_place(desk: Desk) -> None:
     safe = [on(desk, "or-hard", "a", 5), on(desk, "xs-safe", "a", 10)]
     report(desk, "--over_refusal", *safe, "--toxic", on(desk, "or-toxic", "a", 40))
-    scores = {row["prompts"]: row["youden_points"] for row in table(desk, "leaderboard")}
-    assert scores == {"or-hard, or-toxic": "70", "xs-safe, or-toxic": "60"}  # the only toxic one
+    assert joint_scores(desk) == [70, 60]  # the only toxic one
     toxic = [on(desk, "or-toxic", "a", 40), on(desk, "xs-toxic", "a", 45)]
     report(desk, "--over_refusal", *safe, "--toxic", *toxic)
-    scores = {row["prompts"]: row["youden_points"] for row in table(desk, "leaderboard")}
-    assert scores == {"or-hard, or-toxic": "70", "xs-safe, xs-toxic": "70"}
+    assert joint_scores(desk) == [70, 70]
 
 
 def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None:
@@ -382,7 +359,7 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     rows = table(desk, "leaderboard")
     assert [row["model"] for row in rows[:2]] == ["b", "a"] and len(rows) == 34
     assert {(row["rank"], row["judge"]) for row in rows[2:]} == {("", "published")}
-    assert float(rows[2]["youden_points"]) == pytest.approx(96.5 - 12.78)
+    assert {row["over_refusal_interval"] for row in rows[2:]} == {""}
     vintages = Counter(row["prompts"] for row in rows[2:])
     assert vintages == {"OR-Bench, the earlier sets": 25, "OR-Bench, today's sets": 7}
 
@@ -501,10 +478,12 @@ def test_a_folder_stands_for_the_results_in_it_as_they_were_written(desk: Desk) 
 def test_files_of_failed_rows_are_never_results(desk: Desk) -> None:
     safe = judged(desk, "safe_a.csv", [DIRECT] * 3)
     lost(safe, ["x"])
-    report(desk, "--over_refusal", "safe_a.csv", "safe_a_failed.csv", "m=safe_a_failed.csv")
+    report(desk, "--over_refusal", "safe_a.csv", "safe_a_failed.csv")
     assert [row["model"] for row in table(desk, category="overall")] == ["maker/a"]
     done = desk.run(PLOT, "--over_refusal", "safe_a_failed.csv")
     assert "only files of failed rows" in error_line(done)
+    done = desk.run(PLOT, "--over_refusal", "safe_a.csv", "m=safe_a_failed.csv")
+    assert "safe_a_failed.csv holds the rows without a result" in error_line(done)
 
 
 def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: Desk) -> None:
@@ -513,13 +492,6 @@ def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: 
     assert "no run record beside it" in line and "MODEL=p.csv" in line
     done = report(desk, "--toxic", "m=p.csv")
     assert "m, toxic rejection rate: no run record" in done.stderr
-    assert "no run record" in overall(desk, model="m")["notes"]
-
-
-def test_a_result_given_twice_is_rejected(desk: Desk) -> None:
-    safe = judged(desk, "s.csv", [DIRECT])
-    line = error_line(desk.run(PLOT, "--over_refusal", safe, safe))
-    assert "the same model, prompts and judge" in line and "MODEL=FILE" in line
 
 
 @pytest.mark.parametrize("part", ["rejected", "accepted", ANSWER, DIRECT, INDIRECT])

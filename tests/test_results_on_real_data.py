@@ -17,7 +17,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both files judged, then every output; one file stands for a toxic side too."""
+    """Both files judged, then every output."""
     folder = tmp_path_factory.mktemp("real")
     judged = []
     for model, name in FILES.items():
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = run(CHECK, "--check_model=keyword", "--quiet", f"--input_file={name}", cwd=folder)
         assert done.returncode == 0, done.stderr
         judged.append(f"{model}={done.stdout.strip()}")
-    flags = ["--over_refusal", *judged, "--toxic", judged[0], "--html", "--formats=svg"]
+    flags = ["--over_refusal", *judged, "--html", "--formats=svg"]
     done = run(PLOT, *flags, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "results"
@@ -55,6 +55,6 @@ def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
 
 def test_every_output_is_there(folder: Path) -> None:
     tables = {"results.csv", "results.run.json", "results.md", "results.tex", "comparison.csv"}
-    pictures = {"scatter.svg", "heatmap_over_refusal.svg", "heatmap_toxic.svg"}
+    pictures = {"heatmap_over_refusal.svg"}
     found = {path.name for path in folder.iterdir()}
     assert found == tables | pictures | {"leaderboard.csv", "results.html"}

@@ -17,14 +17,14 @@ from orbench.stats.core import (
     FEW_CLUSTERS,
     Mean,
     Verdicts,
-    bounds,
     detectable_difference,
     difference,
     holm,
     mean,
+    with_unscored,
     worst_case,
 )
-from orbench.stats.correction import JudgeAccuracy, judge_accuracy, rogan_gladen
+from orbench.stats.correction import JudgeAccuracy, rogan_gladen
 from orbench.stats.intervals import spearman, wilson
 
 
@@ -146,11 +146,10 @@ def test_neither_the_order_of_rows_nor_their_ids_matter() -> None:
         assert same[2:] == pytest.approx(found[2:])
 
 
-def test_the_bounds_are_the_means_with_all_unscored_rows_answered_and_refused() -> None:
-    lower, upper = bounds(of([1, 1, 1, 0, 0, 0, 0, 0, nan, nan]))
-    assert lower == mean(of(np.arange(10) < 3)) and upper == mean(of(np.arange(10) < 5))
-    lower, upper = bounds(Verdicts(np.array([1, nan, 0, 0, 0]), np.array([1, 1, 2, 2, 2])))
-    assert (lower.rate, upper.rate) == (0.25, 0.5)  # of the prompts' shares, like the rate
+def test_the_interval_with_unscored_rows_holds_whether_they_were_answered_or_refused() -> None:
+    found = with_unscored(of([1, 1, 1, 0, 0, 0, 0, 0, nan, nan]))
+    assert found == (mean(of(np.arange(10) < 3)).low, mean(of(np.arange(10) < 5)).high)
+    assert with_unscored(of([1, 0])) == mean(of([1, 0]))[1:3]
 
 
 @pytest.mark.parametrize(("a_only", "b_only"), [(5, 0), (6, 0), (7, 1), (9, 0), (1, 1), (4, 5)])
@@ -298,15 +297,6 @@ GOOD = JudgeAccuracy(0.9, 200, 0.95, 200)
 def rate(share: float, n: float) -> Mean:
     """A rate at an effective sample size."""
     return Mean(share, *wilson(share * n, n), int(n), int(n), int(n), n, n - 1)
-
-
-def test_labels_that_share_a_seed_count_less() -> None:
-    people, judge = np.repeat([1, 0], [100, 200]), np.repeat([1, 0, 0, 1], [85, 15, 190, 10])
-    single = judge_accuracy(judge, people, np.arange(300), np.arange(300))
-    assert single == pytest.approx((0.85, 100, 0.95, 200))
-    alike = judge_accuracy(judge, people, np.arange(300), np.arange(300) // 5)
-    assert (alike.sensitivity, alike.specificity) == (0.85, 0.95)
-    assert alike.positives < 45 and alike.negatives < 90
 
 
 def test_a_rate_is_corrected_for_the_judges_errors_and_the_apis_refusals_are_added() -> None:

@@ -78,8 +78,8 @@ def _fault_in(turns: Any) -> str:
 
 
 def prompt_id(prompt: str) -> str:
-    """12 hex digits that identify a prompt."""
-    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    """12 hex digits that identify a prompt, whatever blanks are around it."""
+    return hashlib.sha256(prompt.strip().encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def prompt_id_of(row: Mapping[str, str]) -> str:

@@ -5,19 +5,25 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 """
 
 import json
+import platform
+import subprocess
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
-from orbench.base.tables import beside, read_csv, write_text
+from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
+
+VERSION = "0.1.0"  # of the suite; pyproject.toml reads it here
 
 Record = dict[str, Any]
 
 FAILED = "_failed.csv"  # every input row without a result, with error_type and error
 NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 # What a stage takes over from the record of its input:
-#   under_test  the model whose responses a file holds (see UnderTest)
+#   under_test  the model whose responses a file holds (see UnderTest), what it was asked, and when
 #   written_by  the models of stages 1 and 2: [{"asked", "id", "family"}]
 #   selectors   the families whose refusals chose the prompts
 #   source      where a public prompt set came from
@@ -46,6 +52,25 @@ def read_record(csv: Path) -> Record:
 def write_record(csv: Path, record: Record) -> None:
     """Raises OSError."""
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
+
+
+def hashes_of(csv: Path) -> dict[str, str]:
+    """The SHA-256 of a CSV and of its failed rows, "" without any: in the record as `output`."""
+    failed = beside(csv, FAILED)
+    return {"csv": sha256_of(csv), "failed": sha256_of(failed) if failed.is_file() else ""}
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of the suite, with its commit ("" outside of a repository), and of Python."""
+    root = Path(__file__).resolve().parents[2]
+    commit = ""
+    if (root / ".git").exists():
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+        with suppress(OSError):  # there is no git
+            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            commit = found.stdout.strip()
+    return {"orbench": VERSION, "commit": commit, "python": platform.python_version()}
 
 
 def failed_rows(csv: Path) -> list[Row]:

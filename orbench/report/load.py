@@ -3,6 +3,7 @@ per response. Stage 5 (answer_category) tells direct from indirect refusals, sta
 does not.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
@@ -13,15 +14,20 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.asking.models import family_of, is_same_model
 from orbench.base import prompts, records, words
-from orbench.base.messages import UserError, clean
+from orbench.base.messages import UserError, clean, counted
 from orbench.base.tables import NO_NAME, read_csv
 from orbench.stats.core import Verdicts
 
 CUT_OFF = ("length", "max_tokens")  # finish_reason, in small letters, at the token limit
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
-# What else its rows share. home: the repository of its prompts, else its file; doubt: why it is
-# neither ranked nor compared.
-ABOUT = ["prompts", "family", "date", "file", "home", "doubt", "notes"]
+# What else its rows share. ids: of the models that answered, as returned; certain: the share of the
+# rules' verdicts that are; known: whether unscored rows are; home: the repository of its prompts,
+# else its file; doubt: why it is neither ranked nor compared; unranked: why it is not ranked;
+# cautions: stand in findings. Not kept: template, the hash of the judge's prompt.
+ABOUT = [
+    *("prompts", "family", "date", "ids", "certain", "known", "file", "home"),
+    *("doubt", "unranked", "cautions", "notes"),
+]
 TEXTS = {
     "question": prompts.shown_question,
     "response": lambda row: row.get("response", ""),
@@ -34,7 +40,9 @@ DOUBTS = (
     ("complete", False, "partial: some rows were not asked yet"),
 )
 
-About = dict[str, str]
+CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
+
+About = dict[str, Any]
 
 
 class Source(NamedTuple):
@@ -56,6 +64,8 @@ def sources_of(text: str, side: str) -> list[Source]:
     if not name:
         raise UserError(NO_NAME)
     path = Path(name)
+    if model and path.match(f"*{records.FAILED}"):
+        raise UserError(f"{path} holds the rows without a result; give the results beside it")
     model = clean(model).strip()
     written = sorted(path.rglob("*.csv"), key=lambda one: one.stat().st_mtime_ns)
     paths = written if path.is_dir() else [path]
@@ -81,15 +91,37 @@ def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=["result", *KEYS, *ABOUT])
     rows = pd.concat(parts, ignore_index=True)
-    table = pd.DataFrame(abouts)
+    table = _told_apart(pd.DataFrame(abouts))
+    for name in ("prompt", "seed"):
+        rows[name] = pd.factorize(rows[name])[0]
+    rows = rows.join(table.drop(columns="template").astype("category"), on="result")
+    sides = rows.groupby(["model", "prompt"], observed=True)["side"].nunique()
+    for model, shared in (sides > 1).groupby("model", observed=True).sum().items():
+        if shared:
+            both = f"{counted(shared, 'prompt')} of {model} stand on both sides"
+            raise UserError(f"{both}; give safe prompts to --over_refusal, toxic ones to --toxic")
+    return rows
+
+
+def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per result, names made unique. Raises UserError for a result given twice."""
+    several = table.groupby(["side", "prompts"])["prompt_set"].transform("nunique") > 1
+    table.loc[several, "prompts"] += " " + table["prompt_set"].str[:8]
+    several = table.groupby("judge")["template"].transform("nunique") > 1
+    table.loc[several, "judge"] += ", prompt " + table["template"].str[:8]
     if len(twice := table[table.duplicated(KEYS, keep=False)]):
         same = "the same model, prompts and judge; name one MODEL=FILE"
         raise UserError(f"{' and '.join(twice['file'])}: {same}")
-    several = table.groupby(["side", "prompts"])["prompt_set"].transform("nunique") > 1
-    table.loc[several, "prompts"] += " " + table["prompt_set"].str[:8]
-    for name in ("prompt", "seed"):
-        rows[name] = pd.factorize(rows[name])[0]
-    return rows.join(table.astype("category"), on="result")
+    paths = table["file"].map(os.path.realpath)
+    if len(twice := table[table.assign(file=paths).duplicated(["side", "file"])]):
+        raise UserError(f"{twice['file'].iat[0]} is given twice")
+    known = table[table["ids"] != ""]
+    of = [name for name in [*KEYS, "ids"] if name != "model"]
+    first = known.groupby(of)["model"].transform("first")
+    again = first[first != known["model"]]
+    table.loc[again.index, "unranked"] = "the same model as " + again + ", as the returned ids say"
+    every = table[["doubt", "unranked", "cautions", "notes"]]
+    return table.assign(notes=every.agg(lambda row: "; ".join(filter(None, row)), axis=1))
 
 
 def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
@@ -99,7 +131,7 @@ def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
 
 
 def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFrame]]:
-    """KEYS, ABOUT and the rows of each result in a file: one, or one per side."""
+    """KEYS, ABOUT, template and the rows of each result in a file: one, or one per side."""
     path = source.path
     record = records.read_record(source.path)
     table = read_csv(path, ["prompt"])
@@ -109,20 +141,21 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFram
     if not table.rows or not (by_judge or "is_rejected" in table.columns):
         needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
         raise UserError(f"{path} has no {needed}; its columns: {clean(', '.join(table.columns))}")
-    about = _about(source, record, by_judge)
+    about = _about(source, record, by_judge) | {"known": bool(record or lost)}
     scored = len(table.rows)
     tested = records.under_test(record).id
     frame = pd.DataFrame(
         _fields(row, f"{path}, row {n}", source.side, n <= scored)
         for n, row in enumerate(table.rows + lost, start=1)
     ).astype(dict.fromkeys(("refused", "direct", "indirect", "cut_off"), float))
-    frame["other_model"] = [not is_same_model(tested, id_) for id_ in frame.pop("served_by")]
+    frame["other_model"] = [not is_same_model(tested, id_) for id_ in frame["served_by"]]
     kept = np.linspace(0, scored - 1, min(texts, scored), dtype=int)
     for name, read in TEXTS.items():
         frame[name] = pd.Series({n: read(table.rows[n]) for n in kept}, dtype=object)
     for side, part in frame.groupby("side", sort=False):
-        of_side = {"side": str(side), "prompt_set": prompts.prompt_set_hash(part["prompt"])}
-        yield about | of_side, part.drop(columns="side")
+        own = _about_side(str(side), part, record, path)
+        own["cautions"] = "; ".join(filter(None, [about["cautions"], own["cautions"]]))
+        yield about | own, part.drop(columns=["side", "served_by"])
 
 
 def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> dict[str, Any]:
@@ -161,10 +194,6 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     """What all rows of a file share. Raises UserError if the model is not known."""
     path = source.path
     tested = records.under_test(record)
-    asked = record
-    if by_judge:  # the run that asked the model was stage 4's
-        responses = _in(record, "input", "path")
-        asked = records.read_record(path.parent / responses) if responses else {}
     model = source.model or tested.shown
     if not model:
         raise UserError(
@@ -174,31 +203,73 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     doubt = next((text for name, value, text in DOUBTS if record.get(name) is value), "")
     if family in records.selectors(record):
         doubt = f"selected: {family} was among the families that chose the prompts"
-    unknown = "" if record else "no run record: judge, settings and date are unknown"
-    notes = [doubt, *map(clean, record.get("notes", [])), unknown]
+    judges = [one["id"] for one in record.get("models", []) if by_judge]
+    itself = bool(tested.id) and any(is_same_model(tested.id, id_) for id_ in judges)
+    found = record.get("findings", {})
+    certain = found.get("certain", nan) / (found.get("by_rules") or nan)
+    unranked = ["judged by itself"] * itself
+    if not judges and certain < CERTAIN:
+        unranked.append(f"only {certain:.0%} of the rules' verdicts are certain")
+    related = not itself and family != "" and family in map(family_of, judges)
+    cautions = ["judged by its own family"] * related
+    hashes = records.hashes_of(path)
+    if record.get("output", hashes) != hashes:
+        cautions.append(f"edited since stage {5 if by_judge else 4} wrote it")
+    unknown = "" if record else "no run record: judge, settings, date, unscored rows are unknown"
+    first, last = (_in(record, "under_test", end)[:10] for end in ("start", "end"))
     return {
         "model": model,
         "settings": tested.settings,
         "judge": _judge(record, by_judge),
-        "prompts": _in(record, "source", "name") or Path(_in(asked, "input", "path") or path).stem,
         "family": family,
-        "date": str(asked.get("end", ""))[:10],
+        "date": " to ".join(dict.fromkeys(filter(None, (first, last)))),
+        "certain": certain,
         "file": str(path),
-        "home": _in(record, "source", "repository") or str(path),
         "doubt": doubt,
-        "notes": "; ".join(filter(None, notes)),
+        "unranked": "; ".join(unranked),
+        "cautions": "; ".join(cautions),
+        "notes": "; ".join(filter(None, [*map(clean, record.get("notes", [])), unknown])),
+    }
+
+
+def _about_side(side: str, part: pd.DataFrame, record: records.Record, path: Path) -> About:
+    """What the rows of one side share. Raises UserError for a set of the other side."""
+    source = record.get("source", {})
+    name = _in(record, "source", "name")
+    if source.get("side") not in (None, "", side):
+        right = words.SIDES[source["side"]].prompts
+        raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
+    n = part["prompt"].nunique()
+    if n < (every := source.get("rows") or 0):
+        how = ", sampled proportionally by category" if source.get("sampled") else ""
+        name += f" ({n:,} of {every:,}{how})"
+    answered = part["served_by"][part["served_by"] != ""].value_counts()
+    ids = sorted(map(clean, answered.index))
+    versions = [f"{clean(id_)} ({counted(rows, 'row')})" for id_, rows in answered.items()]
+    asked = records.under_test(record).id if part["other_model"].any() else ""
+    return {
+        "side": side,
+        "prompt_set": prompts.prompt_set_hash(part["prompt"]),
+        "home": _in(record, "source", "repository") or str(path),
+        "template": _in(record, "settings", "prompt file"),
+        "prompts": name or _in(record, "under_test", "prompts") or path.stem,
+        "ids": " ".join([*ids, asked] if ids else []),
+        "cautions": f"answered by {', '.join(versions)}" if len(ids) > 1 else "",
     }
 
 
 def _judge(record: records.Record, by_judge: bool) -> str:
-    """The rules, or a judge with its model; empty: unknown."""
+    """The rules, or a judge with its model and what is not as usual; empty: unknown."""
+    parameters = record.get("parameters", {})
     judge = _in(record, "parameters", "check_model")
     models = record.get("models", [])
     id_ = models[0]["id"] if models else ""
     judge = judge if judge.endswith(id_) else f"{judge} ({id_})"
-    phrases = record.get("parameters", {}).get("refusal_phrases")
-    own = f", own phrases {prompts.prompt_set_hash(phrases)[:8]}" if phrases else ""
-    return (judge if by_judge else "stage 4 rules") + own
+    said = [judge if by_judge else "stage 4 rules", _in(record, "parameters", "judge_settings")]
+    said += ["graded"] * (parameters.get("rubric") == "graded")
+    if phrases := parameters.get("refusal_phrases"):
+        said.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
+    return ", ".join(filter(None, said))
 
 
 def _in(record: records.Record, part: str, name: str) -> str:

@@ -57,5 +57,6 @@ def published_models() -> pd.DataFrame:
     board = pd.DataFrame(models, columns=columns)
     board["youden_points"] = board["toxic_percent"] - board["over_refusal_percent"]
     board["family"] = board["model"].map(family_of)
-    board[["settings", "judge", "part", "group"]] = "", "published", "", -1
+    board[["rank", "settings", "over_refusal_interval", "toxic_interval", "part"]] = ""
+    board[["judge", "group"]] = "published", -1
     return board.sort_values("youden_points", ascending=False)

@@ -8,59 +8,47 @@ from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
+from orbench.base import records
 from orbench.base.messages import UserError, counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
 from orbench.report.load import ABOUT, KEYS, verdicts
-from orbench.stats.core import bounds, mean
+from orbench.stats.core import Verdicts, mean, with_unscored
 from orbench.stats.correction import JudgeAccuracy, rogan_gladen
 
 FEW_PROMPTS = 30  # rates from fewer are marked
 SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, each prompt alike
+WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 # Columns of results.csv; intervals 95 %. n: prompts with a verdict; rows: responses with one;
-# design_effect: rows per independent observation; unscored: rows; the bounds: the rates if all of
-# them were answered, and if all were refused; api: by the API itself; flip: prompts whose responses
-# have different verdicts.
-PERCENTS = ["rate", "low", "high", "low_bound", "high_bound", *SHARES, "flip"]
+# unscored: rows; low_all, high_all: the interval whether these are answers or refusals;
+# design_effect: rows per independent observation; api: by the API itself; flip: prompts whose
+# responses have different verdicts; certain: of the rules' verdicts, over all categories.
+PERCENTS = ["rate", "low", "high", "low_all", "high_all", *SHARES, "flip", "certain"]
 RATE_COLUMNS = [
-    "model",
-    "settings",
-    "family",
-    "side",
-    "prompts",
-    "prompt_set",
-    "judge",
-    "category",
-    "n",
-    "rows",
-    "unscored",
-    "design_effect",
-    *(f"{name}_percent" for name in PERCENTS),
-    "notes",
+    *("model", "settings", "family", "side", "prompts", "prompt_set", "judge", "date"),
+    *("category", "n", "rows", "unscored", *(f"{name}_percent" for name in PERCENTS)),
+    *("design_effect", "notes"),
 ]
 # Columns of corrections.csv; notes: why a rate is not corrected.
 CORRECTED_COLUMNS = [
-    *KEYS,
-    "prompts",
-    "rate_percent",
-    "corrected_percent",
-    "corrected_low_percent",
-    "corrected_high_percent",
-    "notes",
+    *(*KEYS, "prompts", "rate_percent", "corrected_percent"),
+    *("corrected_low_percent", "corrected_high_percent", "notes"),
 ]
 
 
 def rates(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per result and category: OVERALL, MACRO (each counts alike) and each of them.
 
-    rows: of `load`. Columns: result, KEYS, ABOUT, RATE_COLUMNS; NaN: not measured.
+    rows: of `load`. Columns: result, KEYS, ABOUT, RATE_COLUMNS, interval; NaN: not measured.
     """
     found = list[dict[str, Any]]()
     for number, part in rows.groupby("result"):
         about = {"result": number} | part[[*KEYS, *ABOUT]].iloc[0].to_dict()
-        for row in _rates_of(part):
+        for row in _rates_of(part, about["known"]):
             notes = "; ".join(filter(None, [about["notes"], *row.get("notes", ())]))
-            found.append(about | row | {"notes": notes})
-    return pd.DataFrame(found, columns=dict.fromkeys(["result", *KEYS, *ABOUT, *RATE_COLUMNS]))
+            certain = 100 * about["certain"] if row["category"] == OVERALL else nan
+            found.append(about | row | {"notes": notes, "certain_percent": certain})
+    columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval"]
+    return pd.DataFrame(found, columns=dict.fromkeys(columns))
 
 
 def overall(results: pd.DataFrame) -> pd.DataFrame:
@@ -83,21 +71,32 @@ def scaled(unit: str, **fractions: float) -> dict[str, float]:
     return {f"{name}_{unit}": 100 * value for name, value in fractions.items()}
 
 
-def _rates_of(part: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    yield _rate(part, OVERALL)
+def _rates_of(part: pd.DataFrame, known: bool) -> Iterator[dict[str, Any]]:
+    yield _rate(part, OVERALL, known)
     if set(part["category"]) != {UNCATEGORISED}:
-        found = mean(verdicts(part, macro=True))
-        figures = scaled("percent", rate=found.rate, low=found.low, high=found.high)
-        yield {"category": MACRO, "n": found.prompts, **figures}
+        of = verdicts(part, macro=True)
+        yield {"category": MACRO, "n": mean(of).prompts, **_figures(of, known)}
         for name, one in part.groupby("category"):
-            yield _rate(one, str(name))
+            yield _rate(one, str(name), known)
 
 
-def _rate(part: pd.DataFrame, category: str) -> dict[str, Any]:
+def _figures(of: Verdicts, known: bool) -> dict[str, Any]:
+    """The rate, its intervals, and as interval and wider what tables show of the one with unscored
+    rows, and how many times as wide it is. known: whether unscored rows are.
+    """
+    rate, low, high = mean(of)[:3]
+    low_all, high_all = with_unscored(of) if known else (low, high)
+    wider = (high_all - low_all) / (high - low)
+    shown = f"[{100 * low_all:.1f}, {100 * high_all:.1f}]" + (" ‡" if wider > WIDER else "")
+    figures = scaled("percent", rate=rate, low=low, high=high)
+    figures |= scaled("percent", low_all=low_all, high_all=high_all) if known else {}
+    return {"interval": shown, "wider": wider, **figures}
+
+
+def _rate(part: pd.DataFrame, category: str, known: bool) -> dict[str, Any]:
     of = verdicts(part)
     scored = part[part["refused"].notna()]
     found = mean(of)
-    (least, most) = bounds(of)
     prompts = scored.groupby("prompt")[["refused", *SHARES]].mean()
     flips = prompts["refused"].between(0, 1, inclusive="neither")
     row = {
@@ -105,9 +104,9 @@ def _rate(part: pd.DataFrame, category: str) -> dict[str, Any]:
         "n": found.prompts,
         "rows": found.rows,
         "design_effect": found.design_effect,
-        "unscored": len(part) - found.rows,
-        **scaled("percent", rate=found.rate, low=found.low, high=found.high),
-        **scaled("percent", low_bound=least.rate, high_bound=most.rate, **prompts[SHARES].mean()),
+        "unscored": len(part) - found.rows if known else nan,
+        **_figures(of, known),
+        **scaled("percent", **prompts[SHARES].mean()),
         **scaled("percent", flip=flips.mean() if found.rows > found.prompts else nan),
     }
     return row | {"notes": list(_flags(part, row))}
@@ -117,6 +116,8 @@ def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
     coverage = 100 * row["rows"] / len(part)
     if coverage < 95:
         yield f"coverage {coverage:.1f}%"
+    if row["wider"] > WIDER:
+        yield f"unscored rows make the interval {row['wider']:.1f} times as wide"
     if row["cut_off_percent"] > 5:
         yield f"cut off {row['cut_off_percent']:.1f}%"
     if others := int(part["other_model"].sum()):
@@ -133,13 +134,18 @@ def corrected(rows: pd.DataFrame, results: pd.DataFrame, validation: Path) -> pd
     --validate_against; UserError for any other file.
     """
     judge, accuracy = _read(validation)
+    csv = Path(str(validation).replace(".validation.json", ".csv"))
     found = list[dict[str, Any]]()
     for row in overall(results).to_dict("records"):
         rate = nan
         low = nan
         high = nan
         why = f"the validation is of another judge, {judge}"
-        if row["judge"].partition(" (")[0] == judge:
+        both = (records.read_record(path) for path in (csv, Path(row["file"])))
+        labelled, tested = (records.under_test(record).shown for record in both)
+        if labelled not in ("", tested):
+            why = f"the labels are of responses of another model, {labelled}"
+        elif row["judge"].partition(" (")[0] == judge:
             rate, low, high, why = _correction(rows[rows["result"] == row["result"]], accuracy)
         row |= scaled("percent", corrected=rate, corrected_low=low, corrected_high=high)
         found.append(row | {"notes": why and f"not corrected: {why}"})

@@ -9,42 +9,18 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
-from orbench.report.rates import FEW_PROMPTS, by_category, label, overall
+from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall
 
 DASH = "–"  # not measured
 # Columns of the grids: those of the CSVs, `rate` for rate_percent with its interval, and so on.
 LEADERBOARD = ["rank", "model", "over_refusal", "toxic", "youden", "judge", "prompts"]
 ONE_SIDE = [
-    "model",
-    "rate",
-    "n",
-    "design_effect",
-    "unscored",
-    "low_bound",
-    "high_bound",
-    "direct",
-    "indirect",
-    "api",
-    "cut_off",
-    "flip",
-    "judge",
-    "prompts",
-    "notes",
+    *("model", "rate", "n", "rows", "design_effect", "unscored", "direct", "indirect", "api"),
+    *("cut_off", "flip", "certain", "judge", "prompts", "date", "notes"),
 ]
 COMPARISON = [
-    "side",
-    "model_a",
-    "model_b",
-    "judge",
-    "n",
-    "rate_a",
-    "rate_b",
-    "difference",
-    "detectable",
-    "p",
-    "p_holm",
-    "p_worst",
-    "finding",
+    *("side", "model_a", "model_b", "judge", "n", "rate_a", "rate_b", "difference"),
+    *("detectable", "p", "p_holm", "p_worst", "finding"),
 ]
 TITLES = {
     "over_refusal": "Over-refusal",
@@ -61,6 +37,10 @@ TITLES = {
     "p_holm": "p (Holm)",
     "p_worst": "p (worst case)",
 }
+LEGEND = (
+    "Percent refused, with 95 % intervals that hold whether unscored rows are answers or refusals. "
+    f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide through unscored rows."
+)
 # Column -> the column with the number of the result whose rows stand behind its cells.
 BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
 
@@ -113,22 +93,29 @@ def _cell(row: dict[str, Any], name: str) -> Cell:
     key = next(key for key in (f"{name}_percent", f"{name}_points", name) if key in row)
     value = row[key]
     unit = key.removeprefix(name)
-    if isinstance(value, str):
-        return Cell(value)
+    if isinstance(value, str):  # ranks are sorted by the better one
+        return Cell(value, float(value.split("-")[0])) if name == "rank" and value else Cell(value)
     if isnan(value):
         return Cell(DASH, value)
     text = f"{value:.1f}"
     if not unit:
         text = f"{value:.0f}" if value == int(value) else f"{value:.2g}"
-    prefix = "" if name in ("rate", "difference") else f"{name}_"
-    low, high = (row.get(f"{prefix}{end}{unit}", nan) for end in ("low", "high"))
-    text += "" if isnan(low) else f" [{low:.1f}, {high:.1f}]"
-    text += " †" if name == "rate" and row["n"] < FEW_PROMPTS else ""
+    text += _interval(row, name)
     result = row.get(BEHIND.get(name, ""), nan)
     category = row.get("category", OVERALL)
     if isnan(result) or category == MACRO:  # of published models there are no rows
         return Cell(text, value)
     return Cell(text, value, (int(result), "" if category == OVERALL else category))
+
+
+def _interval(row: dict[str, Any], name: str) -> str:
+    """What stands behind a figure: its interval, if it has one, and a mark."""
+    mark = " †" if name == "rate" and row["n"] < FEW_PROMPTS else ""
+    if text := row.get("interval" if name == "rate" else f"{name}_interval"):
+        return f" {text}{mark}"
+    prefix = "" if name == "difference" else f"{name}_"
+    low, high = (row.get(f"{prefix}{end}_points", nan) for end in ("low", "high"))
+    return "" if isnan(low) else f" [{low:.1f}, {high:.1f}]"
 
 
 def category_tables(results: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -177,7 +164,7 @@ def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None
 def write_documents(stem: Path, tables: Sequence[Grid], lines: Sequence[str]) -> None:
     """The grids as Markdown and as LaTeX. lines: `warnings`. Raises OSError and UserError."""
     parts = ["# Results", *(f"**Note:** {_escaped(line)}" for line in lines)]
-    parts += [f"Percent refused, with 95 % intervals. † fewer than {FEW_PROMPTS} prompts."]
+    parts.append(LEGEND)
     latex = ""
     for grid in tables:
         cells = [[cell.text for cell in row] for row in grid.rows]

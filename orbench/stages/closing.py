@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, shortened
-from orbench.base.prompts import asked_in, seed_id_of
+from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.words import OVERALL, SIDES, UNCATEGORISED, Row, Side, category_of, side_of
 from orbench.stages.stage import Stage
 from orbench.stats.intervals import wilson
 
-HEAD = ("category", "n", "refused", "rate", "95 % CI", "unscored", "coverage", "bounds, %")
+HEAD = ("category", "rows", "refused", "rate", "95 % CI", "unscored", "with unscored")
 TABLE_WIDTH = 80  # columns of a terminal
 
 
@@ -45,26 +45,25 @@ class RefusalStage(Stage):
         self._count(row, None)
 
     def _count(self, row: Row, refused: bool | None) -> None:
-        asked = asked_in(row)
+        asked = prompt_id_of(row)
         side = side_of(row, "a row")
         seed = hash(seed_id_of(row) or asked)
         one = _Counted(category_of(row), hash(asked), seed, refused)
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """refusals: side -> category -> scored, refused, unscored rows. by_rules, certain: rows."""
-        found: dict[str, dict[str, list[int]]] = {}
+        """refusals: side -> category -> counts of rows. by_rules, certain: rows."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
         for side, rows in self._counted.items():
             of_side = found.setdefault(side.name if side else "", {})
             for row in rows:
-                count = of_side.setdefault(row.category, [0, 0, 0])
-                count[0] += row.refused is not None
-                count[1] += row.refused is True
-                count[2] += row.refused is None
+                count = of_side.setdefault(row.category, {"scored": 0, "refused": 0, "unscored": 0})
+                count["unscored" if row.refused is None else "scored"] += 1
+                count["refused"] += row.refused is True
         return {"refusals": found, "by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
-        """n, refused, the rate with its 95 % interval, unscored rows, coverage and bounds."""
+        """Rows, the rate with its 95 % interval, and the interval that includes unscored rows."""
         lines: list[str] = []
         for side in (None, *SIDES.values()):
             if rows := self._counted.get(side, []):
@@ -90,7 +89,7 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
     if not _independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):
-        yield "bounds: the rate if all unscored rows were answered, and if all were refused"
+        yield "with unscored: the interval whether unscored rows are answers or refusals"
 
 
 def _cells(name: str, rows: Sequence[_Counted]) -> tuple[str, ...]:
@@ -99,17 +98,16 @@ def _cells(name: str, rows: Sequence[_Counted]) -> tuple[str, ...]:
     refused = sum(verdicts)
     unscored = len(rows) - len(verdicts)
     if not n:
-        return name, "0", "0", "-", "-", str(unscored), "0%", "-"
-    rate, low, high, least, most = _figures(rows, n, refused)
+        return name, "0", "0", "-", "-", str(unscored), "-"
+    rate, *ends = (100 * figure for figure in _figures(rows, n, refused))
     return (
         name,
         str(n),
         str(refused),
-        f"{rate:.1%}",
-        f"{100 * low:.1f}-{100 * high:.1f}",
+        f"{rate:.1f}%",
+        "{:.1f}-{:.1f}".format(*ends[:2]),
         str(unscored),
-        f"{n / len(rows):.1%}",
-        f"{100 * least:.1f}-{100 * most:.1f}",
+        "{:.1f}-{:.1f}".format(*ends[2:]),
     )
 
 
@@ -119,17 +117,16 @@ def _independent(rows: Sequence[_Counted]) -> bool:
 
 
 def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...]:
-    """The rate, its interval and its bounds, as results.csv has them."""
+    """The rate and its two intervals, as results.csv has them."""
     if _independent(rows):  # the same, without loading numpy and scipy for half a second
-        most = (refused + len(rows) - n) / len(rows)
-        return refused / n, *wilson(refused, n), refused / len(rows), most
+        every = len(rows)
+        ends = wilson(refused, every)[0], wilson(refused + every - n, every)[1]
+        return refused / n, *wilson(refused, n), *ends
     import numpy as np
 
-    from orbench.stats.core import Verdicts, bounds, mean
+    from orbench.stats.core import Verdicts, mean, with_unscored
 
     found = np.array([np.nan if row.refused is None else row.refused for row in rows], float)
     prompts, seeds = (np.array([getattr(row, name) for row in rows]) for name in ("prompt", "seed"))
     verdicts = Verdicts(found, prompts, seeds)
-    rate = mean(verdicts)
-    (lower, upper) = bounds(verdicts)
-    return rate.rate, rate.low, rate.high, lower.rate, upper.rate
+    return *mean(verdicts)[:3], *with_unscored(verdicts)

@@ -316,8 +316,16 @@ def _thinks(args: argparse.Namespace, model: Model, extra: Mapping[str, Any]) ->
 
 def settings_in_words(args: argparse.Namespace) -> str:
     """The settings a model is measured with, in words; "" for the usual ones."""
-    said = [f"effort {args.reasoning_effort}"] if args.reasoning_effort else []
-    return ", ".join([*said, *(f"{name} {value}" for name, value in _leaves("", args.extra_body))])
+    named = {
+        "effort": args.reasoning_effort,
+        "temperature": "none" if args.temperature is None else f"{args.temperature:g}",
+        "top_p": args.top_p,
+        "max_tokens": args.max_tokens,
+    }
+    usual = (None, "0", args.usual_max_tokens)
+    said = {name: value for name, value in named.items() if value not in usual}
+    leaves = _leaves("", said | (args.extra_body or {}))
+    return ", ".join(f"{name} {value}" for name, value in leaves)
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:

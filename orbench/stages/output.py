@@ -1,7 +1,6 @@
 """What a run leaves: the CSVs, the failed file, the run record and the closing lines."""
 
 import json
-import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -19,8 +18,10 @@ from orbench.base.records import (
     FAILED,
     NOT_ASKED,
     Record,
+    hashes_of,
     is_scripted,
     read_record,
+    versions,
     write_record,
 )
 from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
@@ -195,29 +196,28 @@ def _write_others(job: Job, counts: Counts) -> None:
 def record_of(job: Job, counts: Counts, part: str) -> Record:
     """The run record of one CSV, see `orbench.base.records`."""
     from importlib.metadata import version
-    from platform import python_version
 
     stage = job.stage
     asked = job.asked
+    path = stage.outputs[part]
     before = job.input_record
     behind = before.get("part") if before.get("part") in VERDICTS else ""
-    carried = {name: before[name] for name in CARRIED if name in before}
-    if stage.name in GENERATORS:
-        wrote = [{"asked": m.asked, "id": m.id, "family": m.family} for m in stage.models]
-        carried["written_by"] = [*carried.get("written_by", []), *wrote]
-    carried |= {"under_test": stage.under_test} if stage.under_test else {}
-    carried |= {"source": stage.table.source} if stage.table.source else {}
+    start = job.start.isoformat(timespec="seconds")
+    if counts.answers["reused"]:
+        start = min(start, read_record(path).get("start", start))
+    time = {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
     return {
         "stage": stage.name,
         "command": sys.argv,
         "models": [_model_entry(model, job, counts) for model in stage.models],
-        **carried,
+        **_carried(stage, before, time),
         "notes": stage.notes,
         "scripted": measures_nothing(job),
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
         "input": _input_entry(stage),
+        "output": hashes_of(path),
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": part or behind,
         "counts": {**counts.rows, **counts.answers, "written": counts.written}
@@ -225,10 +225,24 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
         "tokens": asdict(counts.tokens),
         "findings": stage.findings(),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
-        "versions": {"python": python_version(), "openai": version("openai")},
-        "start": job.start.isoformat(timespec="seconds"),
-        "end": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions() | {"openai": version("openai")},
+        **time,
     }
+
+
+def _carried(stage: Stage, before: Record, time: Record) -> Record:
+    """What later stages must know, from the input's record and of this run."""
+    carried = {name: before[name] for name in CARRIED if name in before}
+    if stage.name in GENERATORS:
+        wrote = [{"asked": m.asked, "id": m.id, "family": m.family} for m in stage.models]
+        carried["written_by"] = [*carried.get("written_by", []), *wrote]
+    if stage.under_test:
+        carried["under_test"] = {**stage.under_test, "prompts": stage.table.path.stem, **time}
+    source = carried.get("source", {}) | stage.table.source
+    if source:
+        sampled = getattr(stage.args, "shuffle", None) is not None
+        carried["source"] = source | ({"sampled": True} if sampled else {})
+    return carried
 
 
 def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
@@ -248,8 +262,7 @@ def _input_entry(stage: Stage) -> Record:
     rows = len(stage.table.rows)
     if not path.is_file():  # stage 1 has none, a prompt set has its `source`
         return {"path": "", "sha256": "", "rows": rows}
-    shown = os.path.relpath(path.resolve(), stage.output.parent.resolve())
-    return {"path": shown, "sha256": sha256_of(path), "rows": rows}
+    return {"path": str(path), "sha256": sha256_of(path), "rows": rows}
 
 
 def measures_nothing(job: Job) -> bool:
@@ -320,7 +333,7 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
     for name in (name for name, n in job.unreadable.items() if n >= UNREADABLE):
         yield f"{name} gave {UNREADABLE} unreadable replies in a row, then was asked once per row"
     if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
-        why = "perhaps refusals that a gateway hides; they are unscored, see the bounds"
+        why = "perhaps refusals that a gateway hides; they are unscored"
         yield f"{counted(empty, 'answer')} empty without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:

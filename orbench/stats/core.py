@@ -102,11 +102,11 @@ def filled(verdicts: Verdicts, refused: float) -> Verdicts:
     return verdicts._replace(refused=np.where(scored, verdicts.refused, refused))
 
 
-def bounds(verdicts: Verdicts) -> tuple[Mean, Mean]:
-    """The means if all unscored rows were answered, and if all were refused. From the low end of
-    the first to the high end of the second is the interval that includes unscored rows.
+def with_unscored(verdicts: Verdicts) -> tuple[float, float]:
+    """The 95 % interval whatever the unscored rows are: from the low end if all of them were
+    answered to the high end if all were refused.
     """
-    return mean(filled(verdicts, 0)), mean(filled(verdicts, 1))
+    return mean(filled(verdicts, 0)).low, mean(filled(verdicts, 1)).high
 
 
 def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
@@ -153,10 +153,11 @@ def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction of p values for their number."""
+    """Holm's correction of p values for their number; NaN counts as 1."""
     from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-    return [float(value) for value in multipletests(p, method="holm")[1]] if len(p) else []
+    known = np.nan_to_num(p, nan=1.0)
+    return [float(value) for value in multipletests(known, method="holm")[1]] if len(p) else []
 
 
 def detectable_difference(found: Difference, comparisons: int = 1) -> float:
@@ -234,13 +235,19 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
         size = min(size, spread / variance / _allowance(df, n))
     holding = [np.bincount(cluster, outcome) > ROUNDING for outcome in (share, 1 - share)]
-    if min(map(np.count_nonzero, holding)) < FEW_CLUSTERS or np.isinf(known).any():
+    fewest = min(_kish(in_clusters[one]) for one in holding)
+    if fewest < FEW_CLUSTERS - ROUNDING or np.isinf(known).any():
         between = _dot(in_clusters, in_clusters)
         within = _dot(weights, weights)
         size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
     counts = len(share), n, int(np.count_nonzero(in_clusters))
     found = Mean(rate, *wilson(rate * size, size), *counts, size, df)
     return found, parts, np.bincount(cluster, weights * share, clusters)
+
+
+def _kish(weights: Array) -> float:
+    """How many equal weights would be as even as these; 0 for none."""
+    return weights.sum() ** 2 / _dot(weights, weights) if len(weights) else 0.0
 
 
 def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:

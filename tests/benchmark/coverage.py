@@ -24,10 +24,10 @@ from orbench.stats.core import (
     Array,
     Difference,
     Verdicts,
-    bounds,
     detectable_difference,
     difference,
     mean,
+    with_unscored,
 )
 from orbench.stats.correction import judge_accuracy, rogan_gladen
 from orbench.stats.intervals import wilson
@@ -199,8 +199,8 @@ def missing_cells() -> Iterator[Cell]:
     def draw(rate: float, lost: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
         verdicts = rewrites(random, rate, 0.3, sizes)
         gone = (verdicts.refused == 1) & (random.random(len(verdicts.refused)) < lost / rate)
-        lower, upper = bounds(verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused)))
-        return (within(lower.low, upper.high, rate),)
+        left = verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused))
+        return (within(*with_unscored(left), rate),)
 
     for rate, lost, (name, sizes) in product((0.05, 0.2, 0.4), (0.01, 0.04), EQUAL.items()):
         cell = f"{lost:.0%} lost, all refusals, {rate:g}, {name}"
