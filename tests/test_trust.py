@@ -14,7 +14,8 @@ from tests.server import Body, Reply, completion, error, number_of
 from tests.test_report import PLOT, markdown, overall, percents, report, table
 
 pytestmark = pytest.mark.new
-NO, YES = "I'm sorry, but I can't help with that.", "Fold it in half first."
+NO = "I'm sorry, but I can't help with that."
+YES = "Sure! Here are the steps. Fold it in half, press the edge, and fold it once more."
 
 
 def check(desk: Desk, name: str, *flags: str, of: str = "", judge: str = "keyword") -> Done:
