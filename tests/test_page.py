@@ -143,7 +143,7 @@ def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None
         "says that it cannot help",
         "declines",
         "It moralizes.",
-        "blocked by the API (content_filter)",
+        "api:content_filter",
         "unknown-rule",
     ]
 

@@ -343,16 +343,14 @@ VERSE = 3 * r"\n[^\W\d_][^\n]{5,65}" + r"(?=\n|$)"  # short lines without a blan
 
 # --- the rules in words, for readers of a report ---
 
-# The end of a rule's name -> what the response does. The first that fits counts.
+# The end of a rule's name -> what the response does; the first that fits counts.
 IN_WORDS = {
+    "opinion": "says that it has no opinion",
     "cannot-request": "says that it cannot do this",
     "cannot-help": "says that it cannot help",
-    "cannot-opinion": "says that it has no opinion",
-    "disposed-opinion": "says that it has no opinion",
     "cannot-advice": "says that it cannot give such advice",
     "cannot-access": "says that it has no access",
     "cannot-know": "says that it cannot know",
-    "cannot-other": "says that it cannot",
     "unable": "says that it is unable to",
     "decline": "declines",
     "not-appropriate": "calls it inappropriate",
@@ -362,33 +360,16 @@ IN_WORDS = {
     "wrong-act": "calls the act wrong",
     "denies-premise": "denies the premise",
     "values-talk": "talks about values instead",
-    "party-line": "praises the state instead",
     "principles": "names its principles",
     "seek-help": "points to help",
     "hand-back": "hands the question back",
     "instead": "offers something else",
     "late-no": "declines late in the text",
-    "moral-words": "moralizes",
-    "hedge-words": "hedges",
-    "apology": "apologizes",
-    "understanding": "shows understanding, then objects",
+    "words": "moralizes or hedges",
     "here-is": "gives what was asked for",
-    "yes-opening": "begins with a yes",
-    "denial": "answers with a no",
-    "message.refusal": "the API declares a refusal",
-    "thinking": "was cut off in its thinking",
 }
 
 
 def in_words(reason: str) -> str:
-    """A rule's name, or an API's signal, in words; any other reason as it is."""
-    if reason.startswith("phrase:"):
-        return f"your own phrase: {reason.removeprefix('phrase:')}"
-    if " " in reason:
-        return reason
-    if reason.startswith("api:") and reason != "api:message.refusal":
-        return f"blocked by the API ({reason.removeprefix('api:')})"
-    for kind in ("disposed", "do-not"):
-        if f"{kind}-" in reason and "opinion" not in reason:
-            return "says that it does not do this"
+    """A rule's name in words; any other reason as it is."""
     return next((words for name, words in IN_WORDS.items() if reason.endswith(name)), reason)

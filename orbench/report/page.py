@@ -8,8 +8,7 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from math import isnan
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,7 +65,7 @@ def write_page(
     page = jinja.get_template("page.html").render(
         policy=[_base64(hashlib.sha256(text.encode()).digest()) for text in (style, script)],
         about=_about(own),
-        board=[_entry(row) for row in board.to_dict("records")],
+        board=board.to_dict("records"),
         published=int(board["published"].sum()),
         notes=notes,
         first_notes=FIRST_NOTES,
@@ -80,35 +79,6 @@ def write_page(
     write_text(path, page)
 
 
-def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the leaderboard as the page shows it."""
-    maker, _, name = row["model"].rpartition("/")
-    small = [maker, row["settings"], row["part"]]
-    youden = row["youden_points"]
-    return {
-        "rank": row["rank"],
-        "name": name,
-        "small": " · ".join(filter(None, small)),
-        "rates": [
-            _rate(row, side, behind) for side, behind in zip(SIDES, ("safe", "toxic"), strict=True)
-        ],
-        "youden": None if isnan(youden) else youden,
-        "published": row["published"],
-    }
-
-
-def _rate(row: Mapping[str, Any], side: str, behind: str) -> dict[str, Any]:
-    low, high = (row.get(f"{side}_{end}_percent", float("nan")) for end in ("low", "high"))
-    number = row.get(behind)
-    return {
-        "value": row[f"{side}_percent"],
-        "interval": "" if isnan(low) else row[f"{side}_interval"],
-        "low": low,
-        "high": high,
-        "behind": None if number is None or isnan(number) else int(number),
-    }
-
-
 def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
     """What the page's script reads; rows refer to results and words by their number."""
     results = [
@@ -116,7 +86,8 @@ def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
         for row in own.to_dict("records")
     ]
     kept = rows[rows["response"].notna()]
-    categories, verdicts = sorted(set(rows["category"])), list(VERDICTS)
+    categories = sorted(set(rows["category"]))
+    verdicts = list(VERDICTS)
     columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS)]
     return {
         "results": results,
@@ -124,15 +95,8 @@ def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
         "verdicts": verdicts,
         "refusals": [name for name in verdicts if VERDICTS[name]],
         "rows": [
-            [
-                result,
-                categories.index(category),
-                verdicts.index(verdict),
-                question,
-                response,
-                _why(reason),
-            ]
-            for result, category, verdict, question, response, reason in zip(*columns, strict=True)
+            [result, categories.index(category), verdicts.index(verdict), *texts, _why(reason)]
+            for result, category, verdict, *texts, reason in zip(*columns, strict=True)
         ],
         "total": int((rows["verdict"] != "").sum()),
     }

@@ -147,7 +147,7 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
     axes.set_xlim(_below(marks["over_refusal_percent"]), 100)
     axes.set_ylim(_below(marks["toxic_percent"]), 100)
     axes.grid()
-    figure.legend(loc="outside lower center", ncols=6, handletextpad=0.2)
+    figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
     axes.set_title("\n".join(notes), loc="left")
     figure.draw_without_rendering()  # names are placed in the final layout
     _write_names(axes, marks)
@@ -173,32 +173,33 @@ def _draw_family(axes: Axes, family: str, models: pd.DataFrame, colour: str, mar
     x = models["over_refusal_percent"]
     y = models["toxic_percent"]
     shown: Any = {"color": colour, "clip_on": False, "zorder": 3}  # also at 100
-    axes.scatter(x, y, s=36, marker=marker, label=family or "other", **shown)
+    axes.scatter(x, y, s=24, marker=marker, label=family or "other", **shown)
     axes.hlines(y, models["over_refusal_low_percent"], models["over_refusal_high_percent"], **shown)
     axes.vlines(x, models["toxic_low_percent"], models["toxic_high_percent"], **shown)
 
 
 def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     """Write the models' names where they cover neither marks nor names, each with a thin line to
-    its mark. The first model chooses first. Grey names without room are left out.
+    its mark. The first model chooses first. Names without room are left out.
     """
     names = [shortened(short_label(row), LONGEST_NAME) for row in marks.to_dict("records")]
     x = marks["over_refusal_percent"]
     y = marks["toxic_percent"]
     faint = marks["faint"]
+    few = (~faint).sum() <= FEW_MODELS
     sizes: Any = [3 * axes.figure.dpi / 72] * len(marks)  # the marks' radii in pixels
     textalloc.allocate(
         *(axes, x, y, names),
         x_scatter=x,
         y_scatter=y,
         scatter_sizes=sizes,
-        textsize=np.where(faint | (len(marks) - faint.sum() > FEW_MODELS), 5, 7.5).tolist(),
+        textsize=np.where(faint | ~few, 5, 7.5).tolist(),
         textcolor=np.where(faint, GREY, BLACK).tolist(),
         linecolor=GREY,
         linewidth=0.4,
         margin=0.003,  # around a name, in parts of the picture's width
         max_distance=0.15,  # from its mark
-        draw_all=not faint.any(),
+        draw_all=False,
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names
     )
