@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
     from orbench.report.load import Source
+    from orbench.report.page import Picture, Section
+    from orbench.report.tables import Grid
 
 # What needs pandas or matplotlib is imported in functions: --help answers at once, and --table
 # works without matplotlib.
@@ -72,9 +74,13 @@ def main(argv: Sequence[str]) -> int:
     for line in [*warnings, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
-    pictures = {} if args.table else draw(args, measured, board)
+    pictures = [] if args.table else draw(args, measured, board)
     if args.html:
-        page.write_page(folder / "results.html", rows, measured, grids, warnings, pictures)
+        scatters = [one for one in pictures if one.name.startswith("scatter")]
+        sections = sections_of(grids, [one for one in pictures if one not in scatters])
+        page.write_page(
+            folder / "results.html", rows, measured, board, warnings, scatters, sections
+        )
     tell(folder / "results.csv")
     return 0
 
@@ -105,18 +111,35 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
         yield f"{label(entry)}: {' · '.join(said)}"
 
 
-def draw(args: argparse.Namespace, measured: "DataFrame", board: "DataFrame") -> dict[str, bytes]:
-    """Draw everything that can be drawn. Returns title -> SVG, for the page."""
-    from orbench.report.pictures import as_file, pictures
+def draw(args: argparse.Namespace, measured: "DataFrame", board: "DataFrame") -> list["Picture"]:
+    """Draw everything that can be drawn, in each of the formats."""
+    from orbench.report.page import Picture
+    from orbench.report.pictures import as_file, on_dark, pictures
 
-    drawn = {}
+    drawn = []
     for name, title, figure in pictures(measured, board):
         files = {kind: as_file(figure, kind) for kind in args.formats}
         for kind, content in files.items():
             write_bytes(args.output_dir / f"{name}.{kind}", content)
         if args.html:
-            drawn[title] = files.get("svg") or as_file(figure, "svg")
+            svg = files.get("svg") or as_file(figure, "svg")
+            drawn.append(Picture(name, title, svg, on_dark(svg)))
     return drawn
+
+
+def sections_of(grids: Sequence["Grid"], pictures: Sequence["Picture"]) -> list["Section"]:
+    """What follows the leaderboard on the page; the tables of figures are folded."""
+    from orbench.report import page, tables
+
+    _, *others = grids
+    pairs = [grid for grid in others if grid.title == tables.PAIRS]
+    details = [grid for grid in others if grid.title != tables.PAIRS]
+    sections = [
+        page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs, folded=tables.many(pairs)),
+        page.Section("By category", pictures=pictures),
+        page.Section("Details", [tables.LEGEND, *tables.ABOUT_DETAILS], details, folded=True),
+    ]
+    return [one for one in sections if one.tables or one.pictures]
 
 
 def run_record(args: argparse.Namespace, sources: Sequence["Source"]) -> dict[str, object]:

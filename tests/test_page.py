@@ -72,7 +72,8 @@ def page(desk: Desk) -> Page:
 
 def test_the_page_refers_to_nothing_outside_itself(page: Page, desk: Desk) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
-    assert places and all(place.startswith(("data:image/svg+xml;base64,", "#")) for place in places)
+    places += [a["srcset"] for a in page.of("source")]
+    assert len(places) > 2 and all(p.startswith("data:image/svg+xml;base64,") for p in places)
     text = (desk.folder / "results/results.html").read_text(encoding="utf-8")
     assert not re.findall(r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML", text)
 
@@ -91,7 +92,7 @@ def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page, desk: 
     assert page.data["rows"][0][4] == HOSTILE
     text = (desk.folder / "results/results.html").read_text(encoding="utf-8")
     assert HOSTILE not in text and "<b>" not in text and "<i>" not in text
-    assert ODD in [row[0] for row in page.tables[0]]
+    assert any(row[1].startswith(ODD) for row in page.tables[0])
     assert page.data["categories"] == ["<i>", "a", "b"]
 
 
@@ -109,17 +110,48 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
 
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
-    assert row == [0, 2, page.data["verdicts"].index(DIRECT), "Prompt 1", "An answer", "because", 0]
+    assert row == [0, 2, page.data["verdicts"].index(DIRECT), "Prompt 1", "An answer", "because"]
     assert set(page.data["refusals"]) == {DIRECT, INDIRECT, "rejected"}
     assert len(page.data["rows"]) == page.data["total"] == 136
 
 
-def test_tables_stand_in_the_page_with_figures_to_sort_by(page: Page) -> None:
+def test_the_leaderboard_shows_rates_with_intervals_and_lines_to_scale(page: Page) -> None:
     head, *rows = page.tables[0]
-    assert head[:3] == ["Model", "Over-refusal", "Toxic rejection"]
-    assert rows[0][1].startswith("33.3 [")
-    values = [a["data-value"] for a in page.of("td") if a.get("data-head") == "Over-refusal"]
-    assert [round(float(value), 1) for value in values] == [33.3, 50.0]
+    assert head == ["Rank", "Model", "Over-refusal, %", "Toxic rejection, %", "Difference"]
+    assert [row[1] for row in rows] == ["model-aa, t, gpt4", f"{ODD}b, gpt4"]
+    assert rows[0][2].startswith("33.3[") and rows[1][3] == "–"
+    (line, *_) = [a for a in page.of("line") if a.get("class") != "all"]
+    low, high = float(line["x1"]), float(line["x2"])
+    assert f"[{low}, {high}]" in rows[0][2]
+    assert page.of("circle")[0]["cx"] == "33.3"
+
+
+def test_a_comparison_has_its_finding_third_and_figures_are_folded(page: Page) -> None:
+    pairs = next(table for table in page.tables if table[0][0] == "A")
+    assert pairs[0][:4] == ["A", "B", "Finding", "A - B"]
+    assert "Details" in page.texts["summary"]
+    values = [a["data-value"] for a in page.of("td") if "data-value" in a]
+    assert {round(float(value), 1) for value in values if value not in ("", "nan")} >= {33.3, 50.0}
+
+
+def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None:
+    said = ["apology+cannot-help", "later:decline", '{"reason": "It moralizes.", "verdict": "x"}']
+    said += ["api:content_filter", "unknown-rule"]
+    columns = {"answer_type_response": said, "response": ["No."] * 5}
+    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 5, columns=columns))
+    assert [row[5] for row in page.data["rows"]] == [
+        "says that it cannot help",
+        "declines",
+        "It moralizes.",
+        "api:content_filter",
+        "unknown-rule",
+    ]
+
+
+def test_pictures_have_a_version_for_dark_paper(page: Page) -> None:
+    dark, light = page.of("source")[0]["srcset"], page.of("img")[0]["src"]
+    for image, colour in ((dark, "#161616"), (light, "#ffffff")):
+        assert colour in base64.b64decode(image.partition(",")[2]).decode()
 
 
 def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
@@ -128,7 +160,8 @@ def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
     safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested)
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--formats=svg")
-    assert page.texts["dd"] == ["2026-11-20", "mine", "effort high", "gpt4"]
+    about = "Prompts: mine. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
+    assert about in "".join(page.texts["p"])
     assert "o3, effort high, over-refusal rate: coverage 80.0%" in page.texts["p"]
 
 

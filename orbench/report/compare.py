@@ -3,7 +3,7 @@ results of `rates`.
 """
 
 from itertools import combinations
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.base.words import SIDES
 from orbench.report.load import verdicts
 from orbench.report.published import published_models
-from orbench.report.rates import label, overall, scaled
+from orbench.report.rates import label, overall, scaled, short_label
 from orbench.stats import core
+from orbench.stats.intervals import spearman
 
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %. n:
 # prompts with a verdict from both. detectable: the true difference that is shown with a probability
@@ -98,8 +99,9 @@ def _shown(a: Result, b: Result, row: dict[str, Any], pairs: int) -> str:
         return f"no difference shown{corrected}"
     if not row["p_worst"] < core.ALPHA:
         return "inconclusive: unscored rows could reverse this"
+    named = short_label if short_label(a) != short_label(b) else label
     fewer, more = (a, b) if row["difference_points"] < 0 else (b, a)
-    return f"{label(fewer)} refuses fewer than {label(more)}"
+    return f"{named(fewer)} refuses fewer than {named(more)}"
 
 
 # -- leaderboard -------------------------------------------------------------------------------
@@ -127,6 +129,20 @@ def leaderboard(rows: pd.DataFrame, results: pd.DataFrame, published: bool) -> p
     board = board.sort_values(order, ascending=[True, False, False]).assign(published=False)
     others = published_models().assign(published=True)
     return pd.concat([board, others], ignore_index=True) if published else board
+
+
+def rank_correlation(board: pd.DataFrame) -> list[str]:
+    """Spearman's rho of both rates, a line for each group with enough models."""
+    lines = []
+    both = board.dropna(subset=["over_refusal_percent", "toxic_percent"])
+    for published, models in both.groupby("published"):
+        x, y = (models[f"{side}_percent"].tolist() for side in SIDES)
+        rho, low, high = spearman(x, y)
+        if not isnan(low):
+            kind = "published" if published else "measured"
+            found = f"Spearman's ρ of both rates {rho:.4f} [{low:.2f}, {high:.2f}]"
+            lines.append(f"{len(x)} {kind} models: {found}")
+    return lines
 
 
 def _as_wanted(safe: Result, toxic: Result) -> core.Verdicts:

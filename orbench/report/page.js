@@ -1,11 +1,11 @@
 "use strict";
 // Texts of prompts and responses come from models and people: they are only ever set as textContent.
 const data = JSON.parse(document.getElementById("data").textContent);
-const RESULT = 0, CATEGORY = 1, VERDICT = 2, PROMPT = 3, RESPONSE = 4, WHY = 5, API = 6;
-const PAGE = 50;
+const RESULT = 0, CATEGORY = 1, VERDICT = 2, PROMPT = 3, RESPONSE = 4, WHY = 5;
+const AT_ONCE = 100;
+const ANY_REFUSAL = "refused";
 const FILTERS = [["result", RESULT, data.results], ["category", CATEGORY, data.categories],
   ["verdict", VERDICT, data.verdicts]];
-const ANY_REFUSAL = "refused";
 const byId = (id) => document.getElementById(id);
 const rows = (n) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}`;
 const refused = (row) => data.refusals.includes(data.verdicts[row[VERDICT]]);
@@ -15,81 +15,60 @@ const node = (tag, className, text) => {
   made.textContent = text;
   return made;
 };
-const tables = [...document.querySelectorAll("table")];
-const asWritten = tables.map((table) => [...table.tBodies[0].rows]);
 let view = {}, found = [], drawn = 0;
 
-// The view is in the URL.
+// The view is in the URL, so that it can be shared.
 function go(changes, step = "pushState") {
-  view = {...view, at: "", ...changes};
+  view = {...view, ...changes};
   history[step](null, "", `#${new URLSearchParams(Object.entries(view).filter(([, v]) => v))}`);
-  show();
+  filter();
 }
 
 function load() {
   view = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  show();
-}
-
-function show() {
-  tables.forEach(sort);
   filter();
-  if (["tables", "pictures", "rows"].includes(view.at)) byId(view.at).scrollIntoView();
 }
 
-for (const link of document.querySelectorAll("nav a")) {
-  link.addEventListener("click", (event) => {
-    event.preventDefault();
-    go({at: link.hash.slice(1)});
-  });
-}
+// -- tables ----------------------------------------------------------------------------------------
 
-tables.forEach((table, number) => {
+for (const table of document.querySelectorAll("table")) {
+  const asWritten = [...table.tBodies[0].rows];
   [...table.tHead.rows[0].cells].forEach((th, column) => th.firstChild.addEventListener("click", () => {
-    const down = th.getAttribute("aria-sort") === "ascending";
-    go({sort: `${number}.${column}.${down ? "descending" : "ascending"}`});
+    const order = {ascending: "descending", descending: ""}[th.getAttribute("aria-sort")] ?? "ascending";
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    if (order) th.setAttribute("aria-sort", order);
+    const up = order !== "descending";
+    const sorted = order ? [...asWritten].sort((a, b) => compare(key(a, column), key(b, column), up)) : asWritten;
+    table.tBodies[0].append(...sorted);
   }));
-});
-
-function sort(table, number) {
-  const [of, column, order] = (view.sort ?? "").split("."), heads = table.tHead.rows[0].cells;
-  for (const th of heads) th.removeAttribute("aria-sort");
-  if (Number(of || -1) !== number || !heads[column]) {
-    table.tBodies[0].append(...asWritten[number]);
-    return;
-  }
-  const up = order === "ascending";
-  heads[column].setAttribute("aria-sort", up ? order : "descending");
-  const key = (row) => {
-    const cell = row.cells[column];
-    return "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent;
-  };
-  const missing = (value) => value === "" || value === "–" || Number.isNaN(value);
-  const rows = asWritten[number].map((row) => [key(row), row]);
-  rows.sort(([a], [b]) => {
-    if (missing(a) || missing(b)) return missing(a) - missing(b);  // what is not measured comes last
-    const order = typeof a === "number" && typeof b === "number" ? a - b
-      : String(a).localeCompare(String(b), "en", {numeric: true});
-    return up ? order : -order;
-  });
-  table.tBodies[0].append(...rows.map(([, row]) => row));
 }
+
+function key(row, column) {
+  const cell = row.cells[column], value = cell.dataset.value;
+  return value === undefined ? cell.textContent : value === "" ? NaN : Number(value);
+}
+
+function compare(a, b, up) {
+  const missing = (value) => value === "" || Number.isNaN(value);  // what is not measured comes last
+  if (missing(a) || missing(b)) return missing(a) - missing(b);
+  const order = typeof a === "number" ? a - b : a.localeCompare(b, "en", {numeric: true});
+  return up ? order : -order;
+}
+
+// -- prompts and responses -------------------------------------------------------------------------
 
 for (const button of document.querySelectorAll("button.behind")) {
   const {category} = button.dataset, result = data.results[button.dataset.result];
-  button.addEventListener("click", () => go({result, category, verdict: "", text: "", at: "rows"}));
+  button.addEventListener("click", () => {
+    go({result, category, verdict: "", text: button.dataset.text ?? ""});
+    byId("rows").scrollIntoView();
+  });
 }
-
 for (const [id] of FILTERS) {
-  byId(id).addEventListener("change", () => go({[id]: byId(id).value, at: "rows"}));
+  byId(id).addEventListener("change", () => go({[id]: byId(id).value}));
 }
-byId("text").addEventListener("input",
-  () => go({text: byId("text").value, at: "rows"}, "replaceState"));
+byId("text").addEventListener("input", () => go({text: byId("text").value}, "replaceState"));
 byId("filter").addEventListener("submit", (event) => event.preventDefault());
-byId("filter").addEventListener("reset", (event) => {
-  event.preventDefault();
-  go({result: "", category: "", verdict: "", text: "", at: "rows"});
-});
 byId("more").addEventListener("click", draw);
 
 function filter() {
@@ -105,7 +84,7 @@ function filter() {
     const options = names.filter((name) => there.has(name) || name === view[id]);
     if (id === "verdict" && data.refusals.some((name) => there.has(name))) options.unshift(ANY_REFUSAL);
     byId(id).replaceChildren(...["", ...options].map((value) => {
-      const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? value;
+      const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? value.replace("_", " ");
       const option = node("option", "", text);
       option.value = value;
       option.selected = value === view[id];
@@ -119,28 +98,32 @@ function filter() {
   found.sort((a, b) => refused(b) - refused(a));
   const all = data.rows.length < data.total
     ? `; this page holds ${data.rows.length.toLocaleString("en")} of all ${rows(data.total)}, evenly spaced` : "";
-  byId("count").textContent = `${rows(found.length)}${all}.`;
+  byId("count").textContent = `${rows(found.length)}, refused first${all}.`;
   byId("list").replaceChildren();
   drawn = 0;
-  draw();
+  // Nothing is drawn before somebody asks for it.
+  if (Object.values(view).some((value) => value)) draw();
+  else byId("more").hidden = false;
 }
 
 function draw() {
-  const next = found.slice(drawn, drawn + PAGE);
+  const next = found.slice(drawn, drawn + AT_ONCE);
   byId("list").append(...next.map(article));
   drawn += next.length;
+  byId("more").textContent = "Show 100 more";
   byId("more").hidden = drawn >= found.length;
 }
 
 function article(row) {
   const made = node("article", "", "");
   const about = node("div", refused(row) ? "about refused" : "about", "");
+  const verdict = refused(row) ? "refused" : "answered";
   about.append(
-    node("b", "verdict", data.verdicts[row[VERDICT]].replace("_", " ") + (row[API] ? " (by the API)" : "")),
+    node("b", "verdict", row[WHY] ? `${verdict}: ${row[WHY]}` : verdict),
+    node("span", "", data.verdicts[row[VERDICT]].replace("_", " ")),
     node("span", "", data.results[row[RESULT]]), node("span", "", data.categories[row[CATEGORY]]));
   made.append(about, node("p", "prompt", row[PROMPT]),
     node("p", "response", row[RESPONSE] || "(no text)"));
-  if (row[WHY]) made.append(node("p", "why", row[WHY]));
   return made;
 }
 

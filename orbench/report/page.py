@@ -8,43 +8,69 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd  # type: ignore[import-untyped]
 from jinja2 import Environment, FileSystemLoader
 
 from orbench.base.tables import write_text
 from orbench.base.words import SIDES, VERDICTS
+from orbench.refusals.rules import in_words
 from orbench.report.load import TEXTS
 from orbench.report.rates import label, overall
 from orbench.report.tables import Grid
 
 FOLDER = Path(__file__).parent
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
+FIRST_NOTES = 2  # shown; the others are folded
+
+
+class Picture(NamedTuple):
+    """A picture as SVG, for light paper and for dark."""
+
+    name: str  # of its file, without the ending
+    title: str
+    light: bytes
+    dark: bytes
+
+
+class Section(NamedTuple):
+    """A part of the page between the comparisons and the responses."""
+
+    title: str
+    lines: Sequence[str] = ()  # what it says, and how to read it
+    tables: Sequence[Grid] = ()
+    pictures: Sequence[Picture] = ()
+    folded: bool = False
 
 
 def write_page(
     path: Path,
     rows: pd.DataFrame,
     results: pd.DataFrame,
-    tables: Sequence[Grid],
-    lines: Sequence[str],
-    pictures: Mapping[str, bytes],
+    board: pd.DataFrame,
+    notes: Sequence[str],
+    scatters: Sequence[Picture],
+    sections: Sequence[Section],
 ) -> None:
-    """rows: of `load`, with texts; results: `rates`; tables: `grids`; lines: `warnings`; pictures:
-    title -> SVG. Raises OSError and UserError.
+    """rows: of `load`, with texts; results: `rates`; board: `leaderboard`; notes: what to know
+    before any number. Raises OSError and UserError.
     """
     own = overall(results)
     style, script = ((FOLDER / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    found = Environment(autoescape=True, loader=FileSystemLoader(FOLDER)).get_template("page.html")
-    page = found.render(
+    jinja = Environment(autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True)
+    jinja.filters["base64"] = _base64
+    page = jinja.get_template("page.html").render(
         policy=[_base64(hashlib.sha256(text.encode()).digest()) for text in (style, script)],
         about=_about(own),
-        tables=tables,
-        lines=lines,
-        pictures={title: _base64(svg) for title, svg in pictures.items()},
+        board=board.to_dict("records"),
+        published=int(board["published"].sum()),
+        notes=notes,
+        first_notes=FIRST_NOTES,
+        scatters=scatters,
+        sections=sections,
         # `<` as an escape: no text ends the script element.
         data=json.dumps(_data(rows, own), separators=(",", ":")).replace("<", "\\u003c"),
         style=style,
@@ -62,23 +88,32 @@ def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
     kept = rows[rows["response"].notna()]
     categories = sorted(set(rows["category"]))
     verdicts = list(VERDICTS)
-    columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS, "api")]
+    columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS)]
     return {
         "results": results,
         "categories": categories,
         "verdicts": verdicts,
         "refusals": [name for name in verdicts if VERDICTS[name]],
         "rows": [
-            [result, categories.index(category), verdicts.index(verdict), *texts, int(api)]
-            for result, category, verdict, *texts, api in zip(*columns, strict=True)
+            [result, categories.index(category), verdicts.index(verdict), *texts, _why(reason)]
+            for result, category, verdict, *texts, reason in zip(*columns, strict=True)
         ],
         "total": int((rows["verdict"] != "").sum()),
     }
 
 
+def _why(reason: str) -> str:
+    """A rule in words, or what a judge said: of a structured reply its reason."""
+    try:
+        said = json.loads(reason)
+    except ValueError:
+        return in_words(reason)
+    return str(said["reason"]) if isinstance(said, dict) and "reason" in said else reason
+
+
 def _about(own: pd.DataFrame) -> dict[str, str]:
-    """When, on which prompts, how and by whom: the page's header."""
-    names = {"Measured": "date", "Prompts": "prompts", "Settings": "settings", "Judge": "judge"}
+    """On which prompts, by whom, how and when: the page's header."""
+    names = {"Prompts": "prompts", "Judge": "judge", "Settings": "settings", "Measured": "date"}
     said = {title: "; ".join(filter(None, own[name].unique())) for title, name in names.items()}
     return {title: text for title, text in said.items() if text}
 

@@ -4,6 +4,7 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 """
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from math import isnan
@@ -16,23 +17,22 @@ import textalloc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbench.asking.models import FAMILIES
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import OVERALL
-from orbench.report.rates import FEW_PROMPTS, by_category, label
+from orbench.report.rates import FEW_PROMPTS, by_category, short_label
 from orbench.report.tables import category_tables
-from orbench.stats.intervals import spearman
+from orbench.stats.intervals import FEWEST_MODELS
 
-WIDTH = 6.9  # inches: both columns of a paper
+WIDTH = 4.6  # inches: a column and a half of a paper, and legible on a phone
 LONGEST_NAME = 32  # characters
+FEW_MODELS = 12  # whose names are large
 BLACK = "#000000"
 GREY = "#666666"
 LIGHT_GREY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
-COLOURS = ("#0072B2", "#009E73", BLACK, "#D55E00", "#E69F00", "#CC79A7", "#56B4E9")
-# Family -> colour and marker; no two are alike.
-MARKS = dict(zip(FAMILIES, zip(cycle(COLOURS), cycle("*^vosDPX>hd"), strict=False), strict=False))
+COLOURS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = "oXs^D*vPh>d"
 STYLE: dict[Any, Any] = {
     "font.size": 7.5,
     "axes.titlesize": 8,
@@ -45,6 +45,15 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # publishers refuse Type 3 fonts
     "svg.hashsalt": "orbench",  # the same input gives the same file
 }
+# What a picture is drawn with -> the same on dark paper.
+DARK = {
+    "#ffffff": "#161616",
+    BLACK: "#e6e6e6",
+    GREY: "#a8a8a8",
+    LIGHT_GREY.lower(): "#5c5c5c",
+    "#b0b0b0": "#3c3c3c",  # matplotlib's grid
+    "#0072b2": "#4ea8de",
+}
 NO_DATE: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
@@ -53,6 +62,13 @@ def as_file(figure: Figure, kind: str) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format=kind, metadata=NO_DATE[kind])
     return file.getvalue()
+
+
+def on_dark(svg: bytes) -> bytes:
+    """A picture for dark paper. Text without a colour of its own is black."""
+    text = svg.decode().replace("<svg ", f'<svg fill="{DARK[BLACK]}" ', 1)
+    colours = re.compile("|".join(DARK), re.IGNORECASE)
+    return colours.sub(lambda found: DARK[found[0].lower()], text).encode()
 
 
 def pictures(results: pd.DataFrame, board: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
@@ -91,17 +107,17 @@ def _drawn(
 
 def heat_map(results: pd.DataFrame, title: str) -> Figure:
     """Models x categories, the overall rate last. results: of one side, prompt set and judge."""
-    models = {row["result"]: label(row) for row in results.to_dict("records")}
+    models = {row["result"]: short_label(row) for row in results.to_dict("records")}
     columns = [*sorted(set(by_category(results)["category"])), OVERALL]
     table = results.pivot(index="result", columns="category").loc[[*models]]
     rates = table["rate_percent"][columns]
     n = table["n"][columns]
-    figure = Figure((WIDTH, 1.35 + 0.27 * len(models)), layout="constrained")
+    figure = Figure((WIDTH, 1.3 + 0.27 * len(models)), layout="constrained")
     axes = figure.subplots()
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), rate in np.ndenumerate(rates):
         text = "–" if isnan(rate) else f"{rate:.1f}" + "†" * int(n.iat[i, j] < FEW_PROMPTS)
-        colour = "white" if rate > 70 else BLACK  # what has more contrast with the blue
+        colour = "#fefefe" if rate > 70 else "#111111"  # on blue, in light and dark
         axes.text(j, i, text, ha="center", va="center", color=colour)
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     names = [shortened(name, LONGEST_NAME) for name in models.values()]
@@ -113,74 +129,77 @@ def heat_map(results: pd.DataFrame, title: str) -> Figure:
 
 
 def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> Figure:
-    """A mark per model. Families differ in marker as well as in colour.
+    """A mark per model, published ones in light grey. Families differ in marker and colour.
 
     models, grey: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
-    figure = Figure((WIDTH, 5), layout="constrained")
+    figure = Figure((WIDTH, 3.8), layout="constrained")
     axes = figure.subplots()
-    lines = [*_trend(axes, models), *_trend(axes, grey), *notes]
     marks = pd.concat([models.assign(faint=False), grey.assign(faint=True)], ignore_index=True)
-    for (family, faint), same in marks.groupby(["family", "faint"], sort=False):
-        _draw_family(axes, family, same, faint)
+    for some in (models, grey):
+        _draw_trend(axes, some)
+    axes.scatter(grey["over_refusal_percent"], grey["toxic_percent"], s=14, color=LIGHT_GREY)
+    looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)  # no two of 77 are alike
+    for (family, same), look in zip(models.groupby("family", sort=False), looks, strict=False):
+        _draw_family(axes, family, same, *look)
     axes.set_xlabel("Over-refusal rate (% of safe prompts refused)")
     axes.set_ylabel("Toxic rejection rate (% of toxic prompts refused)")
+    axes.set_xlim(_below(marks["over_refusal_percent"]), 100)
+    axes.set_ylim(_below(marks["toxic_percent"]), 100)
     axes.grid()
-    axes.margins(0.07, 0.1)  # room for names
-    figure.legend(loc="outside lower center", ncols=8, handletextpad=0.2)
-    axes.set_title("\n".join(lines), loc="left")
+    figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
+    axes.set_title("\n".join(notes), loc="left")
     figure.draw_without_rendering()  # names are placed in the final layout
     _write_names(axes, marks)
     return figure
 
 
-def _trend(axes: Axes, models: pd.DataFrame) -> list[str]:
-    """Draw the quadratic regression line; the rank correlation. Both only for enough models."""
+def _below(rates: pd.Series) -> float:
+    """Where an axis begins: at a ten, with room below the lowest rate."""
+    return max(0, 10 * ((float(rates.min()) - 5) // 10))
+
+
+def _draw_trend(axes: Axes, models: pd.DataFrame) -> None:
+    """Draw the quadratic regression line of enough models."""
     x = models["over_refusal_percent"].tolist()
-    y = models["toxic_percent"].tolist()
-    rho, low, high = spearman(x, y)
-    if isnan(low):
-        return []
-    if max(x) - min(x) > 20:  # over fewer points, a curve says nothing
-        span = np.linspace(min(x), max(x), 200)
-        axes.plot(span, np.polyval(np.polyfit(x, y, 2), span), "--", color=GREY, lw=0.9)
-    kind = "published" if models["published"].all() else "measured"
-    return [f"{len(x)} {kind} models: Spearman's ρ = {rho:.4f} [{low:.2f}, {high:.2f}]"]
+    if len(x) < FEWEST_MODELS or max(x) - min(x) < 20:  # over fewer points a curve says nothing
+        return
+    span = np.linspace(min(x), max(x), 200)
+    curve = np.polyval(np.polyfit(x, models["toxic_percent"].tolist(), 2), span)
+    axes.plot(span, curve, "--", color=GREY, lw=0.9)
 
 
-def _draw_family(axes: Axes, family: str, models: pd.DataFrame, faint: bool) -> None:
+def _draw_family(axes: Axes, family: str, models: pd.DataFrame, colour: str, marker: str) -> None:
     x = models["over_refusal_percent"]
     y = models["toxic_percent"]
-    colour, marker = MARKS.get(family, (GREY, "o"))
-    if faint:
-        axes.scatter(x, y, s=18, color=LIGHT_GREY, marker=marker)
-        return
-    axes.scatter(x, y, s=36, color=colour, marker=marker, label=family or "other", zorder=3)
-    axes.hlines(y, models["over_refusal_low_percent"], models["over_refusal_high_percent"], colour)
-    axes.vlines(x, models["toxic_low_percent"], models["toxic_high_percent"], colour)
+    shown: Any = {"color": colour, "clip_on": False, "zorder": 3}  # also at 100
+    axes.scatter(x, y, s=24, marker=marker, label=family or "other", **shown)
+    axes.hlines(y, models["over_refusal_low_percent"], models["over_refusal_high_percent"], **shown)
+    axes.vlines(x, models["toxic_low_percent"], models["toxic_high_percent"], **shown)
 
 
 def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     """Write the models' names where they cover neither marks nor names, each with a thin line to
-    its mark. The first model chooses first. Grey names without room are left out.
+    its mark. The first model chooses first. Names without room are left out.
     """
-    names = [shortened(label(row), LONGEST_NAME) for row in marks.to_dict("records")]
+    names = [shortened(short_label(row), LONGEST_NAME) for row in marks.to_dict("records")]
     x = marks["over_refusal_percent"]
     y = marks["toxic_percent"]
     faint = marks["faint"]
+    few = (~faint).sum() <= FEW_MODELS
     sizes: Any = [3 * axes.figure.dpi / 72] * len(marks)  # the marks' radii in pixels
     textalloc.allocate(
         *(axes, x, y, names),
         x_scatter=x,
         y_scatter=y,
         scatter_sizes=sizes,
-        textsize=6,
+        textsize=np.where(faint | ~few, 5, 7.5).tolist(),
         textcolor=np.where(faint, GREY, BLACK).tolist(),
         linecolor=GREY,
         linewidth=0.4,
         margin=0.003,  # around a name, in parts of the picture's width
         max_distance=0.15,  # from its mark
-        draw_all=not faint.any(),
+        draw_all=False,
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names
     )

@@ -66,6 +66,12 @@ def label(row: Mapping[str, Any], end: str = "") -> str:
     return ", ".join(filter(None, (row[f"model{end}"], row[f"settings{end}"])))
 
 
+def short_label(row: Mapping[str, Any], end: str = "") -> str:
+    """The same without the model's provider and maker, where there is little room."""
+    name = f"model{end}"
+    return label({**row, name: row[name].rpartition("/")[2]}, end)
+
+
 def scaled(unit: str, **fractions: float) -> dict[str, float]:
     """Fractions as columns in percent or points, such as rate_percent for rate."""
     return {f"{name}_{unit}": 100 * value for name, value in fractions.items()}

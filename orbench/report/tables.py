@@ -9,7 +9,7 @@ import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
-from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall
+from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall, short_label
 
 DASH = "–"  # not measured
 # Columns of the grids: those of the CSVs, `rate` for rate_percent with its interval, and so on.
@@ -19,8 +19,8 @@ ONE_SIDE = [
     *("cut_off", "flip", "certain", "judge", "prompts", "date", "notes"),
 ]
 COMPARISON = [
-    *("side", "model_a", "model_b", "judge", "n", "rate_a", "rate_b", "difference"),
-    *("detectable", "p", "p_holm", "p_worst", "finding"),
+    *("model_a", "model_b", "finding", "difference", "side", "rate_a", "rate_b", "n"),
+    *("detectable", "p", "p_holm", "p_worst", "judge"),
 ]
 TITLES = {
     "over_refusal": "Over-refusal",
@@ -41,6 +41,23 @@ LEGEND = (
     "Percent refused, with 95 % intervals that hold whether unscored rows are answers or refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide through unscored rows."
 )
+PAIRS = "Comparisons on the same prompts"
+ABOUT_PAIRS = (
+    "A paired test on the prompts of both models decides, not whether intervals overlap. p (Holm) "
+    "is corrected for the number of pairs; p (worst case) also holds if all unscored rows spoke "
+    "against the difference. A finding needs both below 0.05. Detectable: the true difference that "
+    "is shown with a probability of 80 %."
+)
+ABOUT_DETAILS = (
+    "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
+    "seed and several responses to one prompt are not independent. Direct, indirect, by the API, "
+    "cut off at the token limit: percent of the responses. Flip: percent of the prompts whose "
+    "responses have different verdicts. Certain: percent of the rules' verdicts. Macro average: "
+    "each category counts alike.",
+    "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
+    "prompt sets; never ranked.",
+)
+MANY_PAIRS = 12  # on the page, more are folded
 # Column -> the column with the number of the result whose rows stand behind its cells.
 BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
 
@@ -71,8 +88,13 @@ def grids(results: pd.DataFrame, board: pd.DataFrame, pairs: pd.DataFrame) -> li
         found.append(_grid(side.rate.capitalize(), ONE_SIDE, rows))
     for title, part, rows in category_tables(results):
         found.append(_category_grid(f"{title}: {part}" if part else title, rows))
-    found.append(_grid("Comparison on the same prompts", COMPARISON, pairs))
+    found.append(_grid(PAIRS, COMPARISON, pairs))
     return [grid for grid in found if grid.rows]
+
+
+def many(pairs: Sequence[Grid]) -> bool:
+    """Whether there are too many comparisons to show at once."""
+    return sum(len(grid.rows) for grid in pairs) > MANY_PAIRS
 
 
 def _grid(title: str, columns: Sequence[str], table: pd.DataFrame) -> Grid:
@@ -87,7 +109,8 @@ def _grid(title: str, columns: Sequence[str], table: pd.DataFrame) -> Grid:
 def _cell(row: dict[str, Any], name: str) -> Cell:
     """A text, a number, or a figure with its interval if there is one."""
     if name.startswith("model"):
-        return Cell(label(row, name.removeprefix("model")))
+        end = name.removeprefix("model")
+        return Cell(label(row) if not end else short_label(row, end))
     if name == "side":
         return Cell(SIDES[row["side"]].rate)
     key = next(key for key in (f"{name}_percent", f"{name}_points", name) if key in row)
