@@ -7,7 +7,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
+export MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN CATEGORY_COLUMN
+export LIMIT JUDGE LABELS RESULTS OVERWRITE DRY_RUN
 
 .PHONY: demo measure test check format
 

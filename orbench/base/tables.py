@@ -55,7 +55,17 @@ def read_csv(
         raise UserError(NO_NAME)
     path = Path(path)
     try:
-        columns, rows = _content(path)
+        lines = _lines(path)
+        _, header = next(lines, (0, []))
+        columns = [sys.intern(column) for column in header]
+        rows = []
+        for number, cells in lines:
+            if len(cells) != len(columns):
+                raise UserError(
+                    f"{path}, line {number}: {len(cells)} cells where the header has "
+                    f"{len(columns)}; is a quote or a comma missing?"
+                )
+            rows.append(dict(zip(columns, cells, strict=True)))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -73,28 +83,13 @@ def read_csv(
     return Table(path, columns, rows)
 
 
-def _content(path: Path) -> tuple[list[str], list[Row]]:
-    """The columns and rows of a file. Raises OSError, UnicodeDecodeError and UserError."""
-    with path.open("rb") as file:
-        start = file.read(8).removeprefix(codecs.BOM_UTF8)
-    if start.startswith((PARQUET, b"{")):
-        return _records(path, start)
-    lines = _lines(path)
-    _, header = next(lines, (0, []))
-    columns = [sys.intern(column) for column in header]
-    rows = []
-    for number, cells in lines:
-        if len(cells) != len(columns):
-            raise UserError(
-                f"{path}, line {number}: {len(cells)} cells where the header has "
-                f"{len(columns)}; is a quote or a comma missing?"
-            )
-        rows.append(dict(zip(columns, cells, strict=True)))
-    return columns, rows
-
-
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not blank, and the number that it begins with."""
+    with path.open("rb") as binary:
+        start = binary.read(8).removeprefix(codecs.BOM_UTF8)
+    if start.startswith((PARQUET, b"{")):
+        yield from enumerate(_records(path, start.startswith(PARQUET)), start=1)
+        return
     with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
         header = file.readline()
         file.seek(0)
@@ -110,28 +105,27 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise UserError(f"{path}, line {number}: {error}; is a quote not closed?") from None
 
 
-def _records(path: Path, start: bytes) -> tuple[list[str], list[Row]]:
-    """The columns and rows of a parquet file, or of JSON lines. Raises UserError."""
+def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
+    """Header and cells of a parquet file or of JSON lines: texts as they are, null as an empty
+    cell, lists and objects as JSON. Raises UserError.
+    """
     try:
-        if start.startswith(PARQUET):
+        if is_parquet:
             from pyarrow import parquet  # type: ignore[import-untyped]
 
             found = parquet.read_table(path).to_pylist()
         else:
             lines = path.read_text("utf-8-sig").split("\n")
             found = [json.loads(line) for line in lines if line.strip()]
-        columns = list(dict.fromkeys(str(name) for one in found for name in one))
-        return columns, [{name: _cell(one.get(name)) for name in columns} for one in found]
+        columns = list(dict.fromkeys(name for one in found for name in one))
+        yield columns
+        for one in found:
+            values = [one.get(name) for name in columns]
+            nested = [json.dumps(v) if isinstance(v, (list, dict)) else v for v in values]
+            yield ["" if value is None else str(value) for value in nested]
     except (ValueError, OSError, AttributeError, TypeError, RecursionError) as error:
-        kind = "a parquet file" if start.startswith(PARQUET) else "JSON lines, an object a line"
+        kind = "a parquet file" if is_parquet else "JSON lines, an object a line"
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
-
-
-def _cell(value: Any) -> str:
-    """A value as a cell: texts as they are, null as an empty cell, lists and objects as JSON."""
-    if isinstance(value, (list, dict)):
-        return json.dumps(value, default=str)
-    return "" if value is None else str(value)
 
 
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:

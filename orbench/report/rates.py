@@ -117,7 +117,7 @@ def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
     coverage = 100 * row["rows"] / len(part)
     if coverage < 95:
         yield f"coverage {coverage:.1f}%"
-    if row["cut_off_percent"] > 5:
+    if row["cut_off_percent"] > 5 and not part["doubt"].iat[0]:  # else it is not ranked anyway
         yield f"cut off {row['cut_off_percent']:.1f}%"
     if others := int(part["other_model"].sum()):
         yield f"served by a different model: {counted(others, 'row')}"

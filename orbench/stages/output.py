@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orbench.asking.models import Model, is_same_model
 from orbench.asking.requests import Missing, Tokens
-from orbench.base.messages import UserError, counted, one_line, say, tell
+from orbench.base.messages import UserError, counted, one_line, say, tell, without_query
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.records import (
     CARRIED,
@@ -209,7 +209,7 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
     carried |= {"source": stage.table.source} if stage.table.source else {}
     return {
         "stage": stage.name,
-        "command": sys.argv,
+        "command": [*map(without_query, sys.argv)],
         "models": [_model_entry(model, job, counts) for model in stage.models],
         **carried,
         "notes": stage.notes,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.base.messages import UserError, clean, did_you_mean
+from orbench.base.messages import UserError, clean, did_you_mean, without_query
 from orbench.base.prompts import asked_in, prompt_id
 from orbench.base.tables import Table, make_folder, read_csv, sha256_of, write_bytes
 from orbench.base.words import Row
@@ -28,7 +28,7 @@ HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
 # Unencrypted only from this machine.
 WEB_FILE = re.compile(r"(?:https://|http://(?:localhost|127\.0\.0\.1)[:/])")
 DOWNLOAD_TIMEOUT_S = 60
-FORMATS = "; CSV (also with semicolons), JSON lines and parquet files are read"
+READ_FORMATS = "; CSV (also with semicolons), JSON lines and parquet files are read"
 COLUMN_FLAGS = "; --prompt_column and --category_column name other columns"
 
 
@@ -68,15 +68,17 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
     found = _wanted(name)
     if found:
         table = _of_set(name, found._replace(**given), _fetch(found))
+    elif args.preflight and "response" in needed and not Path(name).exists():
+        table = Table(Path(name), list(needed), [])  # stage 4 has yet to write it
     else:
-        path = _downloaded(name) if WEB_FILE.match(name) else Path(name) if name else name
-        hint = FORMATS + COLUMN_FLAGS * hasattr(args, "prompt_column")
+        path = _downloaded(name) if WEB_FILE.match(name) else name
+        hint = READ_FORMATS + COLUMN_FLAGS * hasattr(args, "prompt_column")
         table = read_csv(path, [*given.values(), *(set(needed) - given.keys())], hint=hint)
         for ours, theirs in given.items():  # a copy under the name that the suite knows
             table.columns += [] if ours in table.columns else [ours]
             table.rows = [row | {ours: row[theirs]} for row in table.rows]
         if WEB_FILE.match(name):
-            table.source = {"name": "", "url": _public(name), "sha256": sha256_of(table.path)}
+            table.source = {"name": "", "url": without_query(name), "sha256": sha256_of(table.path)}
     if args.shuffle is not None and args.limit is None:
         raise UserError("--shuffle SEED chooses the rows of --limit N: give both")
     if args.shuffle is not None:
@@ -132,7 +134,7 @@ def _of_set(name: str, asked: PromptSet, path: Path) -> Table:
     """The rows of a Hub file that belong to a set. Raises UserError."""
     named = name in prompt_sets()
     needed = [asked.prompt, *asked.only[:1], *filter(None, [asked.seed])]
-    table = read_csv(path, needed + [asked.category] * named, hint=FORMATS + COLUMN_FLAGS)
+    table = read_csv(path, needed + [asked.category] * named, hint=READ_FORMATS + COLUMN_FLAGS)
     columns = {"prompt": asked.prompt}
     if asked.category in table.columns:
         columns["category"] = asked.category
@@ -175,7 +177,7 @@ def _downloaded(url: str) -> Path:
     from urllib.request import urlopen
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orbench")
-    name = re.sub(r"[^\w.-]", "_", _public(url).rpartition("/")[2]) or "prompts"
+    name = re.sub(r"[^\w.-]", "_", without_query(url).rpartition("/")[2]) or "prompts"
     path = cache / hashlib.sha256(url.encode()).hexdigest()[:16] / name
     if not path.is_file():
         make_folder(path.parent)
@@ -183,13 +185,6 @@ def _downloaded(url: str) -> Path:
             with urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
                 write_bytes(path, answer.read())
         except (URLError, OSError, ValueError) as error:  # without its query: a token may be in it
-            why = clean(str(error)).replace(url, _public(url))[:200]
-            raise UserError(f"{_public(url)} cannot be downloaded: {why}") from None
+            why = clean(str(error)).replace(url, without_query(url))[:200]
+            raise UserError(f"{without_query(url)} cannot be downloaded: {why}") from None
     return path
-
-
-def _public(url: str) -> str:
-    """An address without user, password, query and fragment, for records and messages."""
-    scheme, _, rest = re.split(r"[?#]", url)[0].partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
