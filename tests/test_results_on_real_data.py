@@ -57,5 +57,6 @@ def test_every_output_is_there(folder: Path) -> None:
     tables = {"results.csv", "results.run.json", "results.md", "results.tex", "comparison.csv"}
     pictures = {"scatter.svg", "heatmap_over_refusal.svg", "heatmap_toxic.svg"}
     pictures |= {f"radar_{model}.svg" for model in FILES}
+    assert {path.name for path in (folder / "figures").iterdir()} == pictures
     found = {path.name for path in folder.iterdir()}
-    assert found == tables | pictures | {"leaderboard.csv", "results.html"}
+    assert found == tables | {"figures", "leaderboard.csv", "results.html"}

@@ -117,13 +117,13 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
         else:
             lines = path.read_text("utf-8-sig").split("\n")
             found = [json.loads(line) for line in lines if line.strip()]
-        columns = list(dict.fromkeys(name for one in found for name in one))
+        columns = list(dict.fromkeys(name for one in found for name in one.keys()))  # noqa: SIM118
         yield columns
         for one in found:
             values = [one.get(name) for name in columns]
             nested = [json.dumps(v) if isinstance(v, (list, dict)) else v for v in values]
             yield ["" if value is None else str(value) for value in nested]
-    except (ValueError, OSError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, OSError, AttributeError, RecursionError) as error:
         kind = "a parquet file" if is_parquet else "JSON lines, an object a line"
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
 

@@ -50,12 +50,12 @@ def _result(row: dict[str, Any]) -> dict[str, Any]:
     record = read_record(Path(row["file"]))
     asked = record  # stage 4's is behind that of stage 5
     if "check_model" in record.get("parameters", {}):
-        asked = read_record(Path(row["file"]).parent / record["input"]["path"])
+        asked = read_record(Path(row["file"]).parent / record.get("input", {}).get("path", ""))
     sent = {name: value for name, value in asked.get("parameters", {}).items() if name in SENT}
     hub = record.get("source", {}).get("repository")
     source = {"source_type": "hf_dataset", "hf_repo": hub} if hub else {"source_type": "other"}
     metric: dict[str, Any] = {"metric_id": f"{NAME}.{row['side']}", "metric_name": rate} | PERCENT
-    if asked is not record and record["models"]:
+    if asked is not record and record.get("models"):
         judges = [{"model_info": _model(one["asked"], one["id"])} for one in record["models"]]
         prompt = f"response_checker/prompt.txt, SHA-256 {record['settings']['prompt file']}..."
         metric["llm_scoring"] = {"judges": judges, "input_prompt": prompt}

@@ -16,7 +16,8 @@ def state_of(args: argparse.Namespace, inputs: Sequence[Path]) -> str:
     """A hash of all that the files follow from: arguments, inputs and the suite's code."""
     lists = [value if isinstance(value, list) else [value] for value in vars(args).values()]
     named = [Path(str(value)) for values in lists for value in values]
-    code = sorted(Path(__file__).parents[1].rglob("*.[pch]*"))  # .py, .css, .html
+    here = Path(__file__).parent
+    code = sorted([*here.parent.rglob("*.py"), *here.glob("page.*")])
     beside = [tables.beside(path, FAILED) for path in inputs]
     paths = [path for path in (*inputs, *beside, *named, *code) if path.is_file()]
     records = [read_record(path) for path in inputs]
