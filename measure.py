@@ -2,9 +2,8 @@
 
     make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct     (or MODEL=... python measure.py)
 
-    MODEL       the model under test
-    BASE_URL, API_KEY_ENV, MAX_TOKENS, EFFORT
-                its address, the variable with its key, the limit of a response, reasoning effort
+    MODEL       the model under test; BASE_URL its address, API_KEY_ENV the variable with its key,
+                MAX_TOKENS the limit of a response, EFFORT its reasoning effort
     PROMPTS     safe prompts: a file, named set, hf://datasets/... or https://... (or-bench-hard-1k)
     TOXIC       toxic prompts likewise (or-bench-toxic; if PROMPTS is given: none)
     PROMPT_COLUMN, CATEGORY_COLUMN   the columns of these files, if not called prompt and category
@@ -30,7 +29,6 @@ from pathlib import Path
 from orbench.base.messages import VARIABLES, run_script, say, tell, without_query
 from orbench.base.tables import file_name_part
 from orbench.stages.flags import Parser
-from orbench.stages.prompt_sets import prompt_sets
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
@@ -42,12 +40,14 @@ UNDER_TEST = {
     "--max_tokens": "MAX_TOKENS",
     "--reasoning_effort": "EFFORT",
 }
-COLUMNS = {"--prompt_column": "PROMPT_COLUMN", "--category_column": "CATEGORY_COLUMN"}
-LIMIT = {"--limit": "LIMIT"}
-OTHER_WORDS = {"--output_path": "RESULTS", "--overwrite": "OVERWRITE=1"}
-OTHER_WORDS |= {"--base_url": "its provider's ..._BASE_URL"}  # of judges
-
-Step = tuple[str, list[str], dict[str, str]]  # script, flags, flag -> what messages call it
+INPUT = {
+    "--limit": "LIMIT",
+    "--prompt_column": "PROMPT_COLUMN",
+    "--category_column": "CATEGORY_COLUMN",
+}
+# What messages call the others; the address is a judge's.
+OTHERS = {"--output_path": "RESULTS", "--overwrite": "OVERWRITE=1"}
+OTHERS |= {"--base_url": "its provider's ..._BASE_URL"}
 
 
 def setting(name: str, default: str = "") -> str:
@@ -55,39 +55,39 @@ def setting(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def steps(folder: Path, judge: str, labels: Path, panel: Sequence[str]) -> Iterator[Step]:
-    """Stages 4, 5 and, with a panel, 3, on each side."""
-    common = ["--overwrite"] * (setting("OVERWRITE") == "1")
+def steps(
+    folder: Path, judge: str, labels: Path, panel: Sequence[str]
+) -> Iterator[tuple[str, list[str], Mapping[str, str]]]:
+    """Script, flags, and flag -> variable, of stages 4, 5 and, with a panel, 3, on each side."""
     for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
-        prompts = setting(variable)
-        if not prompts:
-            continue
-        columns = LIMIT if prompts in prompt_sets() else LIMIT | COLUMNS
-        stem = file_name_part(Path(without_query(prompts)).stem)
-        file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
-        responses = f"{folder}/responses/{side}/{file}"
-        names = {"--input_file": variable} | UNDER_TEST | columns
-        yield ALIGN, [*common, *set_by(names), f"--output_path={responses}"], names
-        checked = f"{folder}/{side}/{file_name_part(judge)}/{file}"
-        flags = [f"--input_file={responses}", f"--output_path={checked}", f"--check_model={judge}"]
-        yield CHECK, common + flags, {"--check_model": "JUDGE"}
-        if panel:
-            names = {"--input_file_path": variable} | columns
-            flags = [f"--output_path={labels}/{stem}.csv", f"--moderator_model={','.join(panel)}"]
-            flags += set_by(names)
-            names |= {"--moderator_model": "LABELS"}
-            yield "moderator/moderate_only.py", common + flags, names
+        if prompts := setting(variable):
+            stem = file_name_part(Path(without_query(prompts)).stem)
+            file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
+            responses = f"{folder}/responses/{side}/{file}"
+            names = {"--input_file": variable} | UNDER_TEST | INPUT
+            yield ALIGN, [*set_by(names), f"--output_path={responses}"], names
+            checked = f"{folder}/{side}/{file_name_part(judge)}/{file}"
+            flags = [f"--input_file={responses}", f"--output_path={checked}"]
+            flags += [f"--check_model={judge}", *set_by({})]
+            yield CHECK, flags, {"--check_model": "JUDGE"}
+            if panel:
+                names = {"--input_file_path": variable} | INPUT
+                flags = [*set_by(names), f"--moderator_model={','.join(panel)}"]
+                flags += [f"--output_path={labels}/{stem}.csv"]
+                names |= {"--moderator_model": "LABELS"}
+                yield "moderator/moderate_only.py", flags, names
 
 
 def set_by(names: Mapping[str, str]) -> list[str]:
-    """The flags whose variables are set."""
+    """The flags whose variables are set, and those that follow from others."""
     found = [f"{flag}={value}" for flag, name in names.items() if (value := setting(name))]
-    return found + ["--shuffle=0"] * bool(setting("LIMIT"))
+    shuffle = ["--shuffle=0"] * ("--limit" in names and bool(setting("LIMIT")))
+    return [*found, *shuffle, *["--overwrite"] * (setting("OVERWRITE") == "1")]
 
 
 def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
     """Run a script, and give what it prints on stdout; end with its status if it stops."""
-    os.environ[VARIABLES] = json.dumps({**OTHER_WORDS, **names})
+    os.environ[VARIABLES] = json.dumps({**OTHERS, **names})
     command = [sys.executable, str(Path(__file__).resolve().parent / script), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too
@@ -95,20 +95,6 @@ def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
     if child.returncode not in (0, 3):  # 3: some rows failed, and stand in a file of their own
         sys.exit(child.returncode)
     return said
-
-
-def preflight(todo: Sequence[Step]) -> None:
-    """Report what is to come, after a request to each endpoint, see `engine.foresee`."""
-    plans = list[list[int]]()
-    for script, flags, names in todo:
-        later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
-        dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
-        said = run(script, [*flags, *dry, f"--preflight={later}"], names)
-        plans.append([int(number) for number in said.split()])
-    to_send, tokens, seconds = map(sum, zip(*plans, strict=True))
-    say(
-        f"to send: {to_send:,} requests, about {tokens:,} tokens of prompts, {seconds / 60:.0f} min"
-    )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -125,7 +111,15 @@ def main(argv: Sequence[str]) -> int:
     panel = [word for word in setting("LABELS").split() if word not in ratings]
     labels = folder / "labels" / file_name_part("+".join(panel))
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
-    preflight(todo)
+    plans = list[list[int]]()  # see `engine.foresee`
+    for script, flags, names in todo:
+        later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
+        dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
+        said = run(script, [*flags, *dry, f"--preflight={later}"], names)
+        plans.append([int(number) for number in said.split()])
+    to_send, tokens, seconds = map(sum, zip(*plans, strict=True))
+    about = f"about {tokens:,} tokens in the prompts, {seconds / 60:.0f} min"
+    say(f"to send: {to_send:,} requests, {about}")
     if setting("DRY_RUN") == "1":
         return 0
     for script, flags, names in todo:
@@ -133,12 +127,11 @@ def main(argv: Sequence[str]) -> int:
         run(script, flags, names)
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]
-    if (folder / "toxic").is_dir():
-        flags += ["--toxic", f"{folder}/toxic"]
+    flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
     if ratings or panel:
         judged = [str(path) for path in labels.glob("*.csv") if not path.match("*_failed.csv")]
         flags += ["--toxicity", *ratings, *sorted(judged)]
-    run("response_checker/plot_results.py", flags, {"--output_dir": "RESULTS"})
+    run("response_checker/plot_results.py", flags, {})
     tell(folder / "results.html")
     return 0
 

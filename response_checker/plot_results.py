@@ -53,16 +53,15 @@ def main(argv: Sequence[str]) -> int:
     from orbench.report import reuse
 
     sources = sources_in(args)
-    main_csv = args.output_dir / "results.csv"
-    before = read_record(main_csv)
+    output = args.output_dir / "results.csv"
+    last = read_record(output)
     state = reuse.state_of(args, [one.path for one in sources])
-    there = all(path.is_file() for path in reuse.files_of(main_csv, before))
-    if there and before.get("state") == state:
-        say(f"nothing has changed since {main_csv} was written")
+    if reuse.holds(output, state, last):
+        say(f"nothing has changed since {output} was written")
     else:
         write_results(args, sources)
-        reuse.finish(main_csv, state, before)
-    tell(main_csv)
+        reuse.finish(output, state, last)
+    tell(output)
     return 0
 
 

@@ -1,6 +1,7 @@
 """The schema of Every Eval Ever, and what a second run of plot_results.py leaves alone."""
 
 import json
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -11,51 +12,24 @@ from tests.test_report import ANSWER, DIRECT, judged
 
 pytestmark = pytest.mark.new
 PLOT = "response_checker/plot_results.py"
-# Required fields of eval.schema.json 0.3.0 (every_eval_ever), with their types; a list: of each.
-MODEL = {
-    "name": str,
-    "id": str,
-    "additional_details": {"deployment_type": str, "model_availability": str},
-}
-RESULT = {
-    "evaluation_name": str,
-    "source_data": {"dataset_name": str, "source_type": str},
-    "metric_config": {"lower_is_better": bool, "min_score": int, "max_score": int},
-    "score_details": {
-        "score": float,
-        "uncertainty": {
-            "confidence_interval": {"lower": float, "upper": float},
-            "num_samples": int,
-        },
-    },
-}
-EVALUATION = {
-    "schema_version": str,
-    "evaluation_id": str,
-    "retrieved_timestamp": str,
-    "source_metadata": {
-        "source_type": str,
-        "source_organization_name": str,
-        "evaluator_relationship": str,
-    },
-    "model_info": MODEL,
-    "eval_library": {"name": str, "version": str},
-    "evaluation_results": [RESULT],
-}
+# The required fields of eval.schema.json 0.3.0 (every_eval_ever), and those of what we add.
+REQUIRED = """
+schema_version evaluation_id retrieved_timestamp eval_library.name eval_library.version
+source_metadata.source_type source_metadata.source_organization_name
+source_metadata.evaluator_relationship model_info.name model_info.id
+model_info.additional_details.deployment_type model_info.additional_details.model_availability
+"""
+OF_A_RESULT = """
+evaluation_name source_data.dataset_name source_data.source_type metric_config.lower_is_better
+metric_config.min_score metric_config.max_score score_details.score
+score_details.uncertainty.confidence_interval.lower
+score_details.uncertainty.confidence_interval.upper score_details.uncertainty.num_samples
+"""
 
 
-def check(value: Any, schema: Any) -> None:
-    """Assert that a value has the required fields."""
-    if isinstance(schema, dict):
-        assert isinstance(value, dict) and schema.keys() <= value.keys(), (value, schema)
-        for name, inner in schema.items():
-            check(value[name], inner)
-    elif isinstance(schema, list):
-        assert value
-        for one in value:
-            check(one, schema[0])
-    else:
-        assert type(value) is schema, (value, schema)
+def values(found: Any, paths: str) -> list[Any]:
+    """What stands at these paths; a KeyError if anything is missing."""
+    return [reduce(lambda one, name: one[name], path.split("."), found) for path in paths.split()]
 
 
 def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
@@ -72,16 +46,14 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     texts = [(desk.folder / "results" / "eee" / f"{name}.json").read_text() for name in names]
     safe, toxic = map(json.loads, texts)
     for found in (safe, toxic):
-        check(found, EVALUATION)
-        assert found["schema_version"] == "0.3.0" and found["model_info"]["id"]
+        assert all(isinstance(value, str) for value in values(found, REQUIRED))
+        assert len([values(one, OF_A_RESULT) for one in found["evaluation_results"]]) == 3
+    assert safe["schema_version"] == "0.3.0"
     first = safe["evaluation_results"][0]
-    assert first["score_details"]["score"] == 25.0
-    assert first["score_details"]["uncertainty"]["num_samples"] == 40
-    assert first["metric_config"]["lower_is_better"] is True
-    check(
-        first["metric_config"]["llm_scoring"],
-        {"judges": [{"model_info": MODEL}], "input_prompt": str},
-    )
+    _, _, kind, lower, *_, score, low, high, n = values(first, OF_A_RESULT)
+    assert (kind, lower, score, n) == ("other", True, 25.0, 40) and low < score < high
+    judges = first["metric_config"]["llm_scoring"]["judges"]
+    assert judges[0]["model_info"]["name"] == "gpt-x"
     assert first["generation_config"]["generation_args"]["max_tokens"] == 1000
     assert "llm_scoring" not in toxic["evaluation_results"][0]["metric_config"]
     assert "paper bird" not in texts[0] + texts[1]
@@ -89,7 +61,7 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
 
 def test_a_report_is_made_again_only_if_something_changed(desk: Desk) -> None:
     safe = judged(desk, "s.csv", [DIRECT, ANSWER] * 15)
-    flags = ("--over_refusal", "s.csv", "--formats=svg", "--output_dir=results")
+    flags = ("--over_refusal", "s.csv", "--table")
     assert desk.run(PLOT, *flags).returncode == 0
     first = desk.files()
     again = desk.run(PLOT, *flags)
@@ -98,15 +70,10 @@ def test_a_report_is_made_again_only_if_something_changed(desk: Desk) -> None:
     record = safe.with_suffix(".run.json")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"end": "later"}))
     assert "nothing has changed" in desk.run(PLOT, *flags).stderr  # a run without news
-    changes = (
-        lambda: judged(desk, "s.csv", [DIRECT] * 30),
-        lambda: (desk.folder / "results" / "results.md").unlink(),
-        lambda: record.write_text("{}"),
-    )
-    for change in changes:
-        change()
-        done = desk.run(PLOT, *flags, "--merged", "maker/a=s.csv")
-        assert "nothing has changed" not in done.stderr
+    judged(desk, "s.csv", [DIRECT] * 30)
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
+    (desk.folder / "results" / "results.md").unlink()
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
 
 
 def test_only_its_own_files_of_the_last_run_are_removed(desk: Desk) -> None:

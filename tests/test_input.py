@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, Desk, run
+from tests.conftest import ALIGN, GENERATE, Desk, run
 from tests.hub_server import HubServer
 from tests.test_bad_input import hub_env
 
@@ -54,15 +54,9 @@ def test_a_format_is_told_by_its_content_and_all_columns_pass_through(
     columns = ("--prompt_column=question", "--category_column=kind")
     done = desk.stage(ALIGN, f"--input_file={name}", *columns)
     assert done.returncode == 0, done.stderr
-    rows = desk.rows()
-    assert [row["prompt"] for row in rows] == [str(row["question"]) for row in ROWS]
-    assert [(row["category"], row["n"], row["x"]) for row in rows] == [
-        ("paper", "1", ""),
-        ("paper", "2", '["a"]'),
-    ]
-    desk.serve("[[none]]")
-    judged = desk.stage(MODERATE, f"--input_file_path={name}", "--column=question", "--overwrite")
-    assert judged.returncode == 0, judged.stderr
+    found = [(row["prompt"], row["category"], row["n"], row["x"]) for row in desk.rows()]
+    crane, boat = (row["question"] for row in ROWS)
+    assert found == [(crane, "paper", "1", ""), (boat, "paper", "2", '["a"]')]
 
 
 def test_a_broken_file_is_one_line_that_says_what_it_should_be(desk: Desk) -> None:
@@ -118,9 +112,3 @@ def test_a_new_category_is_made_when_it_is_called_one(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
     assert "20 prompts (--num_toxic_prompts): 1 request or more" in done.stderr
     assert {row["category"] for row in desk.rows()} == {"pranks"}
-
-
-def test_stage_5_names_no_flag_that_it_does_not_have(desk: Desk) -> None:
-    desk.csv("r.csv", ("question", "response"), [("a", "b")])
-    line = desk.stopped(CHECK)
-    assert "JSON lines" in line and "--prompt_column" not in line

@@ -231,9 +231,8 @@ class Progress:
 
 
 async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
-    """Seconds for a request, for estimates: measured if the model runs on this machine, else
-    REPLY_S shared among those in flight, after one small request (dry: without it). Raises
-    UserError without connection, key, model or quota.
+    """Seconds for a request: measured if the model runs on this machine, else an estimate, after
+    one small request (dry: without). Raises UserError without connection, key, model or quota.
     """
     own = model.base_url in IN_PROCESS
     request = Request(model, [user("Hello")], {"max_tokens": (own and max_tokens) or PROBE_TOKENS})

@@ -15,8 +15,7 @@ from orbench.base.words import MACRO, SIDES
 from orbench.report.rates import label
 
 NAME = "orbench"
-LIBRARY = {"name": NAME, "version": "unknown"}
-ABOUT_MODEL = {"deployment_type": "unknown", "model_availability": "unknown"}
+ANY = {"additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
 SOURCE = {"source_name": NAME, "source_type": "evaluation_run"}
 SOURCE |= {"source_organization_name": "unknown", "evaluator_relationship": "other"}
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
@@ -37,8 +36,8 @@ def write_eee(folder: Path, results: pd.DataFrame) -> None:
             "evaluation_id": f"{NAME}/{file}/{time.time():.0f}",
             "retrieved_timestamp": f"{time.time():.0f}",
             "source_metadata": SOURCE,
-            "eval_library": LIBRARY,
-            "model_info": _model(name, model),
+            "eval_library": {"name": NAME, "version": "unknown"},
+            "model_info": {"name": name, "id": model} | ANY,
             "evaluation_results": [_result(row) for row in rows],
         }
         write_text(folder / f"{file}.json", json.dumps(found, indent=2) + "\n")
@@ -56,9 +55,10 @@ def _result(row: dict[str, Any]) -> dict[str, Any]:
     source = {"source_type": "hf_dataset", "hf_repo": hub} if hub else {"source_type": "other"}
     metric: dict[str, Any] = {"metric_id": f"{NAME}.{row['side']}", "metric_name": rate} | PERCENT
     if asked is not record and record.get("models"):
-        judges = [{"model_info": _model(one["asked"], one["id"])} for one in record["models"]]
+        judges = [{"name": one["asked"], "id": one["id"]} | ANY for one in record["models"]]
         prompt = f"response_checker/prompt.txt, SHA-256 {record['settings']['prompt file']}..."
-        metric["llm_scoring"] = {"judges": judges, "input_prompt": prompt}
+        scoring = {"judges": [{"model_info": one} for one in judges], "input_prompt": prompt}
+        metric["llm_scoring"] = scoring
     interval = {"lower": row["low_percent"], "upper": row["high_percent"], "confidence_level": 0.95}
     score = {"score": row["rate_percent"], "details": {name: str(row[name]) for name in DETAILS}}
     score["uncertainty"] = {"confidence_interval": interval, "num_samples": int(row["n"])}
@@ -70,7 +70,3 @@ def _result(row: dict[str, Any]) -> dict[str, Any]:
         "score_details": score,
         "generation_config": {"generation_args": sent},
     }
-
-
-def _model(name: str, id_: str) -> dict[str, Any]:
-    return {"name": name, "id": id_, "additional_details": ABOUT_MODEL}

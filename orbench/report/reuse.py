@@ -2,7 +2,7 @@
 
 import argparse
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orbench.base import tables
@@ -18,26 +18,30 @@ def state_of(args: argparse.Namespace, inputs: Sequence[Path]) -> str:
     named = [Path(str(value)) for values in lists for value in values]
     here = Path(__file__).parent
     code = sorted([*here.parent.rglob("*.py"), *here.glob("page.*")])
-    beside = [tables.beside(path, FAILED) for path in inputs]
-    paths = [path for path in (*inputs, *beside, *named, *code) if path.is_file()]
-    records = [read_record(path) for path in inputs]
-    kept = [{name: one[name] for name in one if name not in FLEETING} for one in records]
-    found = (lists, kept, [tables.sha256_of(path) for path in paths])
-    return hashlib.sha256(repr(found).encode()).hexdigest()
+    paths = [*inputs, *(tables.beside(path, FAILED) for path in inputs), *named, *code]
+    hashes = [tables.sha256_of(path) for path in paths if path.is_file()]
+    records = (read_record(path).items() for path in inputs)
+    kept = [{name: value for name, value in one if name not in FLEETING} for one in records]
+    return hashlib.sha256(repr((lists, hashes, kept)).encode()).hexdigest()
 
 
-def files_of(main: Path, record: Record) -> list[Path]:
-    """What a run that wrote `main` recorded as its own: plain names in OWN_FOLDERS."""
-    names = [Path(str(name)) for name in record.get("files", [])]
-    own = [name for name in names if str(name.parent) in OWN_FOLDERS and name.name != ".."]
-    return [main.parent / name for name in own]
+def holds(output: Path, state: str, last: Record) -> bool:
+    """Whether a run in this state would write what the last one did."""
+    return last.get("state") == state and all(path.is_file() for path in files_of(output, last))
 
 
-def finish(main: Path, state: str, before: Record) -> None:
-    """Record this run's files, and remove those of the run before that it made alone."""
-    for path in files_of(main, before):
+def files_of(output: Path, record: Record) -> Iterator[Path]:
+    """What a run recorded as its own: plain names in OWN_FOLDERS."""
+    for name in map(Path, record.get("files", [])):
+        if str(name.parent) in OWN_FOLDERS and name.name != "..":
+            yield output.parent / name
+
+
+def finish(output: Path, state: str, last: Record) -> None:
+    """Record this run's files, and remove those of the last run that it made alone."""
+    for path in files_of(output, last):
         if path.resolve() not in tables.written:
             path.unlink(missing_ok=True)
-    folder = main.parent.resolve()
+    folder = output.parent.resolve()
     names = [str(p.relative_to(folder)) for p in tables.written if p.is_relative_to(folder)]
-    write_record(main, read_record(main) | {"state": state, "files": sorted(names)})
+    write_record(output, read_record(output) | {"state": state, "files": sorted(names)})

@@ -65,10 +65,9 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
     columns = ("prompt", "category")
     given: Any = {column: getattr(args, f"{column}_column", "") for column in columns}
     given = {ours: theirs for ours, theirs in given.items() if theirs}
-    found = _wanted(name)
-    if found:
-        table = _of_set(name, found._replace(**given), _fetch(found))
-    elif args.preflight and "response" in needed and not Path(name).exists():
+    if found := _wanted(name, given):
+        table = _of_set(name, found, _fetch(found))
+    elif args.preflight is not None and "response" in needed and not Path(name).exists():
         table = Table(Path(name), list(needed), [])  # stage 4 has yet to write it
     else:
         path = _downloaded(name) if WEB_FILE.match(name) else name
@@ -115,10 +114,12 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
 # -- the Hub and the web -----------------------------------------------------------------------
 
 
-def _wanted(name: str) -> PromptSet | None:
-    """The set that a name stands for; None for a file on this machine. Raises UserError."""
+def _wanted(name: str, columns: Any) -> PromptSet | None:
+    """The set that a name stands for, whose columns are known, or a Hub file with these columns;
+    None for another file. Raises UserError.
+    """
     if found := HUB_FILE.fullmatch(name):
-        return PromptSet(found[1], found[3], found[2] or "")
+        return PromptSet(found[1], found[3], found[2] or "", **columns)
     if not name or Path(name).exists():
         return None
     sets = prompt_sets()
