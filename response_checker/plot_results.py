@@ -52,23 +52,23 @@ def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
     from orbench.report import reuse
 
-    sources = sources_in(args)
     output = args.output_dir / "results.csv"
     last = read_record(output)
-    state = reuse.state_of(args, [one.path for one in sources])
+    state = reuse.state_of(args)
     if reuse.holds(output, state, last):
         say(f"nothing has changed since {output} was written")
     else:
-        write_results(args, sources)
+        write_results(args)
         reuse.finish(output, state, last)
     tell(output)
     return 0
 
 
-def write_results(args: argparse.Namespace, sources: Sequence["Source"]) -> None:
+def write_results(args: argparse.Namespace) -> None:
     """Write everything. Raises OSError and UserError."""
     from orbench.report import compare, export, load, page, rates, tables
 
+    sources = sources_in(args)
     folder = args.output_dir
     rows = load.load(sources, page.MOST_ROWS if args.html else 0)
     measured = rates.rates(rows)

@@ -210,14 +210,10 @@ def test_what_cannot_be_used_is_one_line_about_a_variable(desk: Desk, name: str)
 def test_an_endpoint_that_cannot_be_used_costs_one_request(desk: Desk) -> None:
     desk.prompts(3)
     spent = error(429, code="insufficient_quota")
-    for reply, says in (
-        (error(401), "KEY"),
-        (error(403), "KEY"),
-        (error(404), "id"),
-        (spent, "quota"),
-    ):
+    says = {"KEY": error(401), "KEY, or": error(403), "model id": error(404), "quota": spent}
+    for line, reply in says.items():
         desk.serve(reply)
-        assert says in desk.stopped(ALIGN, "--preflight=0")
+        assert line in desk.stopped(ALIGN, "--preflight=0")
         assert len(desk.server.requests) == 1
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from orbench.base import tables
@@ -12,15 +12,20 @@ FLEETING = ("start", "end", "command", "counts", "versions")  # in records of a 
 OWN_FOLDERS = (".", "figures", "eee")  # in the output folder
 
 
-def state_of(args: argparse.Namespace, inputs: Sequence[Path]) -> str:
-    """A hash of all that the files follow from: arguments, inputs and the suite's code."""
-    lists = [value if isinstance(value, list) else [value] for value in vars(args).values()]
-    named = [Path(str(value)) for values in lists for value in values]
+def state_of(args: argparse.Namespace) -> str:
+    """A hash of all that the files follow from: arguments, inputs and the suite's code. It needs no
+    pandas, so that a run that changes nothing is quick.
+    """
+    given = [value for name, value in vars(args).items() if name != "output_dir"]
+    lists = [value if isinstance(value, list) else [value] for value in given]
+    words = [str(value) for values in lists for value in values]
+    named = [Path(part) for word in words for part in (word, word.partition("=")[2]) if part]
+    inputs = [file for path in named for file in [path, *sorted(path.rglob("*.csv"))]]
     here = Path(__file__).parent
     code = sorted([*here.parent.rglob("*.py"), *here.glob("page.*")])
-    paths = [*inputs, *(tables.beside(path, FAILED) for path in inputs), *named, *code]
+    paths = [*inputs, *(tables.beside(path, FAILED) for path in inputs if path.name), *code]
     hashes = [tables.sha256_of(path) for path in paths if path.is_file()]
-    records = (read_record(path).items() for path in inputs)
+    records = (read_record(path).items() for path in inputs if path.name)
     kept = [{name: value for name, value in one if name not in FLEETING} for one in records]
     return hashlib.sha256(repr((lists, hashes, kept)).encode()).hexdigest()
 
