@@ -97,6 +97,16 @@ def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
     return said
 
 
+def is_fresh(script: str, flags: Sequence[str]) -> bool:
+    """Whether the CSV of a step that sends nothing is newer than the step's input and code."""
+    paths = ("--input_file", "--output_path")
+    source, output = (Path(one.partition("=")[2]) for one in flags if one.startswith(paths))
+    root = Path(__file__).resolve().parent
+    behind = [source, root / script, *(root / "orbench").rglob("*.py")]
+    newest = max(path.stat().st_mtime for path in behind if path.is_file())
+    return output.is_file() and output.stat().st_mtime > newest and not setting("OVERWRITE")
+
+
 def main(argv: Sequence[str]) -> int:
     Parser(__doc__).parse_args(argv)
     if not setting("MODEL"):
@@ -122,9 +132,10 @@ def main(argv: Sequence[str]) -> int:
     say(f"to send: {to_send:,} requests, {about}")
     if setting("DRY_RUN") == "1":
         return 0
-    for script, flags, names in todo:
-        say(f"== {script}")
-        run(script, flags, names)
+    for (script, flags, names), plan in zip(todo, plans, strict=True):
+        if plan[0] or not is_fresh(script, flags):
+            say(f"== {script}")
+            run(script, flags, names)
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]
     flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
