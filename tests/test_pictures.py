@@ -39,7 +39,7 @@ def files(desk: Desk, *flags: str | Path) -> set[str]:
     """The pictures that a run writes."""
     done = desk.run(PLOT, *flags)
     assert done.returncode == 0, done.stderr
-    return {path.name for path in (desk.folder / "results").glob("*.[ps][nvd][gf]")}
+    return {path.name for path in (desk.folder / "results").glob("figures/*")}
 
 
 def both(desk: Desk, model: str = "maker/a", **columns: list[str]) -> tuple[list[Path], list[Path]]:
@@ -49,10 +49,12 @@ def both(desk: Desk, model: str = "maker/a", **columns: list[str]) -> tuple[list
     return [safe], [toxic]
 
 
-def test_every_picture_is_written_in_every_format(desk: Desk) -> None:
+def test_every_picture_is_written_as_png_or_in_every_format(desk: Desk) -> None:
     (safe,), (toxic,) = both(desk, "x/$y_1$", category=["a b", "<c>", r"d$\frac$"] * 10)
-    found = files(desk, "--over_refusal", safe, "--toxic", toxic)
     parts = ("scatter", "heatmap_over_refusal", "heatmap_toxic")
+    both_sides = ("--over_refusal", safe, "--toxic", toxic)
+    assert files(desk, *both_sides) == {f"{part}.png" for part in parts}
+    found = files(desk, *both_sides, "--formats=png,svg,pdf")
     assert found == {f"{part}.{kind}" for part in parts for kind in ("png", "svg", "pdf")}
 
 
@@ -65,7 +67,9 @@ def test_the_same_results_give_the_same_files(desk: Desk) -> None:
     (safe,), _ = both(desk)
     for folder in ("one", "two"):
         files(desk, "--over_refusal", safe, "--formats=svg,pdf", "--output_dir", folder)
-    one, two = (sorted((desk.folder / name).glob("heatmap*")) for name in ("one", "two"))
+    one, two = (
+        sorted((desk.folder / name / "figures").glob("heatmap*")) for name in ("one", "two")
+    )
     assert len(one) == 2
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 

@@ -34,6 +34,7 @@ def test_conda_and_pip_install_the_same_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = dict(project["optional-dependencies"])
     del groups["demo"]  # two wheels that only the demo installs, without what they depend on
+    del groups["test"]  # what users do not need
     packages = [*project["dependencies"], *(name for group in groups.values() for name in group)]
     assert sorted(conda_packages()) == sorted(packages)
     assert len(set(packages)) == len(packages) > 5

@@ -44,7 +44,8 @@ class SeedGenerator(Stage):
     grows = True
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.category = category_named(args.category)
+        name = args.category
+        self.category = category_named(name) or Option(name, f"is {name}.")
         self.wanted = args.num_toxic_prompts
         model = flags.model_of(args.model or generator(), args)
         if not args.model:
@@ -59,6 +60,8 @@ class SeedGenerator(Stage):
         self.sent = flags.parameters_of(args, model)
         self.parameters = {**self.sent, "category": self.category.name}
         first = ceil(self.wanted / PROMPTS_A_REQUEST)
+        wanted = counted(self.wanted, "prompt")
+        say(f"{wanted} (--num_toxic_prompts): {counted(first, 'request')} or more")
         self.add_requests(first if args.dry_run else min(first, FIRST_WAVE))
         self.start_over()
         before = read_record(self.output).get("counts", {}).get("written", 0)
@@ -128,20 +131,19 @@ class SeedGenerator(Stage):
         return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 
 
-def category_named(name: str) -> Option:
-    """One of the ten, in any spelling of its name; any other word is a category of its own."""
+def category_named(name: str) -> Option | None:
+    """One of the ten, in any spelling of its name; None for any other word."""
     folded = name.strip().lower().replace("_", "-").replace(" ", "-")
-    for category in CATEGORIES:
-        if category.name == folded:
-            return category
-    names = ", ".join(CATEGORY_NAMES)
-    meant = did_you_mean(folded, CATEGORY_NAMES)
-    say(f"{name!r} is not one of the ten categories ({names}); going on{meant}")
-    return Option(name, f"is {name}.")
+    return next((one for one in CATEGORIES if one.name == folded), None)
 
 
 def main(argv: Sequence[str]) -> int:
-    stage = SeedGenerator(parser().parse_args(argv))
+    args = parser().parse_args(argv)
+    if not (category_named(args.category) or args.new_category):
+        meant = did_you_mean(args.category.lower(), CATEGORY_NAMES)
+        listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
+        parser().error(f"{args.category!r} {listed}; --new_category makes a new one{meant}")
+    stage = SeedGenerator(args)
     status = run_stage(stage)
     if status == 0 and stage.seen and len(stage.seen) < stage.wanted:
         say(f"{counted(len(stage.seen), 'prompt')} of the {stage.wanted:,} wanted")
@@ -152,8 +154,9 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
-    meaning = f"one of {', '.join(CATEGORY_NAMES)}, or any other name"
+    meaning = f"one of {', '.join(CATEGORY_NAMES)}"
     add("--category", required=True, type=flags.given, help=meaning)
+    add("--new_category", action="store_true", help="--category is a new one, of any other name")
     number = flags.whole_number(1)
     meaning = "how many different prompts (default %(default)s)"
     add("--num_toxic_prompts", type=number, default=2000, help=meaning)

@@ -11,14 +11,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from orbench.asking.adaptation import Adaptation
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, FollowUp, Limits, Pending
 from orbench.asking.client import Client
 from orbench.asking.faults import BadRequest, Fatal, Limited, Passing, TurnedAway
 from orbench.asking.models import IN_PROCESS, Model
-from orbench.asking.pacing import Pace
-from orbench.asking.requests import Answer, Missing, Request
-from orbench.base.messages import counted, say
+from orbench.asking.pacing import NO_CONNECTION, Pace
+from orbench.asking.requests import Answer, Missing, Request, user
+from orbench.base.messages import UserError, counted, say
 
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
@@ -27,6 +28,9 @@ ALONE_S = 5.0  # at most; a model's first request shows which parameters it reje
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
+PROBE_TOKENS = 16  # the least that OpenAI's responses take
+SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
+REPLY_S = 5.0  # of an endpoint, as an estimate
 
 
 def ask_live(
@@ -234,3 +238,26 @@ class Progress:
         """Leave the terminal clean."""
         if self._bar is not None:
             self._bar.close()
+
+
+async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
+    """Seconds for a request: measured if the model runs on this machine, else an estimate, after
+    one small request (dry: without). Raises UserError without connection, key, model or quota.
+    """
+    own = model.base_url in IN_PROCESS
+    request = Request(model, [user("Hello")], {"max_tokens": (own and max_tokens) or PROBE_TOKENS})
+    client = Client(SLOWEST_PROBE_S, Adaptation())
+    try:
+        await client.open(model)
+        start = time.monotonic()
+        if own or not dry:
+            await client.send(request)
+    except (Fatal, TurnedAway) as error:
+        raise UserError(f"{model.asked}: {error}") from None
+    except (Passing, BadRequest, Limited) as error:
+        if str(error).startswith(NO_CONNECTION):
+            running = f"is {model.provider} running? Set --base_url"
+            raise UserError(f"no connection to {model.address}: {running}") from None
+    finally:
+        await client.close()
+    return time.monotonic() - start if own else REPLY_S / model.settings.concurrency

@@ -1,7 +1,9 @@
 """What a script tells its user, and how it ends."""
 
 import io
+import json
 import os
+import re
 import signal
 import sys
 import unicodedata
@@ -11,6 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+# Set by measure.py: a JSON object of flags and of the variables that its users set instead.
+VARIABLES = "ORBENCH_VARIABLES"
+
 
 class UserError(Exception):
     """Something the user can mend. The message is one line and says what to do."""
@@ -19,9 +24,21 @@ class UserError(Exception):
 def say(line: str) -> None:
     """Print a line on stderr. If nobody can read it (full disk, closed pipe), the work goes on."""
     try:
-        print(clean(line), file=sys.stderr, flush=True)
+        print(clean(in_variables(line)), file=sys.stderr, flush=True)
     except OSError:
         _silence(sys.stderr)
+
+
+def in_variables(text: str) -> str:
+    """The text with variables in place of flags, if `make measure` runs the script."""
+    for flag, variable in json.loads(os.environ.get(VARIABLES, "{}")).items():
+        text = text.replace(flag, variable)
+    return text
+
+
+def without_query(text: str) -> str:
+    """A web address without user, password, query and fragment: these may be secret."""
+    return re.sub(r"(https?://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
 
 
 def tell(path: Path) -> None:

@@ -1,11 +1,15 @@
-"""CSV files in and out, and other small files written whole.
+"""Tables in, CSV files out, and other small files written whole.
 
-Cells are text and stay what they were: `NA`, `007` and `1e5` are strings, nothing is stripped.
-Files are UTF-8 with or without a BOM; a lone surrogate passes through.
+Tables are CSV (separated by commas, or by semicolons as Excel writes them in many countries), JSON
+lines or parquet; the first bytes of a file tell. Cells are text and stay what they were: `NA`,
+`007` and `1e5` are strings, nothing is stripped. Files are UTF-8 with or without a BOM; a lone
+surrogate passes through.
 """
 
+import codecs
 import csv
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +26,9 @@ csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 char
 
 _UNCHANGED: Any = {"errors": "surrogatepass", "newline": ""}  # the csv module sees line ends
 NO_NAME = "the input file's name is empty; did the stage before fail?"
+PARQUET = b"PAR1"  # what the file begins with
 _inputs: set[Path] = set()  # the files that this process has read as tables
+written: set[Path] = set()  # the files that this process has written
 
 
 @dataclass
@@ -35,12 +41,15 @@ class Table:
     source: dict[str, Any] = field(default_factory=dict)  # of a public prompt set
 
 
-def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = True) -> Table:
-    """Read a CSV file. Blank lines are skipped.
+def read_csv(
+    path: str | Path, needed: Sequence[str] = (), *, is_input: bool = True, hint: str = ""
+) -> Table:
+    """Read a table. Blank lines are skipped.
 
     needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
-    is_input: this process must not overwrite the file. Raises UserError for a file that cannot be
-    read or is malformed, that lacks a needed column or names one twice.
+    is_input: this process must not overwrite the file. hint: added to the message if the file does
+    not fit. Raises UserError for a file that cannot be read or is malformed, that lacks a needed
+    column or names one twice.
     """
     if not str(path):
         raise UserError(NO_NAME)
@@ -62,7 +71,7 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = T
     except IsADirectoryError:
         raise UserError(f"{path} is a folder; give a CSV file") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
+        raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again{hint}") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     if is_input:
@@ -70,14 +79,22 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, is_input: bool = T
     if "prompt" in needed and MESSAGES in columns:
         rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
         columns += [] if "prompt" in columns else ["prompt"]
-    _check_columns(path, columns, needed)
+    _check_columns(path, columns, needed, hint)
     return Table(path, columns, rows)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not blank, and the number that it begins with."""
+    with path.open("rb") as binary:
+        start = binary.read(8).removeprefix(codecs.BOM_UTF8)
+    if start.startswith((PARQUET, b"{")):
+        yield from enumerate(_records(path, start.startswith(PARQUET)), start=1)
+        return
     with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
-        reader = csv.reader(file, strict=True)
+        header = file.readline()
+        file.seek(0)
+        delimiter = ";" if ";" in header and "," not in header else ","
+        reader = csv.reader(file, strict=True, delimiter=delimiter)
         number = 1
         try:
             for cells in reader:
@@ -88,15 +105,37 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise UserError(f"{path}, line {number}: {error}; is a quote not closed?") from None
 
 
-def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
+def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
+    """Header and cells of a parquet file or of JSON lines: texts as they are, null as an empty
+    cell, lists and objects as JSON. Raises UserError.
+    """
+    try:
+        if is_parquet:
+            from pyarrow import parquet  # type: ignore[import-untyped]
+
+            found = parquet.read_table(path).to_pylist()
+        else:
+            lines = path.read_text("utf-8-sig").split("\n")
+            found = [json.loads(line) for line in lines if line.strip()]
+        columns = list(dict.fromkeys(name for one in found for name in one.keys()))  # noqa: SIM118
+        yield columns
+        for one in found:
+            values = [one.get(name) for name in columns]
+            nested = [json.dumps(v) if isinstance(v, (list, dict)) else v for v in values]
+            yield ["" if value is None else str(value) for value in nested]
+    except (ValueError, OSError, AttributeError, RecursionError) as error:
+        kind = "a parquet file" if is_parquet else "JSON lines, an object a line"
+        raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
+
+
+def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:
     if not columns:
         raise UserError(f"{path} is empty; it needs a header line")
     for column in columns:
         if columns.count(column) > 1:
             raise UserError(f"{path} names the column {column!r} twice")
     if missing := [column for column in needed if column not in columns]:
-        there = clean(", ".join(columns))
-        hint = "; is it separated by semicolons?" if ";" in there else ""
+        there = clean(", ".join(columns))[:300]
         lacks = f"{path} has no column {', '.join(map(repr, missing))}"
         raise UserError(f"{lacks}; it has: {there}{hint}")
 
@@ -183,6 +222,7 @@ def _publish(file: IO[Any], path: Path) -> None:
     os.replace(file.name, path)
     sync_folder(path.parent)
     file.close()
+    written.add(path.resolve())
 
 
 def sync_folder(folder: Path) -> None:

@@ -124,7 +124,7 @@ def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
         yield f"coverage {coverage:.1f}%"
     if row["wider"] > WIDER:
         yield f"unscored rows make the interval {row['wider']:.1f} times as wide"
-    if row["cut_off_percent"] > 5:
+    if row["cut_off_percent"] > 5 and not part["doubt"].iat[0]:  # else it is not ranked anyway
         yield f"cut off {row['cut_off_percent']:.1f}%"
     if others := int(part["other_model"].sum()):
         yield f"served by a different model: {counted(others, 'row')}"

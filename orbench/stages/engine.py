@@ -1,5 +1,6 @@
 """How every stage runs: send what is missing from the answer log, then write what follows."""
 
+import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
+LATER_TOKENS = 700  # of a request about a response that is not there yet
 
 
 def run_stage(stage: Stage) -> int:
@@ -25,12 +27,13 @@ def run_stage(stage: Stage) -> int:
     args = stage.args
     check_outputs(stage)
     output.check_not_replaced(stage)
-    sends = bool(stage.models) and not (args.from_log or args.dry_run)
+    looks = args.dry_run or args.preflight is not None
+    sends = bool(stage.models) and not (args.from_log or looks)
     if sends or not stage.models:
         make_folder(stage.output.parent)
     with AnswerLog(stage.beside(".answers.jsonl"), write=sends) as log:
         job = Job(stage, log, read_record(stage.table.path))
-        if args.dry_run:
+        if looks:
             return estimate(job)
         if args.from_log and not len(log):
             raise UserError(f"there is no answer in {log.path}")
@@ -154,12 +157,14 @@ def estimate(job: Job) -> int:
     requests = [request for request in pending if request.key not in waiting]
     every = {r.key for _, some in job.plan if not isinstance(some, Missing) for r in some}
     n = len(requests)
+    texts = (message["content"] for request in requests for message in request.messages)
+    tokens = sum(map(len, texts)) // CHARACTERS_A_TOKEN
+    if stage.args.preflight is not None:
+        return foresee(stage, n, tokens)
     answered = len(every) - len(pending)
     say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"under way in batches: {len(pending) - n:,}; --batch collects them")
-    texts = (message["content"] for request in requests for message in request.messages)
-    tokens = sum(map(len, texts)) // CHARACTERS_A_TOKEN
     most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
     say(f"tokens: about {tokens:,} in the prompts{of_answers}")
@@ -171,4 +176,20 @@ def estimate(job: Job) -> int:
         say(f"the first request, to {requests[0].model.address}:")
         for line in json.dumps(requests[0].body(), indent=2).splitlines():
             say(line)
+    return 0
+
+
+def foresee(stage: Stage, to_send: int, tokens: int) -> int:
+    """For measure.py: try each endpoint that is needed, unless this is a dry run; print on stdout
+    the requests to send, the tokens of their prompts, and the seconds. Raises UserError.
+    """
+    from orbench.asking.live import probe
+
+    args = stage.args
+    later = args.preflight if stage.models else 0
+    seconds = 0.0
+    for model in stage.models if to_send + later else []:
+        a_reply = asyncio.run(probe(model, args.max_tokens, dry=args.dry_run))
+        seconds += (to_send + later) / len(stage.models) * a_reply
+    print(to_send + later, tokens + later * LATER_TOKENS, round(seconds))
     return 0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from orbench.asking.asked import Limits
 from orbench.asking.models import THINKS, Model, resolve
 from orbench.asking.protocols import MESSAGES_API
-from orbench.base.messages import UserError, did_you_mean, one_line, say
+from orbench.base.messages import UserError, did_you_mean, in_variables, one_line, say
 from orbench.base.tables import NO_NAME
 from orbench.stages.templates import text_in
 
@@ -24,26 +24,9 @@ JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is s
 # What the suite sets itself, in each protocol's words, and what would bring another model's answers
 # (openrouter.ai/docs/features/model-routing; Anthropic's fallbacks).
 OWN_FIELDS = {
-    "model",
-    "messages",
-    "prompt",
-    "input",
-    "system",
-    "instructions",
-    "stream",
-    "n",
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "seed",
-    "reasoning_effort",
-    "response_format",
-    "fallbacks",
-    "models",
-    "route",
-    "background",
+    *("model", "messages", "prompt", "input", "system", "instructions", "stream", "n"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "seed"),
+    *("reasoning_effort", "response_format", "background", "fallbacks", "models", "route"),
 }
 
 
@@ -69,7 +52,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One line of usage and one that says what is wrong; status 2."""
-        self.exit(2, f"usage: {self.prog} [flags], see --help\nerror: {message}\n")
+        said = in_variables(f"error: {message}")
+        self.exit(2, f"usage: {self.prog} [flags], see --help\n{said}\n")
 
 
 # -- argparse types ----------------------------------------------------------------------------
@@ -216,6 +200,7 @@ def add_run_flags(
         meaning = "answers per row (default 1); more than one adds a column `sample`"
         add("--samples", type=whole_number(1), default=1, help=meaning)
     add("--dry_run", action="store_true", help="send nothing; estimate requests, tokens and cost")
+    add("--preflight", type=number, help=argparse.SUPPRESS)  # see `engine.foresee`
     meaning = "replace results made with other settings or from another input"
     add("--overwrite", action="store_true", help=meaning)
     meaning = "prices per million tokens, for the cost"

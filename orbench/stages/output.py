@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orbench.asking.models import Model, is_same_model
 from orbench.asking.requests import Missing, Tokens
-from orbench.base.messages import UserError, counted, one_line, say, tell
+from orbench.base.messages import UserError, counted, one_line, say, tell, without_query
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.records import (
     CARRIED,
@@ -208,7 +208,7 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
     time = {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
     return {
         "stage": stage.name,
-        "command": sys.argv,
+        "command": [*map(without_query, sys.argv)],
         "models": [_model_entry(model, job, counts) for model in stage.models],
         **_carried(stage, before, time),
         "notes": stage.notes,

@@ -1,15 +1,17 @@
-"""A stage's input: a CSV file, a named prompt set, or a file of the Hugging Face Hub; and samples.
+"""A stage's input: a file, a named set, a file of the Hugging Face Hub or the web; and samples.
 
     --input_file=prompts.csv
     --input_file=or-bench-hard-1k
     --input_file=hf://datasets/OWNER/NAME@REVISION/FILE --prompt_column=question
+    --input_file=https://example.org/prompts.jsonl
 
-The named sets are in prompt_sets.toml. Hub files are CSV, JSON lines or Parquet, and stay in
-huggingface_hub's cache; the stage sees the columns prompt and, if there is one, category.
+The named sets are in prompt_sets.toml. Hub files stay in huggingface_hub's cache, other downloads
+in ~/.cache/orbench; the stage sees the columns prompt and, if they are there, category and seed_id.
 """
 
 import argparse
 import hashlib
+import os
 import re
 import tomllib
 from collections import Counter
@@ -17,12 +19,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.base.messages import UserError, clean, did_you_mean
-from orbench.base.prompts import asked_in
-from orbench.base.tables import Table, read_csv, sha256_of, storable
+from orbench.base.messages import UserError, clean, did_you_mean, without_query
+from orbench.base.prompts import asked_in, prompt_id
+from orbench.base.tables import Table, make_folder, read_csv, sha256_of, write_bytes
 from orbench.base.words import Row
 
 HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
+# Unencrypted only from this machine.
+WEB_FILE = re.compile(r"(?:https://|http://(?:localhost|127\.0\.0\.1)[:/])")
+DOWNLOAD_TIMEOUT_S = 60
+READ_FORMATS = "; CSV (also with semicolons), JSON lines and parquet files are read"
+COLUMN_FLAGS = "; --prompt_column and --category_column name other columns"
 
 
 class PromptSet(NamedTuple):
@@ -37,6 +44,7 @@ class PromptSet(NamedTuple):
     prompt: str = "prompt"
     category: str = "category"
     only: Sequence[str] = ()  # column and value of the rows that belong to it
+    seed: str = ""  # the column with the toxic prompt that a row's prompt is paired with
 
 
 def prompt_sets() -> dict[str, PromptSet]:
@@ -57,13 +65,19 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
     columns = ("prompt", "category")
     given: Any = {column: getattr(args, f"{column}_column", "") for column in columns}
     given = {ours: theirs for ours, theirs in given.items() if theirs}
-    if found := _wanted(name):
-        table = _downloaded(name, found._replace(**given))
+    if found := _wanted(name, given):
+        table = _of_set(name, found, _fetch(found))
+    elif args.preflight is not None and "response" in needed and not Path(name).exists():
+        table = Table(Path(name), list(needed), [])  # stage 4 has yet to write it
     else:
-        table = read_csv(name, [*given.values(), *(set(needed) - given.keys())])
+        path = _downloaded(name) if WEB_FILE.match(name) else name
+        hint = READ_FORMATS + COLUMN_FLAGS * hasattr(args, "prompt_column")
+        table = read_csv(path, [*given.values(), *(set(needed) - given.keys())], hint=hint)
         for ours, theirs in given.items():  # a copy under the name that the suite knows
             table.columns += [] if ours in table.columns else [ours]
             table.rows = [row | {ours: row[theirs]} for row in table.rows]
+        if WEB_FILE.match(name):
+            table.source = {"name": "", "url": without_query(name), "sha256": sha256_of(table.path)}
     if args.shuffle is not None and args.limit is None:
         raise UserError("--shuffle SEED chooses the rows of --limit N: give both")
     if args.shuffle is not None:
@@ -97,13 +111,15 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
     return [rows[number] for number in sorted(number for _, _, number in sorted(places)[:limit])]
 
 
-# -- the Hub -----------------------------------------------------------------------------------
+# -- the Hub and the web -----------------------------------------------------------------------
 
 
-def _wanted(name: str) -> PromptSet | None:
-    """The set that a name stands for; None for a file on this machine. Raises UserError."""
+def _wanted(name: str, columns: Any) -> PromptSet | None:
+    """The set that a name stands for, whose columns are known, or a Hub file with these columns;
+    None for another file. Raises UserError.
+    """
     if found := HUB_FILE.fullmatch(name):
-        return PromptSet(found[1], found[3], found[2] or "")
+        return PromptSet(found[1], found[3], found[2] or "", **columns)
     if not name or Path(name).exists():
         return None
     sets = prompt_sets()
@@ -115,27 +131,25 @@ def _wanted(name: str) -> PromptSet | None:
     return sets.get(name)
 
 
-def _downloaded(name: str, asked: PromptSet) -> Table:
+def _of_set(name: str, asked: PromptSet, path: Path) -> Table:
     """The rows of a Hub file that belong to a set. Raises UserError."""
-    path = _fetch(asked)
     named = name in prompt_sets()
-    frame = _read_frame(path)
+    needed = [asked.prompt, *asked.only[:1], *filter(None, [asked.seed])]
+    table = read_csv(path, needed + [asked.category] * named, hint=READ_FORMATS + COLUMN_FLAGS)
     columns = {"prompt": asked.prompt}
-    if named or asked.category in frame.columns:
+    if asked.category in table.columns:
         columns["category"] = asked.category
-    for column in (*columns.values(), *asked.only[:1]):
-        if column not in frame.columns:
-            there = clean(", ".join(map(str, frame.columns)))
-            raise UserError(f"{asked.file} has no column {column!r}; it has: {there}")
-    if asked.only:
-        frame = frame[frame[asked.only[0]].astype(str) == asked.only[1]]
-    cells = [frame[theirs].fillna("").astype(str).map(storable) for theirs in columns.values()]
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*cells, strict=True)]
+    rows = []
+    for row in table.rows:
+        if not asked.only or row[asked.only[0]] == asked.only[1]:
+            ours = {column: row[theirs] for column, theirs in columns.items()}
+            rows.append(ours | ({"seed_id": prompt_id(row[asked.seed])} if asked.seed else {}))
     commit = re.search(r"/snapshots/([0-9a-f]{40})/", str(path))
     source = {"name": name if named else ""} | asked._asdict() | {"sha256": sha256_of(path)}
     source["revision"] = commit[1] if commit else asked.revision
     stem = name if named else Path(asked.file).stem
-    return Table(Path(f"{stem}.csv"), list(columns), rows, source)
+    listed = [*columns, *["seed_id"] * bool(asked.seed)]
+    return Table(Path(f"{stem}.csv"), listed, rows, source)
 
 
 def _fetch(asked: PromptSet) -> Path:
@@ -156,16 +170,22 @@ def _fetch(asked: PromptSet) -> Path:
     raise UserError(f"{asked.file} of {asked.repository} cannot be downloaded: {why}")
 
 
-def _read_frame(path: Path) -> Any:
-    """A CSV, JSON lines or Parquet file as a pandas table. Raises UserError."""
-    import pandas as pd  # type: ignore[import-untyped]
+def _downloaded(url: str) -> Path:
+    """A file of the web in the cache, whose name begins with the hash of its whole address: it is
+    downloaded once. Raises UserError.
+    """
+    from urllib.error import URLError
+    from urllib.request import urlopen
 
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        if path.suffix == ".jsonl":
-            return pd.read_json(path, lines=True, dtype=False, convert_dates=False)
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (ValueError, OSError) as error:  # pyarrow's and the parsers' errors are ValueErrors
-        said = clean(str(error))[:200]
-        raise UserError(f"{path} is no CSV, JSON lines or Parquet file: {said}") from None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orbench")
+    name = re.sub(r"[^\w.-]", "_", without_query(url).rpartition("/")[2]) or "prompts"
+    path = cache / hashlib.sha256(url.encode()).hexdigest()[:16] / name
+    if not path.is_file():
+        make_folder(path.parent)
+        try:
+            with urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
+                write_bytes(path, answer.read())
+        except (URLError, OSError, ValueError) as error:  # without its query: a token may be in it
+            why = clean(str(error)).replace(url, without_query(url))[:200]
+            raise UserError(f"{without_query(url)} cannot be downloaded: {why}") from None
+    return path
