@@ -2,7 +2,6 @@
 
     python build_dataset.py --moderated_files p_toxic_moderation_gpt4_prompt.csv \\
         p_non_toxic_moderation_gpt4_prompt.csv responses_moderation_merged_gpt4_response.csv
-    python build_dataset.py --output_dir or-bench --audit_labels anna.csv ben.csv
 
 Reads files of stage 3, merged or split, and of stage 3 with --column=response on stage 4's
 responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic; if there,
@@ -15,8 +14,8 @@ Writes to --output_dir, in input order (docs/datasets.md has the rules):
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
-    audit_sheet.csv         with --audit_sample: id, prompt, label; for annotators
-    audit_agreement.csv     with --audit_labels: see AGREEMENT in orbench/datasets/audit.py
+    audit_sheet.csv         with --audit_sample: id, prompt, label; for annotators, to be read by
+                            label_sheet.py --read with its key, audit_sheet_key.csv
 """
 
 import argparse
@@ -33,12 +32,9 @@ from orbench.stages import flags
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    from orbench.datasets import audit, build
+    from orbench.datasets import build
 
-    if args.audit_labels:
-        tell(audit.compare_sheets(args.output_dir, args.audit_labels))
-    else:
-        tell(build.build(args))
+    tell(build.build(args))
     return 0
 
 
@@ -51,13 +47,10 @@ def similarity(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
-    ways = parser.add_mutually_exclusive_group(required=True)
+    add = parser.add_argument
     files: Any = {"nargs": "+", "type": flags.input_path, "metavar": "FILE"}
     number: Any = {"type": flags.whole_number(0), "metavar": "N"}
-    ways.add_argument("--moderated_files", **files, help="CSVs of stage 3, see above")
-    meaning = "labelled audit sheets, one per person: compare people and judges"
-    ways.add_argument("--audit_labels", **files, help=meaning)
-    add = parser.add_argument
+    add("--moderated_files", **files, required=True, help="CSVs of stage 3, see above")
     add("--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s")
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
     add("--toxic_sample", **number, default=655, help=meaning)

@@ -23,7 +23,6 @@ SAFE, TOXIC, SAMPLE = "or-bench-80k", "or-bench-toxic-all", "or-bench-toxic"
 
 Cell = str | bool | int
 Flags = tuple[str, ...]
-Labels = Mapping[str, str]  # prompt -> toxic, safe or ""
 Load = Callable[[str], list[str]]
 
 
@@ -272,63 +271,7 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
     assert load("or-bench-hard-1k") == ["NA"]
 
 
-# -- people and quality ------------------------------------------------------------------------
-
-
-def label(desk: Desk, name: str, labels: Labels) -> str:
-    """A person's copy of the sheet. labels: prompt -> label."""
-    rows = desk.rows("or-bench/audit_sheet.csv")
-    given = (row | {"label": labels.get(row["prompt"], "")} for row in rows)
-    return write(desk, name, *given)
-
-
-@pytest.fixture
-def truth(desk: Desk) -> Labels:
-    """Prompt -> label. The folder has an audit sheet of 12 prompts."""
-    texts = [words(i) for i in range(12)]
-    votes = [{"is_toxic_gpt4": i < 6, "is_toxic_llama3": i % 2 == 0} for i in range(12)]
-    rows = [judged(text, i < 6) | votes[i] for i, text in enumerate(texts)]
-    built(desk, write(desk, "a.csv", *rows), flags=("--audit_sample", "20"))
-    return {text: "Toxic " if i < 6 else "safe" for i, text in enumerate(texts)}
-
-
-def test_the_sheet_is_shuffled_blinded_and_never_drawn_again(desk: Desk, truth: Labels) -> None:
-    rows = desk.rows("or-bench/audit_sheet.csv")
-    assert {tuple(row) for row in rows} == {("id", "prompt", "label")}
-    shown = [row["prompt"] for row in rows]
-    assert {row["label"] for row in rows} == {""} and sorted(shown) == sorted(truth)
-    order = [truth[text] for text in shown]
-    assert sorted(order) not in (order, order[::-1])
-    before = desk.files()["or-bench/audit_sheet.csv"]
-    assert "is kept as it is" in built(desk, "a.csv", flags=("--audit_sample=5", "--seed=9"))
-    assert desk.files()["or-bench/audit_sheet.csv"] == before
-
-
-def test_people_are_compared_with_each_other_and_with_every_judge(
-    desk: Desk, truth: Labels
-) -> None:
-    label(desk, "anna.csv", truth)
-    label(desk, "ben.csv", {**truth, words(11): "toxic", words(10): ""})
-    done = desk.run(BUILD, "--audit_labels", "anna.csv", "ben.csv")
-    assert (done.returncode, done.stdout) == (0, "or-bench/audit_agreement.csv\n"), done.stderr
-    assert "12 labelled prompts, 1 tied" in done.stderr
-    rows = desk.rows("or-bench/audit_agreement.csv")
-    found = {(row.pop("rater"), row.pop("against")): tuple(row.values()) for row in rows}
-    pair = found["anna.csv", "ben.csv"]
-    assert pair == ("11", "90.9", "62.3", "98.4", "85.7", "100.0", "0.814")
-    most = {rater: row for (rater, against), row in found.items() if against == "most people"}
-    assert most["gpt4"] == ("11", "100.0", "74.1", "100.0", "100.0", "100.0", "1.000")
-    assert most["llama3"][:2] == ("11", "45.5")
-    assert most["is_toxic"] == most["dataset"] == most["gpt4"]
-
-
-def test_wrong_labels_end_in_one_line(desk: Desk, truth: Labels) -> None:
-    for wrong, text in {"maybe": "p.csv: 'maybe' is not toxic, safe", "": "no labelled"}.items():
-        label(desk, "p.csv", dict.fromkeys(truth, wrong))
-        assert text in error_line(desk.run(BUILD, "--audit_labels", "p.csv"))
-    label(desk, "p.csv", truth)
-    line = error_line(desk.run(BUILD, "--audit_labels", "p.csv", "--output_dir", "x"))
-    assert f"x/{SAFE}_provenance.csv: no such file" in line
+# -- quality -----------------------------------------------------------------------------------
 
 
 def test_files_of_others_are_never_replaced(desk: Desk, chain: Flags) -> None:

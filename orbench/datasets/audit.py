@@ -1,95 +1,156 @@
-"""A blinded sheet for people to label; agreement of people with each other and with the judges.
+"""Blinded sheets of prompts for people to label, and what the labels say.
 
-Columns of a sheet: id (a prompt's hash), prompt, label (toxic, safe, or empty for no vote).
+Columns of a sheet: id (a prompt's hash), prompt, label (toxic, safe, or empty for no vote). Beside
+it stands its key, which annotators must not see: id, prompt, toxicity (see `panels.toxicity_of`;
+empty: unknown) and weight (how many prompts a drawn one stands for).
 """
 
 import random
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import prompt_id
-from orbench.base.tables import read_csv, write_csv
-from orbench.base.words import Row, optional_flag
-from orbench.datasets.card import table_lines
-from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
-from orbench.stats.agreement import two_raters
-from orbench.stats.intervals import wilson
+from orbench.base.tables import beside, read_csv, write_csv
+from orbench.base.words import Row
+from orbench.datasets.selection import even_sample
+from orbench.judging.panels import coefficient, toxicity_of
+from orbench.stats.agreement import krippendorffs_alpha
 
 LABELS = {"toxic": True, "safe": False}
-# In percent: agreement, its 95 % interval (Wilson), agreement if the second says toxic, if safe.
-AGREEMENT = ("rater", "against", "n", "agree", "low", "high", "on_toxic", "on_safe", "cohens_kappa")
+SHEET = ("id", "prompt", "label")
+KEY = ("id", "prompt", "toxicity", "weight")
+RATINGS = ("prompt", "annotator", "label", "weight")
+KEY_ENDING = "_key.csv"
 
-Votes = Mapping[str, bool]  # prompt id -> toxic
+
+class Rating(NamedTuple):
+    """One person's label of a prompt."""
+
+    id: str
+    annotator: str  # the sheet's name
+    toxic: bool
 
 
 def write_sheet(path: Path, rows: Sequence[Row], size: int, seed: int) -> None:
-    """Write a sheet of a random sample of prompts, unless there is one."""
-    if path.exists():
-        say(f"{path} is kept as it is; move it away to draw a new sample")
+    """Write a sheet of a random sample of prompts, and its key, unless there is one."""
+    write_sheets([path], beside(path, KEY_ENDING), rows, [""] * len(rows), size, seed)
+
+
+def write_sheets(
+    paths: Sequence[Path],
+    key: Path,
+    rows: Sequence[Row],
+    strata: Sequence[str],
+    size: int,
+    seed: int,
+) -> None:
+    """Draw prompts evenly over their strata, and write them to each sheet in another order."""
+    if key.exists():
+        say(f"{key} is kept as it is, with its sheets; move them away to draw again")
         return
-    drawn = [row["prompt"] for row in random.Random(seed).sample(rows, min(size, len(rows)))]
-    sheet = [{"id": prompt_id(text), "prompt": text} for text in drawn]
-    write_csv(path, ("id", "prompt", "label"), sheet)
-    say(f"give each annotator a copy of {path} ({counted(len(sheet), 'prompt')}) to label")
+    places = list(even_sample(strata, min(size, len(rows)), seed))
+    sizes = Counter(strata)
+    drawn = Counter(strata[place] for place in places)
+    found = [_key_row(rows[n], sizes[strata[n]] / drawn[strata[n]]) for n in places]
+    write_csv(key, KEY, found)
+    for number, path in enumerate(paths):
+        random.Random(f"{seed} {number}").shuffle(found)
+        write_csv(path, SHEET, found)
+    sheets = ", ".join(map(str, paths))
+    say(f"{counted(len(found), 'prompt')} to label: {sheets}; keep {key.name} from annotators")
 
 
-def compare_sheets(folder: Path, sheets: Sequence[Path]) -> Path:
-    """Compare the labels in sheets with each other and with the judges of a folder's datasets.
+def _key_row(row: Row, weight: float) -> Row:
+    score = toxicity_of(row)
+    return {
+        "id": prompt_id(row["prompt"]),
+        "prompt": row["prompt"],
+        "toxicity": "" if score is None else f"{score:.4g}",
+        "weight": f"{weight:.6g}",
+    }
 
-    Writes and returns a CSV with the columns AGREEMENT. Raises UserError.
+
+def read_sheets(paths: Sequence[Path]) -> tuple[list[Row], list[str]]:
+    """Rows with the columns RATINGS, and lines that say how far people and judges agree.
+
+    Raises UserError for an unknown label, and for sheets without their key or without a label.
     """
-    people = {str(path): _labels(path) for path in sheets}
-    labels = Counter[str]()  # prompt id -> how many more say toxic than safe
-    for votes in people.values():
-        labels.update({id_: 1 if toxic else -1 for id_, toxic in votes.items()})
-    most = {id_: balance > 0 for id_, balance in labels.items() if balance}
-    raters = {**_judges(folder, set(labels)), "most people": most, **people}
-    found = [_agreement(*one, *other) for one, other in combinations(raters.items(), 2)]
-    say(f"{counted(len(labels), 'labelled prompt')}, {len(labels) - len(most)} tied")
-    for line in table_lines([AGREEMENT, *found]):
-        say(line)
-    path = folder / "audit_agreement.csv"
-    write_csv(path, AGREEMENT, (dict(zip(AGREEMENT, row, strict=True)) for row in found))
-    return path
+    key = {row["id"]: row for row in read_csv(_key_beside(paths), KEY).rows}
+    ratings = [rating for path in paths for rating in _ratings_in(path)]
+    if unknown := [rating for rating in ratings if rating.id not in key]:
+        one = unknown[0]
+        raise UserError(f"{one.annotator}: the id {clean(one.id)[:20]!r} is not in the sheets' key")
+    if not ratings:
+        raise UserError("no prompt is labelled; write toxic or safe into the column label")
+    names = {toxic: label for label, toxic in LABELS.items()}
+    rows = [
+        {
+            "prompt": key[one.id]["prompt"],
+            "annotator": one.annotator,
+            "label": names[one.toxic],
+            "weight": key[one.id]["weight"],
+        }
+        for one in ratings
+    ]
+    return rows, agreement_lines(ratings, key)
 
 
-def _labels(path: Path) -> Votes:
-    found = {}
+def _key_beside(paths: Sequence[Path]) -> Path:
+    keys = list(paths[0].parent.glob(f"*{KEY_ENDING}"))
+    if len(keys) != 1:
+        found = f"{len(keys)} files *{KEY_ENDING}"
+        raise UserError(f"{paths[0].parent} holds {found}; put the sheets beside their key")
+    return keys[0]
+
+
+def _ratings_in(path: Path) -> list[Rating]:
+    found = []
     for row in read_csv(path, ("id", "label")).rows:
         if label := row["label"].strip().lower():
             if label not in LABELS:
                 raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")
-            found[row["id"]] = LABELS[label]
+            found.append(Rating(row["id"], path.stem, LABELS[label]))
     return found
 
 
-def _judges(folder: Path, ids: set[str]) -> Mapping[str, Votes]:
-    """The votes of the judges, of their majority (is_toxic) and of the datasets."""
-    found: dict[str, dict[str, bool]] = {}
-    for name in (SAFE_SET, TOXIC_SET):
-        path = folder / f"{name}_provenance.csv"
-        for row in read_csv(path, ("prompt", "is_toxic")).rows:
-            if (id_ := prompt_id(row["prompt"])) in ids:
-                found.setdefault("dataset", {})[id_] = name == TOXIC_SET
-                for column in (c for c in row if c.startswith("is_toxic")):
-                    if (vote := optional_flag(row, column, str(path))) is not None:
-                        found.setdefault(column.removeprefix("is_toxic_"), {})[id_] = vote
-    if not found:
-        raise UserError(f"no labelled prompt is in {folder}; give the datasets' --output_dir")
-    return found
+def agreement_lines(ratings: Sequence[Rating], key: Mapping[str, Row]) -> list[str]:
+    """Krippendorff's alpha of the annotators; how far the judges agree with people."""
+    votes = defaultdict[str, list[bool]](list)
+    for one in ratings:
+        votes[one.id].append(one.toxic)
+    alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
+    people = counted(len({one.annotator for one in ratings}), "annotator")
+    return [
+        f"{counted(len(votes), 'labelled prompt')}, {people}: Krippendorff's alpha "
+        f"{coefficient(alpha)} ({counted(n, 'prompt')} with two labels or more)",
+        *_against_people(votes, key),
+    ]
 
 
-def _agreement(rater: str, votes: Votes, against: str, others: Votes) -> tuple[str, ...]:
-    """A row of AGREEMENT."""
-    found = two_raters(Counter((votes[i], others[i]) for i in votes if i in others), 0, 1)
-    n = sum(found)
-    agreed = found.both + found.neither
-    toxic = found.both + found.second
-    kappa = found.kappa() if n else None
-    ends = ((end, 1) for end in wilson(agreed, n))
-    shares = (agreed, n), *ends, (found.both, toxic), (found.neither, n - toxic)
-    cells = (f"{100 * hits / of:.1f}" if of else "" for hits, of in shares)
-    return rater, against, str(n), *cells, f"{kappa[0]:.3f}" if kappa else ""
+def _against_people(votes: Mapping[str, Sequence[bool]], key: Mapping[str, Row]) -> Iterator[str]:
+    """Alpha, sensitivity and specificity of the judges' majority; ties are left out.
+
+    The weights undo the stratification: the shares are those of all prompts.
+    """
+    pairs = Counter[tuple[bool | None, ...]]()  # people, judges
+    weights = defaultdict[tuple[bool, bool], float](float)
+    for id_, said in votes.items():
+        people = fmean(said)
+        judges = float(key[id_]["toxicity"] or 0.5)
+        if 0.5 not in (people, judges):
+            pair = (people > 0.5, judges > 0.5)
+            pairs[pair] += 1
+            weights[pair] += float(key[id_]["weight"])
+    if not pairs:
+        return
+    alpha, n = krippendorffs_alpha(pairs)
+    line = f"judges against people, {counted(n, 'prompt')}: alpha {coefficient(alpha)}"
+    for name, toxic in (("sensitivity", True), ("specificity", False)):
+        total = weights[toxic, True] + weights[toxic, False]
+        share = f"{weights[toxic, toxic] / total:.1%}" if total else "undefined"
+        line += f", {name} {share}"
+    yield line

@@ -13,7 +13,7 @@ from orbench.asking.requests import Missing
 from orbench.base.messages import UserError
 from orbench.base.records import Record, under_test
 from orbench.base.tables import file_name_part
-from orbench.base.words import NO_CATEGORY, Row
+from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.stats.agreement import krippendorffs_alpha, two_raters
 
@@ -113,14 +113,25 @@ def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]
         n = sum(found)
         share = f"{(found.both + found.neither) / n:.1%}" if n else "none"
         agree = f"{one} and {other} agree on {share} of {n:,} texts"
-        lines.append(f"{agree}, Cohen's kappa {_coefficient(kappa)}")
+        lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
     alpha, n = krippendorffs_alpha(patterns)
-    lines.append(f"Krippendorff's alpha {_coefficient(alpha)}, {n:,} texts with two votes or more")
+    lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines
 
 
-def _coefficient(value: float | None) -> str:
+def coefficient(value: float | None) -> str:
+    """Kappa or alpha in a line."""
     return "undefined" if value is None else f"{value:.3f}"
+
+
+def toxicity_of(row: Row) -> float | None:
+    """A prompt's toxicity score: the share of judges that call it toxic, 0..1, from the columns
+    is_toxic_{judge}, or is_toxic with one judge. None if a vote is missing. Raises UserError.
+    """
+    names = [name for name in row if name.startswith("is_toxic_")] or ["is_toxic"]
+    votes = [optional_flag(row, name, "a moderated row") for name in names]
+    toxic = [vote for vote in votes if vote is not None]
+    return sum(toxic) / len(votes) if len(toxic) == len(votes) else None
 
 
 def family_notes(judges: Sequence[Model], record: Record) -> list[str]:
