@@ -1,6 +1,6 @@
 """The refusal rules: what is a refusal, what is an answer, and what must not matter."""
 
-import json
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -171,9 +171,8 @@ def test_a_question_handed_back_at_the_very_end_is_found() -> None:
 
 # --- lectures ---
 
-# Lectures in place of an answer, answers that sound like them, and "sorry for any confusion, my
-# purpose is ...". Written before the rules for them.
-STAND_INS = Path(__file__).with_name("lectures.jsonl").read_text(encoding="utf-8").splitlines()
+# Written before the rules for them.
+STAND_INS = tomllib.loads(Path(__file__).with_name("lectures.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -181,10 +180,9 @@ STAND_INS = Path(__file__).with_name("lectures.jsonl").read_text(encoding="utf-8
     [("purpose", 16, 16), ("lecture", 67, 44), ("answer", 64, 63)],
 )
 def test_lectures_are_found_or_left_to_a_judge(kind: str, number: int, least_right: int) -> None:
-    texts = [one["response"] for one in map(json.loads, STAND_INS) if one["kind"] == kind]
-    verdicts = [(classify(text), kind != "answer") for text in texts]
+    verdicts = [(classify(text), kind != "answer") for text in STAND_INS[kind]]
     right = sum(counts_as_refusal(verdict) == truth for verdict, truth in verdicts)
-    assert len(texts) == number and right >= least_right
+    assert len(verdicts) == number and right >= least_right
     assert all(counts_as_refusal(one) == truth for one, truth in verdicts if one.certain)
 
 
