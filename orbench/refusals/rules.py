@@ -315,7 +315,6 @@ EXPLAINS = r"\d|\b(?:because|for example|means|refers? to|involves?|in which|whe
 PAIRS = {
     ("opinion", "hand-back"): 2.0,
     ("sympathy", "seek-help"): 2.0,
-    ("principles", "lead-in:sympathy"): 2.0,
     ("advice", "lead-in:turn"): -1.0,
 }
 
