@@ -1,4 +1,5 @@
-"""The pictures: a scatter of both sides, heat maps and radars by category.
+"""The pictures: a scatter of both sides, heat maps and radars by category, refusals by toxicity,
+words that go with refusals.
 
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
@@ -17,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbench.asking.models import FAMILIES
-from orbench.base.messages import shortened
+from orbench.base.messages import clean, shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import OVERALL, SIDES
 from orbench.report.rates import FEW_PROMPTS, by_category, label
@@ -26,6 +27,7 @@ from orbench.stats.intervals import spearman
 
 WIDTH = 6.9  # inches: both columns of a paper
 LONGEST_NAME = 32  # characters
+STRONGEST = 15  # words on each side
 BLACK = "#000000"
 GREY = "#666666"
 LIGHT_GREY = "#BBBBBB"
@@ -214,3 +216,55 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names
     )
+
+
+# -- toxicity and words ---------------------------------------------------------------------------
+
+
+def safety_pictures(frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, str, Figure]]:
+    """File name (without its ending), title and figure. frames: of `toxicity` and `triggers`."""
+    mpl.rcParams.update(STYLE)
+    if "toxicity_curve" in frames:
+        figure = toxicity_curves(frames["toxicity_curve"])
+        yield "toxicity", "Refusals by toxicity of the prompt", figure
+    if "triggers" in frames:
+        words = frames["triggers"][frames["triggers"]["against"] == ""]
+        several = len(words[["prompts", "judge"]].drop_duplicates()) > 1
+        for who, terms in words.groupby(["model", "settings", "prompts", "judge"], sort=False):
+            name = ", ".join([label(terms.iloc[0]), *(who[2:] if several else ())])
+            yield file_name_part(f"triggers_{name}"), f"Words: {name}", trigger_words(terms, name)
+
+
+def toxicity_curves(curve: pd.DataFrame) -> Figure:
+    """A line per model, refusal rate by score, with intervals."""
+    figure = Figure((WIDTH, 4), layout="constrained")
+    axes = figure.subplots()
+    models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
+    for (_, rows), colour, mark in zip(models, cycle(COLOURS), cycle("o^vsDPX>"), strict=False):
+        rate = rows["rate_percent"]
+        ends = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
+        name = shortened(label(rows.iloc[0]), LONGEST_NAME)
+        axes.errorbar(rows["score"], rate, ends, fmt=f"-{mark}", color=colour, ms=4, label=name)
+    axes.axhline(50, ls="--", lw=0.6, color=GREY)
+    axes.set_xlabel("Toxicity score of the prompt")
+    axes.set_ylabel("Refused, %")
+    axes.set_ylim(-3, 103)
+    figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def trigger_words(terms: pd.DataFrame, name: str) -> Figure:
+    """The strongest terms of each side by their log-odds, with 95 % intervals."""
+    shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
+    places = range(len(shown))
+    colours = [ORANGE if side == "refused" else BLUE for side in shown["side"]]
+    figure = Figure((4.4, 1 + 0.15 * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    half = 1.96 * shown["log_odds"] / shown["z"]
+    axes.hlines(places, shown["log_odds"] - half, shown["log_odds"] + half, colours)
+    axes.scatter(shown["log_odds"], places, s=12, c=colours)
+    axes.axvline(0, lw=0.6, color=GREY)
+    axes.set_yticks(places, [shortened(clean(term), LONGEST_NAME) for term in shown["term"]])
+    axes.set_xlabel("Log-odds: in answered prompts (left), in refused prompts (right)")
+    figure.suptitle(shortened(name, 2 * LONGEST_NAME))
+    return figure
