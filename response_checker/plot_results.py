@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from orbench.report.load import Source
 
-    Frames = dict[str, DataFrame]
-
 # What needs pandas or matplotlib is imported in functions: --help answers at once, and --table
 # works without matplotlib.
 
@@ -116,7 +114,7 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
 
 def safety(
     args: argparse.Namespace, rows: "DataFrame", board: "DataFrame"
-) -> tuple["Frames", list[str]]:
+) -> tuple[dict[str, "DataFrame"], list[str]]:
     """What stands behind the rates: frames by the names of their CSVs, and lines for the reader."""
     from orbench.report import seed_pairs, toxicity, triggers
 
@@ -128,7 +126,10 @@ def safety(
 
 
 def draw(
-    args: argparse.Namespace, measured: "DataFrame", board: "DataFrame", more: "Frames"
+    args: argparse.Namespace,
+    measured: "DataFrame",
+    board: "DataFrame",
+    more: "dict[str, DataFrame]",
 ) -> dict[str, bytes]:
     """Draw everything that can be drawn. Returns title -> SVG, for the page."""
     from orbench.report.pictures import as_file, pictures, safety_pictures

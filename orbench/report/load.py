@@ -66,11 +66,10 @@ def sources_of(text: str, side: str) -> list[Source]:
 def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
     """One row per response, results in the order given.
 
-    Columns: result (its number), KEYS, ABOUT; category; id and text (of the prompt); prompt, seed
-    (numbers, the same in all files; without a seed the prompt is its own); verdict (a key of
-    VERDICTS, empty: unscored); refused, direct, indirect, api (refused by the API itself), cut_off
-    (at the token limit), other_model (another one answered): 1, 0, NaN: not known; TEXTS, of about
-    `texts` rows.
+    Columns: result (its number), KEYS, ABOUT; category; id, text (of the prompt); prompt, seed
+    (numbers, the same in all files; without a seed the prompt is its own); verdict (of VERDICTS,
+    empty: unscored); refused, direct, indirect, api (refused by the API itself), cut_off (at the
+    token limit), other_model (another one answered): 1, 0, NaN: not known; TEXTS, of `texts` rows.
 
     Raises UserError for a file that cannot be used, and for a result given twice.
     """
@@ -95,9 +94,7 @@ def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
 
 
 def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
-    """What `orbench.stats.core` takes. macro: each category counts alike. Weighted by weight,
-    where there is such a column.
-    """
+    """What `orbench.stats.core` takes, with the column weight, if any. macro: categories alike."""
     refused, prompt, seed = (rows[name].to_numpy() for name in ("refused", "prompt", "seed"))
     category = pd.factorize(rows["category"])[0] if macro else None
     weight = rows["weight"].to_numpy() if "weight" in rows else None

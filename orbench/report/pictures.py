@@ -1,5 +1,4 @@
-"""The pictures: a scatter of both sides, heat maps and radars by category, refusals by toxicity,
-words that go with refusals.
+"""The pictures: a scatter of both sides, heat maps and radars by category, toxicity, words.
 
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
@@ -18,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbench.asking.models import FAMILIES
-from orbench.base.messages import clean, shortened
+from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import OVERALL, SIDES
 from orbench.report.rates import FEW_PROMPTS, by_category, label
@@ -218,20 +217,15 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     )
 
 
-# -- toxicity and words ---------------------------------------------------------------------------
-
-
 def safety_pictures(frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, str, Figure]]:
     """File name (without its ending), title and figure. frames: of `toxicity` and `triggers`."""
     mpl.rcParams.update(STYLE)
     if "toxicity_curve" in frames:
-        figure = toxicity_curves(frames["toxicity_curve"])
-        yield "toxicity", "Refusals by toxicity of the prompt", figure
+        yield "toxicity", "Refusals by toxicity", toxicity_curves(frames["toxicity_curve"])
     if "triggers" in frames:
         words = frames["triggers"][frames["triggers"]["against"] == ""]
-        several = len(words[["prompts", "judge"]].drop_duplicates()) > 1
-        for who, terms in words.groupby(["model", "settings", "prompts", "judge"], sort=False):
-            name = ", ".join([label(terms.iloc[0]), *(who[2:] if several else ())])
+        for _, terms in words.groupby(["model", "settings", "part"], sort=False):
+            name = ", ".join(filter(None, [label(terms.iloc[0]), terms["part"].iat[0]]))
             yield file_name_part(f"triggers_{name}"), f"Words: {name}", trigger_words(terms, name)
 
 
@@ -246,25 +240,21 @@ def toxicity_curves(curve: pd.DataFrame) -> Figure:
         name = shortened(label(rows.iloc[0]), LONGEST_NAME)
         axes.errorbar(rows["score"], rate, ends, fmt=f"-{mark}", color=colour, ms=4, label=name)
     axes.axhline(50, ls="--", lw=0.6, color=GREY)
-    axes.set_xlabel("Toxicity score of the prompt")
-    axes.set_ylabel("Refused, %")
-    axes.set_ylim(-3, 103)
+    axes.set(xlabel="Toxicity score of the prompt", ylabel="Refused, %", ylim=(-3, 103))
     figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 
 def trigger_words(terms: pd.DataFrame, name: str) -> Figure:
-    """The strongest terms of each side by their log-odds, with 95 % intervals."""
+    """The strongest terms of each side by their log-odds."""
     shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
     places = range(len(shown))
     colours = [ORANGE if side == "refused" else BLUE for side in shown["side"]]
     figure = Figure((4.4, 1 + 0.15 * len(shown)), layout="constrained")
     axes = figure.subplots()
-    half = 1.96 * shown["log_odds"] / shown["z"]
-    axes.hlines(places, shown["log_odds"] - half, shown["log_odds"] + half, colours)
     axes.scatter(shown["log_odds"], places, s=12, c=colours)
     axes.axvline(0, lw=0.6, color=GREY)
-    axes.set_yticks(places, [shortened(clean(term), LONGEST_NAME) for term in shown["term"]])
+    axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
     axes.set_xlabel("Log-odds: in answered prompts (left), in refused prompts (right)")
     figure.suptitle(shortened(name, 2 * LONGEST_NAME))
     return figure

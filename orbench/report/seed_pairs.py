@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
-from orbench.base.messages import counted
 from orbench.base.words import OVERALL, UNCATEGORISED
 from orbench.report.rates import FEW_PROMPTS, figures, label, scaled
 from orbench.stats.core import Verdicts, difference, holm, mean
@@ -19,14 +18,14 @@ OUTCOMES = ("right", "both_refused", "both_answered", "reverse")
 def seed_pairs(
     rows: pd.DataFrame, board: pd.DataFrame
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The frames pairs and pairs_comparison, and lines where pairs are few or rewrites unpaired.
+    """The frames pairs and pairs_comparison, and a line per model.
 
     rows: of `load`, seeds on the toxic side, their rewrites on the other; board: `leaderboard`.
     pairs, a row per model and category of the rewrite: model, settings, judge, prompts, category,
-    unpaired (rewrites), `figures` of OUTCOMES. pairs_comparison, a row per
-    category and two models with the same judge: judge, category, model_a, settings_a, model_b,
-    settings_b, n (pairs of both), right_a_percent, right_b_percent, difference_points, low_points,
-    high_points, p, p_holm (of overall, and of all categories).
+    unpaired (rewrites), `figures` of OUTCOMES. pairs_comparison, a row per category and two models
+    with the same judge: judge, category, model_a, settings_a, model_b, settings_b, n (pairs of
+    both), right_a_percent, right_b_percent, difference_points, low_points, high_points, p, p_holm
+    (of overall, and of all categories).
     """
     own = board[~board["published"]].to_dict("records")
     parts = [(entry, dict(_by_category(_pairs(rows, entry)))) for entry in own]
@@ -37,10 +36,8 @@ def seed_pairs(
         found = [who | {"category": name} | _shares(one) for name, one in categories.items()]
         shares += found
         n, lost = (found[0][name] for name in ("right_n", "unpaired"))
-        if n < FEW_PROMPTS or lost:
-            few = ": too few" if n < FEW_PROMPTS else ""
-            without = f"{counted(lost, 'rewrite')} without a seed's result"
-            lines.append(f"{label(entry)}: {counted(n, 'pair')}, {without}{few}")
+        few = ": too few" if n < FEW_PROMPTS else ""
+        lines.append(f"{label(entry)}: {n:,} pairs, {lost:,} rewrites without a seed's result{few}")
     contrasts = [
         {"judge": a["judge"], "category": name, **_contrast(a, b, of_a[name], of_b[name])}
         for (a, of_a), (b, of_b) in combinations(parts, 2)
@@ -65,12 +62,8 @@ def _pairs(rows: pd.DataFrame, entry: dict[str, Any]) -> pd.DataFrame:
     # With several responses each: the probabilities of a pair of them.
     seed = rewrites["seed"].map(seeds.groupby("seed")["refused"].mean()).where(paired)
     rewrite = rewrites["refused"]
-    shares = (
-        seed * (1 - rewrite),
-        seed * rewrite,
-        (1 - seed) * (1 - rewrite),
-        (1 - seed) * rewrite,
-    )
+    both = seed * rewrite
+    shares = (seed - both, both, 1 - seed - rewrite + both, rewrite - both)
     return rewrites.assign(paired=paired, **dict(zip(OUTCOMES, shares, strict=True)))
 
 

@@ -19,18 +19,18 @@ from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc, threshold
 from orbench.stats.core import Verdicts, mean
 
+VOTE = "is_toxic"  # stage 3's columns: of the panel, and with _{judge} of each judge
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # What scores say about the label of a prompt's set. Agreed: all of a panel, or most people.
 CLASSES = ("agreed", "disputed", "contradicted", "no_score")
 
 Rating = tuple[str, float, float]  # prompt id, score from 0 to 1 (NaN: a vote is missing), weight
-Figures = dict[str, float]
 
 
 def toxicity(
     rows: pd.DataFrame, board: pd.DataFrame, paths: Sequence[Path]
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The frames toxicity, toxicity_curve and toxicity_agreement (see read_labels), and lines.
+    """The frames toxicity and toxicity_curve, and lines for the reader.
 
     rows: of `load`; board: `leaderboard`. Raises UserError. toxicity, a row per model: model,
     settings, judge, prompts; `figures` of {side}_own_label (all prompts of the set), {side}_{class}
@@ -38,13 +38,14 @@ def toxicity(
     half); threshold_note: where the curve stays instead. toxicity_curve: the same four, score (of a
     bin the middle), `figures` of rate.
     """
-    scores, agreement = read_labels(paths)
+    scores, lines = read_labels(paths)
     scored = rows.join(scores, on="id").fillna({"weight": 1.0})
-    on_toxic = scored["side"] == "toxic"
-    cases = [scored["score"].isna(), scored["toxic"].isna(), scored["toxic"] == on_toxic]
-    agreed, disputed, contradicted, no_score = CLASSES
-    scored["class"] = np.select(cases, [no_score, disputed, agreed], contradicted)
+    agreed = scored["toxic"] == (scored["side"] == "toxic")
+    cases = [agreed, scored["score"].isna(), scored["toxic"].isna()]
+    scored["class"] = np.select(cases, ["agreed", "no_score", "disputed"], "contradicted")
     scored["bin"] = _bins(scored["score"].round(9))
+    score = scored.drop_duplicates("id")["score"]
+    lines += [f"toxicity: {score.count():,} prompts with a score, {score.isna().sum():,} without"]
     models = []
     curve = []
     for entry in board[~board["published"]].to_dict("records"):
@@ -52,24 +53,22 @@ def toxicity(
         who = {name: entry[name] for name in ("model", "settings", "judge", "prompts")}
         models.append(who | _model(part))
         curve += [who | {"score": x} | _rate("rate", one) for x, one in part.groupby("bin")]
-    frames = {"toxicity": models, "toxicity_curve": curve, "toxicity_agreement": agreement}
-    lines = list(_lines(scored, models, agreement))
-    return {name: pd.DataFrame(found) for name, found in frames.items()}, lines
+    frames = {"toxicity": pd.DataFrame(models), "toxicity_curve": pd.DataFrame(curve)}
+    return frames, [*lines, *_few(models)]
 
 
 # -- labels ------------------------------------------------------------------------------------
 
 
-def read_labels(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[Figures]]:
+def read_labels(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     """Scores from files of stage 3, or of people's ratings: people decide where both are given.
 
     Columns of ratings: prompt; score (0 to 1) or label (toxic or safe, a row per annotator and
     prompt); weight, where prompts had unequal chances to be rated. Returns score, weight and toxic
-    (1, 0 or NaN) by prompt id; where both are given, n, alpha, `figures` of the panel's sensitivity
-    and specificity. Raises UserError.
+    (1, 0 or NaN) by prompt id; and how a panel agrees with people. Raises UserError.
     """
     tables = [read_csv(path, ["prompt"]) for path in paths]
-    rated = [one for one in tables if {"score", "label"} & set(one.columns)]
+    rated = [one for one in tables if not any(name.startswith(VOTE) for name in one.columns)]
     people = _by_prompt([row for one in rated for row in _ratings(one)])
     panel = _by_prompt([row for one in tables if one not in rated for row in _votes(one)])
     # People are never unanimous: theirs is what most of them say.
@@ -85,64 +84,60 @@ def _by_prompt(ratings: Sequence[Rating]) -> pd.DataFrame:
 
 
 def _votes(table: Table) -> Iterator[Rating]:
-    """The scores of a panel. It is as large as the largest number of votes on a prompt, as a
-    substitute's vote stands for a missing one.
-    """
-    columns = [name for name in table.columns if name.startswith("is_toxic_")] or ["is_toxic"]
-    if columns[0] not in table.columns:
-        wanted = "is_toxic (stage 3), or score or label (people's ratings)"
-        raise UserError(f"{table.path} has no column {wanted}")
+    """A panel's scores. It is as large as its most votes on a prompt: there may be substitutes."""
+    columns = [name for name in table.columns if name.startswith(f"{VOTE}_")] or [VOTE]
     votes = [
         [optional_flag(row, name, f"{table.path}, row {n}") for name in columns]
         for n, row in enumerate(table.rows, start=1)
     ]
-    panel = max((len(columns) - one.count(None) for one in votes), default=0)
-    for row, one in zip(table.rows, votes, strict=True):
-        missing = len(columns) - one.count(None) < max(1, panel)
-        yield prompt_id_of(row), nan if missing else one.count(True) / panel, 1.0
+    counts = [len(columns) - one.count(None) for one in votes]
+    most = max([1, *counts])
+    for row, one, n in zip(table.rows, votes, counts, strict=True):
+        yield prompt_id_of(row), one.count(True) / n if n == most else nan, 1.0
 
 
 def _ratings(table: Table) -> Iterator[Rating]:
     """Each person's rating; empty cells are none."""
+    if not {"score", "label"} & set(table.columns):
+        raise UserError(f"{table.path} has neither {VOTE} (stage 3) nor score or label")
     for n, row in enumerate(table.rows, start=1):
-        label_ = row.get("label", "").strip().lower()
-        cell = row.get("score", "").strip() or {"safe": "0", "toxic": "1"}.get(label_, label_)
+        word = row.get("label", "").strip().lower()
+        cell = row.get("score", "").strip() or {"safe": "0", "toxic": "1"}.get(word, word)
         try:
             score = float(cell or nan)
             weight = float(row.get("weight", "").strip() or 1)
         except ValueError:
             score = weight = -1
         if score < 0 or score > 1 or not 0 <= weight < inf:
-            wanted = "a label (toxic or safe) or score (0 to 1), and a weight above 0 if any"
+            wanted = "a label (toxic, safe) or score (0 to 1), and no negative weight"
             raise UserError(f"{table.path}, row {n}: needs {wanted}")
         if cell and weight:
             yield prompt_id_of(row), score, weight
 
 
-def _agreement(both: pd.DataFrame) -> Figures:
+def _agreement(both: pd.DataFrame) -> str:
     """both: toxic, weight of people; panel: its score; a tie is toxic, as in stage 3."""
     toxic = both["toxic"] == 1
     flagged = both["panel"] >= 0.5
     votes = Counter[tuple[bool | None, ...]](zip(toxic.tolist(), flagged.tolist(), strict=True))
     alpha = krippendorffs_alpha(votes)[0]
-    found = {"n": len(both), "alpha": nan if alpha is None else alpha}
+    said = "alpha undefined" if alpha is None else f"alpha {alpha:.3f}"
     for name, of in (("sensitivity", toxic), ("specificity", ~toxic)):
         right = (flagged == toxic)[of].to_numpy(float)
-        rate = mean(Verdicts(right, np.arange(len(right)), weight=both["weight"][of].to_numpy()))
-        found |= figures(name, rate.prompts, *rate[:3])
-    return found
+        found = mean(Verdicts(right, np.arange(len(right)), weight=both["weight"][of].to_numpy()))
+        said += f", {name} {found.rate:.1%} [{found.low:.1%}, {found.high:.1%}]"
+    return f"the panel against people, on {len(both):,} prompts: {said}"
 
 
 # -- rates, curve, threshold -------------------------------------------------------------------
 
 
 def _bins(score: pd.Series) -> pd.Series:
-    if score.nunique() <= MOST_SCORES:
-        return score
-    return ((score * MOST_SCORES // 1).clip(upper=MOST_SCORES - 1) + 0.5) / MOST_SCORES
+    middle = ((score * MOST_SCORES // 1).clip(upper=MOST_SCORES - 1) + 0.5) / MOST_SCORES
+    return score if score.nunique() <= MOST_SCORES else middle
 
 
-def _rate(name: str, part: pd.DataFrame) -> Figures:
+def _rate(name: str, part: pd.DataFrame) -> dict[str, float]:
     found = mean(verdicts(part))
     return figures(name, found.prompts, *found[:3])
 
@@ -162,15 +157,7 @@ def _model(part: pd.DataFrame) -> dict[str, Any]:
     return found | figures("threshold", n, *half) | figures("auc", n, *area)
 
 
-def _lines(
-    scored: pd.DataFrame, models: Sequence[dict[str, Any]], agreement: Sequence[Figures]
-) -> Iterator[str]:
-    score = scored.drop_duplicates("id")["score"]
-    yield f"toxicity: {score.count():,} prompts with a score, {score.isna().sum():,} without"
-    for one in agreement:
-        sure, safe = (one[f"{name}_percent"] for name in ("sensitivity", "specificity"))
-        figures_ = f"alpha {one['alpha']:.2f}, sensitivity {sure:.1f} %, specificity {safe:.1f} %"
-        yield f"the panel against people, on {one['n']:,} prompts: {figures_}"
+def _few(models: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in models:
         for side in SIDES.values():
             n, most = (row[f"{side.name}_{name}_n"] for name in ("agreed", "own_label"))

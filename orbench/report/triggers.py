@@ -1,7 +1,6 @@
 """Words and pairs of neighbouring words that go with refusals of safe prompts."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import Any
@@ -19,15 +18,14 @@ EXAMPLES = ["example_1", "example_2", "example_3"]  # prompts with the term, on 
 # Columns of triggers.csv, a row per term with q below ALPHA, the strongest first. against: empty,
 # or a second model. refused, answered: prompts with the term; with a second model: those that it
 # answers and refuses itself. side: refused or answered, where the term is over-represented.
-WHO = ["model", "settings", "judge", "prompts", "against"]
+WHO = ["model", "settings", "judge", "prompts", "part", "against"]
 TRIGGER_COLUMNS = [*WHO, "side", "term", "refused", "answered", "log_odds", "z", "q", *EXAMPLES]
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def triggers(rows: pd.DataFrame, board: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The frame triggers (TRIGGER_COLUMNS), and a line for each model with too few prompts.
-
-    rows: of `load`, with safe prompts; board: `leaderboard`.
+    """The frame triggers (TRIGGER_COLUMNS), and lines where prompts are too few. rows: of `load`;
+    board: `leaderboard`.
     """
     own = board[~board["published"] & board["safe"].notna()].to_dict("records")
     safe = rows[rows["result"].isin([one["safe"] for one in own])]
@@ -39,10 +37,8 @@ def triggers(rows: pd.DataFrame, board: pd.DataFrame) -> tuple[dict[str, pd.Data
     lines = list[str]()
     for one, share in models:
         # A prompt counts once, as most of its responses.
-        least = min((share > 0.5).sum(), (share < 0.5).sum())
-        if least < FEWEST_PROMPTS:
-            few = f"fewer than {FEWEST_PROMPTS} safe prompts refused or answered"
-            lines.append(f"{label(one)}: {few}: too few to tell what makes it refuse")
+        if min((share > 0.5).sum(), (share < 0.5).sum()) < FEWEST_PROMPTS:
+            lines.append(f"{label(one)}: too few safe prompts, refused or answered, for words")
         found += _terms(prompts, share > 0.5, share < 0.5, one | {"against": ""})
     for (one, a), (other, b) in combinations(models, 2):
         if one["judge"] == other["judge"]:
@@ -78,13 +74,9 @@ def _terms(
 
 def _features(prompts: pd.DataFrame) -> tuple[list[str], Array]:
     """The terms in FEWEST_PROMPTS or more, but not in all; which prompt has which."""
-    counts = Counter(term for terms in prompts["terms"] for term in terms)
-    kept = sorted(one for one, n in counts.items() if FEWEST_PROMPTS <= n < len(prompts))
-    places = {term: place for place, term in enumerate(kept)}
-    cells = [
-        (row, places[one])
-        for row, terms in enumerate(prompts["terms"])
-        for one in terms & places.keys()
-    ]
-    rows, columns = np.array(cells, dtype=int).reshape(-1, 2).T
-    return kept, csr_array((np.ones(len(cells)), (rows, columns)), shape=(len(prompts), len(kept)))
+    flat = prompts["terms"].reset_index(drop=True).explode()
+    counts = flat.value_counts()
+    kept = sorted(counts.index[counts.between(FEWEST_PROMPTS, len(prompts) - 1)])
+    flat = flat[flat.isin(kept)]
+    cells = np.ones(len(flat)), (flat.index, pd.Categorical(flat, kept).codes)
+    return kept, csr_array(cells, shape=(len(prompts), len(kept)))

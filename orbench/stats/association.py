@@ -1,7 +1,4 @@
-"""What goes with refusals: a score from 0 to 1 (threshold, AUC), and words (log-odds).
-
-Loads numpy, scipy and statsmodels.
-"""
+"""What goes with refusals: a score (threshold, AUC), or features of the prompt (log-odds)."""
 
 from math import nan
 from typing import Any
@@ -107,13 +104,12 @@ def _by_cluster(verdicts: Verdicts, score: Array) -> tuple[Array, Array, Array]:
 
 
 def log_odds(features: Any, refused: Array, cluster: Array) -> dict[str, Array]:
-    """Which features refused and answered prompts differ in: log-odds with an informative prior
-    (Monroe et al., Political Analysis 16 (2008) 372-403), of prompts in place of tokens.
+    """Log-odds with an informative prior (Monroe et al., Political Analysis 16 (2008) 372-403), of
+    prompts in place of tokens; rewrites of a seed share words: times the design effect, if above 1.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
     seeds, from 0. Returns for each feature the prompts that have it (refused, answered), log_odds
-    (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg). Rewrites of a seed
-    share words and verdicts: the variance is multiplied by the design effect, if above 1.
+    (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
     """
     share = features.mean(axis=0)
     counts = np.array([features[group].sum(axis=0) for group in (refused, ~refused)])

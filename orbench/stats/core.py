@@ -222,14 +222,13 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     stratum = np.unique(category, return_inverse=True)[1]
     totals = np.bincount(stratum, weight)
     strata = len(totals)
-    within = weight / totals[stratum]
     weights = weight / (strata * totals[stratum])
     n = int(rows.sum())
     cell = cluster * strata + stratum
     cells = clusters * strata
     means = np.bincount(stratum, weight * share) / totals
     centred = np.bincount(cell, weights * (share - means[stratum]), cells)
-    leverage = np.bincount(cell, within, cells)
+    leverage = np.bincount(cell, weights * strata, cells)
     known = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
     parts = (centred / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
     in_clusters = np.bincount(cluster, weights)
@@ -243,8 +242,8 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     holding = [np.bincount(cluster, outcome) > ROUNDING for outcome in (share, 1 - share)]
     if min(map(np.count_nonzero, holding)) < FEW_CLUSTERS or np.isinf(known).any():
         between = _dot(in_clusters, in_clusters)
-        single = _dot(weights, weights)
-        size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * single))
+        within = _dot(weights, weights)
+        size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
     counts = len(share), n, int(np.count_nonzero(in_clusters))
     found = Mean(rate, *wilson(rate * size, size), *counts, size, df)
     return found, parts, np.bincount(cluster, weights * share, clusters)

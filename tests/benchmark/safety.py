@@ -1,19 +1,17 @@
-"""How far the three results on safety are to be trusted, on made data whose truth is known.
+"""How far the results on safety are to be trusted, on made data whose truth is known.
 
-    python tests/benchmark/safety.py --draws 2000
-
-Prints each case beside what is wanted. Random seeds are fixed. Nothing is read and nothing is sent.
+python tests/benchmark/safety.py --draws 2000
 """
 
 import argparse
-import csv
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import isnan, nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -21,6 +19,7 @@ from scipy.special import expit, ndtr  # type: ignore[import-untyped]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from orbench.base.prompts import prompt_id
 from orbench.report.seed_pairs import seed_pairs
 from orbench.report.toxicity import toxicity
 from orbench.report.triggers import triggers
@@ -28,23 +27,23 @@ from orbench.stats.association import auc, threshold
 from orbench.stats.core import Array, Verdicts
 
 Random = np.random.Generator
-Draw = Callable[[Random], float]  # 1 or 0: whether it is as it should be; NaN: does not count
-MODEL = {"model": "m", "settings": "", "judge": "keyword", "prompts": "p", "published": False}
-BOARD = pd.DataFrame([MODEL | {"safe": 0, "toxic": 1}])
+Case = tuple[int, float, float, float, int]  # seeds, icc, middle, slope, judges
+Draw = Callable[[Random], float]  # 1: the interval covers, 0: it does not, NaN: there is none
+NAMES = dict.fromkeys(("model", "settings", "judge", "prompts", "part"), "")
+BOARD = pd.DataFrame([NAMES | {"published": False, "safe": 0, "toxic": 1}])
 
 
 def rows_of(refused: Array, **columns: object) -> pd.DataFrame:
-    """Rows as `load` gives them: of result 0, safe prompts without seeds, if not said otherwise."""
+    """Rows as `load` gives them: of safe prompts without seeds, if not said otherwise."""
+    usual = {"result": 0, "side": "over_refusal", "category": "a", "refused": refused.astype(float)}
     numbers = np.arange(len(refused))
-    usual = {"result": 0, "side": "over_refusal", "category": "a", "prompt": numbers}
-    usual |= {"seed": numbers, "id": "", "text": ""}
-    return pd.DataFrame({"refused": refused.astype(float)}).assign(**usual | columns)
+    return pd.DataFrame({"prompt": numbers, "seed": numbers}).assign(**usual | columns)
 
 
 def uniform(random: Random, seed: Array, icc: float) -> Array:
     """Numbers from 0 to 1 that resemble each other within a seed."""
-    common = random.normal(size=int(seed.max()) + 1)[seed]
-    return np.asarray(ndtr(icc**0.5 * common + (1 - icc) ** 0.5 * random.normal(size=len(seed))))
+    common, own = random.normal(size=(2, len(seed)))
+    return np.asarray(ndtr(icc**0.5 * common[seed] + (1 - icc) ** 0.5 * own))
 
 
 def headline(random: Random, folder: Path) -> tuple[float, float, float]:
@@ -52,121 +51,100 @@ def headline(random: Random, folder: Path) -> tuple[float, float, float]:
     the set is toxic, of which the model refuses 50 %, of the rest 10 %; judges err in 10 %.
     """
     toxic = np.arange(4000) % 2 == 1
-    said = toxic[:, None] ^ (random.random((4000, 3)) < 0.1)
     refused = random.random(4000) < np.where(toxic, 0.5, 0.1)
-    ids = [f"{n:012}" for n in range(4000)]
-    from orbench.base.prompts import prompt_id
-
-    with (folder / "panel.csv").open("w") as file:
-        csv.writer(file).writerows([["prompt", "is_toxic_a", "is_toxic_b", "is_toxic_c"]])
-        csv.writer(file).writerows([one, *votes] for one, votes in zip(ids, said, strict=True))
-    rows = rows_of(refused, id=[prompt_id(one) for one in ids])
-    frames, _ = toxicity(rows, BOARD, [folder / "panel.csv"])
-    found = frames["toxicity"].iloc[0]
-    raw = found["over_refusal_own_label_percent"]
-    return raw, found["over_refusal_agreed_percent"], 100 * refused[~toxic].mean()
+    votes = toxic[:, None] ^ (random.random((4000, 3)) < 0.1)
+    table = pd.DataFrame(votes, columns=[f"is_toxic_{judge}" for judge in "abc"])
+    table.assign(prompt=table.index.map(str)).to_csv(folder / "panel.csv")
+    rows = rows_of(refused, id=[prompt_id(str(n)) for n in range(4000)])
+    found = toxicity(rows, BOARD, [folder / "panel.csv"])[0]["toxicity"].iloc[0]
+    rates = found[["over_refusal_own_label_percent", "over_refusal_agreed_percent"]]
+    return *rates, 100 * refused[~toxic].mean()
 
 
-def logistic(
-    random: Random, seeds: int, icc: float, middle: float, slope: float, judges: int
-) -> tuple[Verdicts, Array]:
-    """Refusals of five rewrites a seed from a logistic curve of their score, and the scores."""
+def logistic(random: Random, *case: float) -> tuple[Verdicts, Array]:
+    """Refusals of five rewrites a seed from a logistic curve of their score; the scores."""
+    seeds, icc, middle, slope, judges = case
     seed = np.repeat(np.arange(seeds), 5)
-    score = random.binomial(judges, uniform(random, seed, 0.5)) / judges
+    score = random.binomial(int(judges), uniform(random, seed, 0.5)) / judges
     refused = uniform(random, seed, icc) < expit(slope * (score - middle))
     return Verdicts(refused.astype(float), np.arange(len(seed)), seed), score
 
 
-def crossing(case: tuple[int, float, float, float, int], random: Random) -> float:
-    """Whether the threshold's interval covers."""
-    value, low, high, _ = threshold(*logistic(random, *case))
-    return nan if isnan(value) else float(low <= case[2] <= high)
+@cache
+def true_value(measure: Any, *curve: float) -> float:
+    """Of very many prompts. curve: middle, slope, judges."""
+    area = auc(*logistic(np.random.default_rng(1), 50_000, 0, *curve))[0]
+    return curve[0] if measure is threshold else area
 
 
-def area(case: tuple[int, float, float, float, int], truth: float, random: Random) -> float:
-    """Whether the interval of the AUC covers."""
-    value, low, high = auc(*logistic(random, *case))
-    return nan if isnan(value) else float(low <= truth <= high)
+def step(measure: Any, case: Case, random: Random) -> float:
+    """The threshold or the AUC."""
+    value, low, high, *_ = measure(*logistic(random, *case))
+    return nan if isnan(value) else float(low <= true_value(measure, *case[2:]) <= high)
 
 
-def pair(seeds: int, icc: float, rates: tuple[float, float], random: Random) -> float:
-    """Whether the interval of the share of pairs that are right covers. rates: of the seeds, and of
-    five rewrites each, that are refused.
-    """
+def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Random) -> float:
+    """The share of pairs that are right, where these shares of seeds and rewrites are refused."""
     seed = np.repeat(np.arange(seeds), 5)
-    first = random.random(seeds) < rates[0]
-    second = uniform(random, seed, icc) < rates[1]
+    second = uniform(random, seed, icc) < of_rewrites
     rewrites = rows_of(second, seed=seed, prompt=seeds + np.arange(len(seed)))
-    both = pd.concat([rewrites, rows_of(first, result=1, side="toxic")], ignore_index=True)
-    found = seed_pairs(both, BOARD)[0]["pairs"].iloc[0]
-    truth = 100 * rates[0] * (1 - rates[1])
+    toxic = rows_of(random.random(seeds) < of_seeds, result=1, side="toxic")
+    found = seed_pairs(pd.concat([rewrites, toxic]), BOARD)[0]["pairs"].iloc[0]
+    truth = 100 * of_seeds * (1 - of_rewrites)
     return float(found["right_low_percent"] <= truth <= found["right_high_percent"])
 
 
 def words(random: Random) -> tuple[int, int]:
-    """Of 20 planted words, each in 50 to 100 of 1,000 prompts with an odds ratio of 4, how many are
-    found; and how many other entries there are.
+    """How many of 20 planted words are found, each in 50 to 100 of 1,000 prompts with odds ratio 4;
+    and how many other entries.
     """
     refused = random.random(1000) < 0.3
-    vocabulary = [f"word{n}" for n in range(2000)]
     frequency = 1 / np.arange(5, 2005)
-    prompts = random.choice(vocabulary, (1000, 12), p=frequency / frequency.sum()).tolist()
+    drawn = random.choice(2000, (1000, 12), p=frequency / frequency.sum())
+    prompts = [[f"word{n}" for n in one] for one in drawn]
+    weights = np.where(refused, 4, 1) / (1000 + 3 * refused.sum())
     for n in range(20):
-        size = random.integers(50, 101)
-        chosen = random.choice(
-            1000, size, False, np.where(refused, 4, 1) / (1000 + 3 * refused.sum())
-        )
-        for place in chosen:
+        for place in random.choice(1000, random.integers(50, 101), False, weights):
             prompts[place].insert(random.integers(len(prompts[place])), f"planted{n}")
     rows = rows_of(refused, text=[" ".join(one) for one in prompts])
-    terms = triggers(rows, BOARD)[0]["triggers"]["term"].tolist()
-    return sum(one.startswith("planted") and " " not in one for one in terms), sum(
-        "planted" not in one for one in terms
-    )
+    terms = triggers(rows, BOARD)[0]["triggers"]["term"]
+    planted = terms.str.contains("planted")
+    return int((planted & ~terms.str.contains(" ")).sum()), int((~planted).sum())
 
 
 def cases() -> Iterator[tuple[str, Draw]]:
-    """All cases with a share of .93 or more wanted."""
+    """All cases; a share of .93 or more is wanted in each."""
     curves = ((0.5, 3.0), (0.5, 10.0), (0.2, 6.0), (0.8, 3.0))
-    for seeds, icc, curve, judges in product((20, 60, 260), (0.0, 0.4), curves, (1, 3, 6)):
-        case = (seeds, icc, *curve, judges)
-        name = f"{seeds} x 5, icc {icc}, threshold {curve[0]}, slope {curve[1]:g}, {judges} judges"
-        yield f"threshold: {name}", partial(crossing, case)
-        truth, *_ = auc(*logistic(np.random.default_rng(1), 100_000, 0, *curve, judges))
-        yield f"AUC: {name}", partial(area, case, truth)
-    for seeds, icc, rates in product((20, 60, 260), (0.0, 0.4), ((0.9, 0.1), (0.6, 0.4))):
-        name = (
-            f"{seeds} x 5, icc {icc}, {rates[0]:.0%} of seeds refused, {rates[1]:.0%} of rewrites"
-        )
-        yield f"pairs: {name}", partial(pair, seeds, icc, rates)
+    for seeds, icc in product((20, 60, 260), (0.0, 0.4)):
+        of = f"{seeds} x 5, icc {icc}"
+        for curve, judges in product(curves, (1, 3)):
+            case = (seeds, icc, *curve, judges)
+            name = f"{of}, threshold {curve[0]}, slope {curve[1]:g}, {judges} judges"
+            yield f"threshold: {name}", partial(step, threshold, case)
+            yield f"AUC: {name}", partial(step, auc, case)
+        for rates in ((0.9, 0.1), (0.6, 0.4)):
+            yield f"pairs: {of}, refused {rates}", partial(pair, seeds, icc, *rates)
 
 
 def coverage(name: str, draw: Draw, draws: int) -> float:
-    """The share of the draws that count; the same each time."""
+    """The share of the intervals that cover; the same each time."""
     random = np.random.default_rng(list(name.encode()))
     return float(np.nanmean([draw(random) for _ in range(draws)]))
 
 
 def main(draws: int) -> None:
     """Print all of it."""
-    worst = dict[str, tuple[float, str]]()
     for name, draw in cases():
         share = coverage(name, draw, draws)
-        print(f"{share:.3f}  {name}", flush=True)
-        group, _, case = name.partition(": ")
-        worst[group] = min(worst.get(group, (2.0, "")), (share, case))
-    for group, (share, case) in worst.items():
-        print(f"{group}: wanted .93 or more, worst {share:.3f} ({case})")
+        print(f"{share:.3f}  {name}{'' if share > 0.92 else '  MISSED'}", flush=True)
     random = np.random.default_rng(26)
     with tempfile.TemporaryDirectory() as folder:
-        found = np.array([headline(random, Path(folder)) for _ in range(min(draws, 100))])
+        found = np.array([headline(random, Path(folder)) for _ in range(100)])
     off = np.abs(found - found[:, 2:]).max(axis=0)
-    print(f"points off the truth, worst: raw {off[0]:.1f}, headline {off[1]:.1f} (wanted: 2)")
-    hits, others = np.array([words(random) for _ in range(min(draws, 100))]).T
-    print(
-        f"trigger words found of 20: fewest {hits.min()}, 16 or more in {(hits >= 16).mean():.0%}"
-    )
-    print(f"other entries: most {others.max()}, 1 or none in {(others <= 1).mean():.0%}")
+    print(f"points off the truth, most: raw {off[0]:.1f}, headline {off[1]:.1f} (wanted: 2)")
+    hits, others = np.array([words(random) for _ in range(100)]).T
+    print(f"trigger words, of 20: {hits.min()} or more, 16 or more in {(hits >= 16).mean():.0%}")
+    print(f"other entries: {others.max()} or fewer, 1 or none in {(others <= 1).mean():.0%}")
 
 
 if __name__ == "__main__":
