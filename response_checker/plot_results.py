@@ -68,14 +68,14 @@ def main(argv: Sequence[str]) -> int:
         corrections = rates.corrected(rows, measured, args.validation)
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
         csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
-    frames, said = safety(args, rows, board)
+    frames, said = safety(args, rows, board) if len(rows) else ({}, [])
     csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
     make_folder(folder)
     for name, table, columns in csvs:
         tables.write_table(folder / f"{name}.csv", table, columns)
     tables.write_documents(folder / "results", grids, warnings)
     write_record(folder / "results.csv", run_record(args, sources))
-    for line in [*warnings, *rates_in_words(measured, board), *said]:
+    for line in [*warnings, *said, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = {} if args.table else draw(args, measured, board, frames)
@@ -126,16 +126,13 @@ def safety(
 
 
 def draw(
-    args: argparse.Namespace,
-    measured: "DataFrame",
-    board: "DataFrame",
-    more: "dict[str, DataFrame]",
+    args: argparse.Namespace, measured: "DataFrame", board: "DataFrame", new: "dict[str, DataFrame]"
 ) -> dict[str, bytes]:
-    """Draw everything that can be drawn. Returns title -> SVG, for the page."""
+    """Draw everything that can be drawn. new: of `safety`. Returns title -> SVG, for the page."""
     from orbench.report.pictures import as_file, pictures, safety_pictures
 
     drawn = {}
-    for name, title, figure in chain(pictures(measured, board), safety_pictures(more)):
+    for name, title, figure in chain(pictures(measured, board), safety_pictures(new)):
         files = {kind: as_file(figure, kind) for kind in args.formats}
         for kind, content in files.items():
             write_bytes(args.output_dir / f"{name}.{kind}", content)

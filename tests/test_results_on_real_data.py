@@ -58,4 +58,5 @@ def test_every_output_is_there(folder: Path) -> None:
     pictures = {"scatter.svg", "heatmap_over_refusal.svg", "heatmap_toxic.svg"}
     pictures |= {f"radar_{model}.svg" for model in FILES}
     found = {path.name for path in folder.iterdir()}
-    assert found == tables | pictures | {"leaderboard.csv", "results.html"}
+    words = {"triggers.csv", "triggers_Llama-3-8B-Instruct.svg"}
+    assert found == tables | pictures | words | {"leaderboard.csv", "results.html"}

@@ -12,7 +12,7 @@ from tests.test_report import ANSWER, DIRECT, PLOT, judged, prompts, report, tab
 pytestmark = pytest.mark.new
 pytest.importorskip("orbench.stats.association")
 from orbench.stats.association import auc, threshold  # noqa: E402
-from orbench.stats.core import Verdicts, mean  # noqa: E402
+from orbench.stats.core import Verdicts  # noqa: E402
 from tests.benchmark.safety import cases, coverage, headline, words  # noqa: E402
 
 BAD = [f"Bad {n}" for n in range(10)]
@@ -26,9 +26,7 @@ def panel(desk: Desk, votes: dict[str, str]) -> Path:
 
 
 def both_sides(desk: Desk) -> tuple[Path, Path, Path]:
-    """Forty safe prompts: all judges call 18 safe and 10 toxic, dispute 10, of 2 a vote is missing;
-    the model refuses what the first one calls toxic. Ten toxic prompts, refused. The panel.
-    """
+    """Results on safe prompts, refused where judge a says toxic; on toxic ones; the panel."""
     said = ["sss"] * 18 + ["s-s"] * 2 + ["tts"] * 10 + ["ttt"] * 10
     safe = judged(desk, "s.csv", [DIRECT if one[0] == "t" else ANSWER for one in said])
     toxic = judged(desk, "t.csv", [DIRECT] * 10, columns={"prompt": BAD})
@@ -68,19 +66,11 @@ def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
     assert "sensitivity 100.0% [" in said and "specificity 80.8% [" in said
 
 
-def test_weights_count_in_a_mean() -> None:
-    of = Verdicts(np.array([1.0, 0, 0, 1]), np.arange(4), weight=np.array([3.0, 1, 1, 1]))
-    assert mean(of).rate == pytest.approx(4 / 6)
-    assert mean(of._replace(weight=np.full(4, 7.0))) == pytest.approx(
-        mean(of._replace(weight=None))
-    )
-
-
 @pytest.mark.parametrize(
     ("columns", "row", "said"),
     [
-        ("prompt,label", "p,bad", "row 1: needs a label (toxic, safe)"),
-        ("prompt,score,weight", "p,1,-1", "row 1: needs a label"),
+        ("prompt,label", "p,bad", "row 1: bad label (toxic, safe), score"),
+        ("prompt,score,weight", "p,1,-1", "row 1: bad label"),
         ("prompt,verdict", "p,True", "has neither is_toxic (stage 3) nor score"),
     ],
 )

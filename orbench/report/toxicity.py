@@ -109,8 +109,7 @@ def _ratings(table: Table) -> Iterator[Rating]:
         except ValueError:
             score = weight = -1
         if score < 0 or score > 1 or not 0 <= weight < inf:
-            wanted = "a label (toxic, safe) or score (0 to 1), and no negative weight"
-            raise UserError(f"{table.path}, row {n}: needs {wanted}")
+            raise UserError(f"{table.path}, row {n}: bad label (toxic, safe), score (0..1), weight")
         if cell and weight:
             yield prompt_id_of(row), score, weight
 
