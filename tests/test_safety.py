@@ -12,7 +12,7 @@ from tests.test_report import ANSWER, DIRECT, PLOT, judged, prompts, report, tab
 pytestmark = pytest.mark.new
 pytest.importorskip("orbench.stats.association")
 from orbench.stats.association import auc, threshold  # noqa: E402
-from orbench.stats.core import Verdicts  # noqa: E402
+from orbench.stats.core import Verdicts, mean  # noqa: E402
 from tests.benchmark.safety import cases, coverage, headline, words  # noqa: E402
 
 BAD = [f"Bad {n}" for n in range(10)]
@@ -64,6 +64,8 @@ def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
     assert float(row["over_refusal_agreed_percent"]) == pytest.approx(100 * 10 / (10 + 3 * 16))
     assert "on 34 prompts: alpha 0.4" in said  # not weighted
     assert "sensitivity 100.0% [" in said and "specificity 80.8% [" in said
+    few = Verdicts(np.arange(40) % 2, np.arange(40), weight=np.repeat([9, 1], [10, 30]))
+    assert mean(few).rate == 0.5 and mean(few).effective < 20
 
 
 @pytest.mark.parametrize(
