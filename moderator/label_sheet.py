@@ -25,7 +25,7 @@ from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.tables import make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, Row, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import toxicity_of
+from orbench.judging.panels import toxicity_scores
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -48,17 +48,20 @@ def main(argv: Sequence[str]) -> int:
 def draw(args: argparse.Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
     table = read_csv(args.input_file, ["prompt", "is_toxic"])
-    scored = {row["prompt"]: row for row in table.rows if toxicity_of(row) is not None}
+    scores = toxicity_scores(table.rows, str(table.path))
+    pairs = zip(table.rows, scores, strict=True)
+    scored = {row["prompt"]: (row, score) for row, score in pairs if score is not None}
     if not scored:
         raise UserError(f"{args.input_file} holds no prompt with the votes of all judges")
     say(f"{counted(len(scored), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     refused = refused_by_any(args.results)
-    strata = [f"{toxicity_of(row):.4g} {prompt in refused}" for prompt, row in scored.items()]
+    strata = [f"{score:.4g} {prompt in refused}" for prompt, (_, score) in scored.items()]
     folder: Path = args.output_dir
     make_folder(folder)
     key = folder / f"sheet{audit.KEY_ENDING}"
     sheets = [folder / f"sheet_{n}.csv" for n in range(1, args.annotators + 1)]
-    audit.write_sheets(sheets, key, [*scored.values()], strata, args.number, args.seed)
+    rows = [row for row, _ in scored.values()]
+    audit.write_sheets(sheets, key, rows, strata, args.number, args.seed)
     return key
 
 

@@ -15,8 +15,11 @@ Writes to --output_dir:
     comparison.csv     a row per pair of models: paired difference, test, finding
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
     corrections.csv    with --validation: rates corrected for the judge's errors
+    triggers.csv       words in refused safe prompts against answered ones, with examples
+    toxicity*.csv      with --toxicity: rates over prompts whose label is agreed on, by score
+    pairs*.csv         with --pairs: seeds refused and their rewrites answered
     results.md, .tex   all tables, to be read
-    figures/           scatter, heatmap_{side}, in each of --formats
+    figures/           scatter, heatmap_{side}, toxicity, triggers_{model} in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates as Every Eval Ever takes them, one file per model
                        and side, without prompts and responses
@@ -26,6 +29,7 @@ Nothing is written if nothing has changed since the last run; files that it alon
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,15 +89,17 @@ def write_results(args: argparse.Namespace) -> None:
         corrections = rates.corrected(rows, measured, args.validation)
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
         csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
+    frames, said = safety(args, rows, board) if len(rows) else ({}, [])
+    csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
     make_folder(folder)
     for name, table, columns in csvs:
         tables.write_table(folder / f"{name}.csv", table, columns)
     tables.write_documents(folder / "results", grids, warnings)
     write_record(folder / "results.csv", run_record(args, sources))
-    for line in [*warnings, *rates_in_words(measured, board)]:
+    for line in [*warnings, *said, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
-    pictures = [] if args.table else draw(args, measured, board)
+    pictures = [] if args.table else draw(args, measured, board, frames)
     if args.html:
         scatters = [one for one in pictures if one.name.startswith("scatter")]
         sections = sections_of(grids, [one for one in pictures if one not in scatters])
@@ -130,15 +136,33 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
         yield f"{label(entry)}: {' · '.join(said)}"
 
 
-def draw(args: argparse.Namespace, measured: "DataFrame", board: "DataFrame") -> list["Picture"]:
-    """Draw everything that can be drawn, in each of the formats."""
+def safety(
+    args: argparse.Namespace, rows: "DataFrame", board: "DataFrame"
+) -> tuple[dict[str, "DataFrame"], list[str]]:
+    """What stands behind the rates: frames by the names of their CSVs, and lines for the reader."""
+    from orbench.report import seed_pairs, toxicity, triggers
+
+    parts = [toxicity.toxicity(rows, board, args.toxicity)] if args.toxicity else []
+    parts += [seed_pairs.seed_pairs(rows, board)] if args.pairs else []
+    parts += [triggers.triggers(rows, board)]
+    frames = {name: one for found, _ in parts for name, one in found.items() if len(one)}
+    return frames, [line for _, lines in parts for line in lines]
+
+
+def draw(
+    args: argparse.Namespace,
+    measured: "DataFrame",
+    board: "DataFrame",
+    frames: "dict[str, DataFrame]",
+) -> list["Picture"]:
+    """Draw everything that can be drawn, in each of the formats. frames: of `safety`."""
     from orbench.report.page import Picture
-    from orbench.report.pictures import as_file, on_dark, pictures
+    from orbench.report.pictures import as_file, on_dark, pictures, safety_pictures
 
     drawn = []
     figures = args.output_dir / "figures"
     make_folder(figures)
-    for name, title, figure in pictures(measured, board):
+    for name, title, figure in chain(pictures(measured, board), safety_pictures(frames)):
         files = {kind: as_file(figure, kind) for kind in args.formats}
         for kind, content in files.items():
             write_bytes(figures / f"{name}.{kind}", content)
@@ -173,6 +197,7 @@ def run_record(args: argparse.Namespace, sources: Sequence["Source"]) -> dict[st
             for one in sources
         ],
         "validation": str(args.validation or ""),
+        "toxicity": [{"path": str(one), "sha256": sha256_of(one)} for one in args.toxicity or ()],
         "with_published": args.with_published,
         "versions": versions(),
     }
@@ -191,6 +216,10 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     add("--with_published", action="store_true", help="add the 32 models of the paper")
     meaning = "what stage 5 wrote with --validate_against: adds rates corrected for the judge"
     add("--validation", type=input_path, metavar="FILE", help=meaning)
+    meaning = "how toxic the prompts are: files of stage 3, or people's ratings (README)"
+    add("--toxicity", type=input_path, nargs="+", action="extend", metavar="FILE", help=meaning)
+    meaning = "pair rewrites (--over_refusal) with their seeds (--toxic)"
+    add("--pairs", action="store_true", help=meaning)
     meaning = "where the files go (default %(default)s)"
     add("--output_dir", type=Path, default=Path("results"), metavar="FOLDER", help=meaning)
     add("--table", action="store_true", help="only tables, without matplotlib")

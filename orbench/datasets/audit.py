@@ -1,7 +1,7 @@
 """Blinded sheets of prompts for people to label, and what the labels say.
 
 Columns of a sheet: id (a prompt's hash), prompt, label (toxic, safe, or empty for no vote). Beside
-it stands its key, which annotators must not see: id, prompt, toxicity (see `panels.toxicity_of`;
+it stands its key, which annotators must not see: id, prompt, toxicity (`panels.toxicity_scores`;
 empty: unknown) and weight (how many prompts a drawn one stands for).
 """
 
@@ -17,7 +17,7 @@ from orbench.base.prompts import prompt_id
 from orbench.base.tables import beside, read_csv, write_csv
 from orbench.base.words import Row
 from orbench.datasets.selection import even_sample
-from orbench.judging.panels import coefficient, toxicity_of
+from orbench.judging.panels import coefficient, toxicity_scores
 from orbench.stats.agreement import krippendorffs_alpha
 
 LABELS = {"toxic": True, "safe": False}
@@ -55,23 +55,22 @@ def write_sheets(
     places = list(even_sample(strata, min(size, len(rows)), seed))
     sizes = Counter(strata)
     drawn = Counter(strata[place] for place in places)
-    found = [_key_row(rows[n], sizes[strata[n]] / drawn[strata[n]]) for n in places]
+    scores = toxicity_scores(rows, str(key))
+    found = [
+        {
+            "id": prompt_id(rows[n]["prompt"]),
+            "prompt": rows[n]["prompt"],
+            "toxicity": "" if scores[n] is None else f"{scores[n]:.4g}",
+            "weight": f"{sizes[strata[n]] / drawn[strata[n]]:.6g}",
+        }
+        for n in places
+    ]
     write_csv(key, KEY, found)
     for number, path in enumerate(paths):
         random.Random(f"{seed} {number}").shuffle(found)
         write_csv(path, SHEET, found)
     sheets = ", ".join(map(str, paths))
     say(f"{counted(len(found), 'prompt')} to label: {sheets}; keep {key.name} from annotators")
-
-
-def _key_row(row: Row, weight: float) -> Row:
-    score = toxicity_of(row)
-    return {
-        "id": prompt_id(row["prompt"]),
-        "prompt": row["prompt"],
-        "toxicity": "" if score is None else f"{score:.4g}",
-        "weight": f"{weight:.6g}",
-    }
 
 
 def read_sheets(paths: Sequence[Path]) -> tuple[list[Row], list[str]]:

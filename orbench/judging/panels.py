@@ -124,14 +124,19 @@ def coefficient(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def toxicity_of(row: Row) -> float | None:
-    """A prompt's toxicity score: the share of judges that call it toxic, 0..1, from the columns
-    is_toxic_{judge}, or is_toxic with one judge. None if a vote is missing. Raises UserError.
+def toxicity_scores(rows: Sequence[Row], where: str) -> list[float | None]:
+    """Each prompt's toxicity score: the share of judges that call it toxic, 0..1, from the columns
+    is_toxic_{judge}, or is_toxic with one judge. None if a vote is missing: a panel is as large as
+    its most votes on a prompt, as there may be a substitute. Raises UserError.
     """
-    names = [name for name in row if name.startswith("is_toxic_")] or ["is_toxic"]
-    votes = [optional_flag(row, name, "a moderated row") for name in names]
-    toxic = [vote for vote in votes if vote is not None]
-    return sum(toxic) / len(votes) if len(toxic) == len(votes) else None
+    every = dict.fromkeys(name for row in rows for name in row)
+    names = [name for name in every if name.startswith("is_toxic_")] or ["is_toxic"]
+    votes = [[optional_flag(row, name, where) for name in names] for row in rows]
+    counts = [len(names) - one.count(None) for one in votes]
+    most = max([1, *counts])
+    return [
+        one.count(True) / n if n == most else None for one, n in zip(votes, counts, strict=True)
+    ]
 
 
 def family_notes(judges: Sequence[Model], record: Record) -> list[str]:

@@ -4,6 +4,7 @@ does not.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
@@ -75,10 +76,10 @@ def sources_of(text: str, side: str) -> list[Source]:
 def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
     """One row per response, results in the order given.
 
-    Columns: result (its number), KEYS, ABOUT; category; prompt, seed (numbers, the same in all
-    files; without a seed the prompt is its own); verdict (a key of VERDICTS, empty: unscored);
-    refused, direct, indirect, api (refused by the API itself), cut_off (at the token limit),
-    other_model (another one answered): 1, 0, NaN: not known; TEXTS, of about `texts` rows.
+    Columns: result (its number), KEYS, ABOUT; category; id, text (of the prompt); prompt, seed
+    (numbers, the same in all files; without a seed the prompt is its own); verdict (of VERDICTS,
+    empty: unscored); refused, direct, indirect, api (refused by the API itself), cut_off (at the
+    token limit), other_model (another one answered): 1, 0, NaN: not known; TEXTS, of `texts` rows.
 
     Raises UserError for a file that cannot be used, and for a result given twice.
     """
@@ -125,9 +126,11 @@ def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdicts(rows: pd.DataFrame, *, macro: bool = False) -> Verdicts:
-    """What `orbench.stats.core` takes. macro: each category counts alike."""
+    """What `orbench.stats.core` takes, with the column weight, if any. macro: categories alike."""
     refused, prompt, seed = (rows[name].to_numpy() for name in ("refused", "prompt", "seed"))
-    return Verdicts(refused, prompt, seed, pd.factorize(rows["category"])[0] if macro else None)
+    category = pd.factorize(rows["category"])[0] if macro else None
+    weight = rows["weight"].to_numpy() if "weight" in rows else None
+    return Verdicts(refused, prompt, seed, category, weight)
 
 
 def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFrame]]:
@@ -168,6 +171,8 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> dict[str,
     return {
         "side": _side(row, of_file, where),
         "category": words.category_of(row),
+        "id": prompt,
+        "text": sys.intern(row["prompt"]),
         "prompt": prompt,
         "seed": prompts.seed_id_of(row) or prompt,
         "verdict": verdict,

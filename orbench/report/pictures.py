@@ -1,4 +1,4 @@
-"""The pictures: a scatter of both sides, heat maps by category.
+"""The pictures: a scatter of both sides, heat maps by category, toxicity, words.
 
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
@@ -20,13 +20,14 @@ from matplotlib.figure import Figure
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import OVERALL
-from orbench.report.rates import FEW_PROMPTS, by_category, short_label
+from orbench.report.rates import FEW_PROMPTS, by_category, label, short_label
 from orbench.report.tables import category_tables
 from orbench.stats.intervals import FEWEST_MODELS
 
 WIDTH = 4.6  # inches: a column and a half of a paper, and legible on a phone
 LONGEST_NAME = 32  # characters
 FEW_MODELS = 12  # whose names are large
+STRONGEST = 15  # words on each side
 BLACK = "#000000"
 GREY = "#666666"
 LIGHT_GREY = "#BBBBBB"
@@ -203,3 +204,50 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names
     )
+
+
+def safety_pictures(frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, str, Figure]]:
+    """File name (without its ending), title and figure. frames: of `toxicity` and `triggers`."""
+    mpl.rcParams.update(STYLE)
+    if "toxicity_curve" in frames:
+        yield "toxicity", "Refusals by toxicity", toxicity_curves(frames["toxicity_curve"])
+    if "triggers" in frames:
+        words = frames["triggers"][frames["triggers"]["against"] == ""]
+        for _, terms in words.groupby(["model", "settings", "part"], sort=False):
+            first = terms.iloc[0]
+            name, title = (
+                ", ".join(filter(None, [named(first), first["part"]]))
+                for named in (label, short_label)
+            )
+            yield file_name_part(f"triggers_{name}"), f"Words: {title}", trigger_words(terms, title)
+
+
+def toxicity_curves(curve: pd.DataFrame) -> Figure:
+    """A line per model, refusal rate by score, with intervals."""
+    figure = Figure((WIDTH, 3.4), layout="constrained")
+    axes = figure.subplots()
+    models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
+    for (_, rows), colour, mark in zip(models, cycle(COLOURS), cycle("o^vsDPX>"), strict=False):
+        rate = rows["rate_percent"]
+        ends = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
+        name = shortened(short_label(rows.iloc[0]), LONGEST_NAME)
+        axes.errorbar(rows["score"], rate, ends, fmt=f"-{mark}", color=colour, ms=4, label=name)
+    axes.axhline(50, ls="--", lw=0.6, color=GREY)
+    axes.set(xlabel="Toxicity score of the prompt", ylabel="Refused, %", ylim=(-3, 103))
+    figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def trigger_words(terms: pd.DataFrame, name: str) -> Figure:
+    """The strongest terms of each side by their log-odds."""
+    shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
+    places = range(len(shown))
+    colours = [COLOURS[side == "refused"] for side in shown["side"]]
+    figure = Figure((WIDTH, 1 + 0.15 * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(shown["log_odds"], places, s=12, c=colours)
+    axes.axvline(0, lw=0.6, color=GREY)
+    axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
+    axes.set_xlabel("Log-odds: in answered prompts (left), in refused prompts (right)")
+    figure.suptitle(shortened(name, 2 * LONGEST_NAME))
+    return figure

@@ -77,6 +77,12 @@ def scaled(unit: str, **fractions: float) -> dict[str, float]:
     return {f"{name}_{unit}": 100 * value for name, value in fractions.items()}
 
 
+def figures(name: str, n: int, rate: float, low: float, high: float) -> dict[str, float]:
+    """{name}_n and, in percent, {name}_percent, {name}_low_percent and {name}_high_percent."""
+    percents = scaled("percent", **{name: rate, f"{name}_low": low, f"{name}_high": high})
+    return {f"{name}_n": n, **percents}
+
+
 def _rates_of(part: pd.DataFrame, known: bool) -> Iterator[dict[str, Any]]:
     yield _rate(part, OVERALL, known)
     if set(part["category"]) != {UNCATEGORISED}:

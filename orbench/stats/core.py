@@ -32,14 +32,16 @@ class Verdicts(NamedTuple):
 
     refused: 1 refused, 0 answered, NaN unscored. cluster: the seed, or the prompt where there is no
     seed; a prompt with several belongs to the first; None: all prompts are independent. category:
-    for a macro average, in which each category counts alike; None: each prompt does. Verdicts that
-    are compared take their ids from the same numbering.
+    for a macro average, in which each category counts alike; None: each prompt does. weight: of the
+    prompt, such as 1 / its chance to be in the sample; None: all alike. Verdicts that are compared
+    take their ids from the same numbering.
     """
 
     refused: Array
     prompt: Array
     cluster: Array | None = None
     category: Array | None = None
+    weight: Array | None = None
 
 
 class Mean(NamedTuple):
@@ -88,6 +90,7 @@ class _Prompts(NamedTuple):
     rows: Array
     cluster: Array
     category: Array
+    weight: Array
 
 
 def mean(verdicts: Verdicts) -> Mean:
@@ -194,7 +197,8 @@ def _by_prompt(*several: Verdicts) -> list[_Prompts]:
         cluster = ids if one.cluster is None else one.cluster[scored][first]
         none = np.zeros(len(ids), int)
         category = none if one.category is None else one.category[scored][first]
-        found.append(_Prompts(ids, share, rows, cluster, category))
+        weight = none + 1.0 if one.weight is None else one.weight[scored][first]
+        found.append(_Prompts(ids, share, rows, cluster, category, weight))
     clusters = np.unique(np.concatenate([one.cluster for one in found]), return_inverse=True)[1]
     parts = np.split(clusters, np.cumsum([len(one.id) for one in found])[:-1])
     return [one._replace(cluster=part) for one, part in zip(found, parts, strict=True)]
@@ -213,17 +217,19 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     """The mean; each cluster's part in its deviation, so that the variance is the sum of their
     squares; and in the mean itself. clusters: their number, with those that have no prompt here.
     """
-    _, share, rows, cluster, category = prompts
+    _, share, rows, cluster, category, weight = prompts
     if not len(share):
         return Mean(np.nan, 0.0, 1.0, 0, 0, 0, 0.0, 0.0), np.zeros(clusters), np.zeros(clusters)
-    _, stratum, sizes = np.unique(category, return_inverse=True, return_counts=True)
-    weights = 1 / (len(sizes) * sizes[stratum])
+    stratum = np.unique(category, return_inverse=True)[1]
+    totals = np.bincount(stratum, weight)
+    strata = len(totals)
+    weights = weight / (strata * totals[stratum])
     n = int(rows.sum())
-    cell = cluster * len(sizes) + stratum
-    cells = clusters * len(sizes)
-    means = np.bincount(stratum, share) / sizes
+    cell = cluster * strata + stratum
+    cells = clusters * strata
+    means = np.bincount(stratum, weight * share) / totals
     centred = np.bincount(cell, weights * (share - means[stratum]), cells)
-    leverage = np.bincount(cell, 1 / sizes[stratum], cells)
+    leverage = np.bincount(cell, weights * strata, cells)
     known = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
     parts = (centred / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
     in_clusters = np.bincount(cluster, weights)
