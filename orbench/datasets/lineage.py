@@ -1,4 +1,4 @@
-"""Which prompts a search rewrites next, and how. A lineage is a seed with all that descends from it.
+"""Which prompts a search rewrites next, and how. A lineage: a seed with all that descends from it.
 
 A parent is a row with the columns PARENT, a candidate (a rewrite of one) with those of CANDIDATE.
 """
@@ -13,7 +13,7 @@ from orbench.base.words import Row
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
 DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
 # Families that refused, separated by ;. The share of the targets that did. The share of the judges
-# that call it safe, empty if they were not asked. What became of it.
+# that call it safe, empty if none was asked. What became of it.
 CANDIDATE = (*DESCENT, "refused_by", "refused_share", "safe_share", "outcome")
 HIT = "hit"
 
@@ -22,7 +22,6 @@ COMBINE = "combine"  # the operator that takes a second prompt
 UNUSED_SHARE = 0.2  # of a round's parents: seeds that were not used before
 EXPLORATION = 0.3  # weight of the confidence bound
 TIRED = 0.6  # what a parent is worth after each use
-PARENTS_A_SEED = 2  # in a round
 
 
 class Lineages:
@@ -34,7 +33,7 @@ class Lineages:
         self.operators = operators
         self.parents: list[Row] = []
         self.candidates: list[Row] = []
-        # Hits of a seed: from the first number on it waits until nothing else is left to try; it
+        # From the first number of hits on, a seed waits until nothing else is left to try. It
         # never has more than the second one.
         self.enough = ceil(wanted / min(25, len(self.seeds)))
         self.most = ceil(wanted / min(10, len(self.seeds)))
@@ -43,58 +42,55 @@ class Lineages:
     def hits(self) -> list[Row]:
         return [row for row in self.candidates if row["outcome"] == HIT]
 
-    @property
     def hits_of(self) -> Counter[str]:
         """Seed -> its hits."""
         return Counter(row["toxic_seed"] for row in self.hits)
 
     def choose(self, size: int, chance: random.Random) -> list[Row]:
         """The parents of the next round; fewer than `size` if little is left to try."""
-        used = {row["prompt"] for row in self.parents}
+        used = {row["seed"] for row in self.parents}
         unused = [row for seed, row in self.seeds.items() if seed not in used]
         chance.shuffle(unused)
-        hits_of = self.hits_of
+        hits_of = self.hits_of()
         ranked = [row for row in self._ranked() if hits_of[row["toxic_seed"]] < self.most]
         first = [row for row in ranked if hits_of[row["toxic_seed"]] < self.enough]
         first = first[: size - min(len(unused), ceil(size * UNUSED_SHARE))]
-        seeds = unused[: size - len(first)]
-        rest = [row for row in ranked if row not in first][: size - len(first) - len(seeds)]
-        parents = [_parent(row, row["prompt"], REWRITE) for row in seeds]
+        new = unused[: size - len(first)]
+        rest = [row for row in ranked if row not in first][: size - len(first) - len(new)]
+        parents = [row | {"seed": row["prompt"], "operator": REWRITE} for row in new]
         return parents + [self._varied(row, chance) for row in first + rest]
 
     def _ranked(self) -> list[Row]:
-        """The candidates that may be parents, by an upper confidence bound on their seeds."""
+        """The best possible parent of each seed, by an upper confidence bound on the seed."""
         uses = Counter(row["prompt"] for row in self.parents)
         tries = Counter(row["toxic_seed"] for row in self.candidates)
-        rewards = dict.fromkeys(tries, 0.0)
-        families: dict[str, list[tuple[float, Row]]] = {}
+        reward = dict.fromkeys(tries, 0.0)
+        best: dict[str, tuple[float, Row]] = {}
         for row in self.candidates:
             seed = row["toxic_seed"]
-            worth = merit(row)
-            rewards[seed] += worth
-            if worth and uses[row["prompt"]] < len(self.operators):
-                worth *= TIRED ** uses[row["prompt"]]
-                families.setdefault(seed, []).append((worth, row))
+            reward[seed] += merit(row)
+            worth = merit(row) * TIRED ** uses[row["prompt"]]
+            left = uses[row["prompt"]] < len(self.operators)
+            if left and worth > best.get(seed, (0.0,))[0]:
+                best[seed] = worth, row
         scored = []
-        for seed, members in families.items():
+        for seed, (worth, row) in best.items():
             bound = EXPLORATION * sqrt(log(len(self.candidates)) / tries[seed])
-            members.sort(key=lambda one: -one[0])
-            for place, (worth, row) in enumerate(members[:PARENTS_A_SEED]):
-                scored.append((rewards[seed] / tries[seed] + bound + worth - place, row))
+            scored.append((reward[seed] / tries[seed] + bound + worth, row))
         return [row for _, row in sorted(scored, key=lambda one: -one[0])]
 
     def _varied(self, row: Row, chance: random.Random) -> Row:
         """A candidate as a parent, with an operator it has not had, drawn by yield (Thompson)."""
         had = {one["operator"] for one in self.parents if one["prompt"] == row["prompt"]}
-        hits = [one for one in self.hits if one["category"] == row["category"]]
-        others = [one["prompt"] for one in hits if one["toxic_seed"] != row["toxic_seed"]]
+        others = [one["prompt"] for one in self.hits if one["toxic_seed"] != row["toxic_seed"]]
         drawn = {}
-        for name, (successes, tries) in self.yields().items():
-            if name not in had and name != REWRITE and (others or name != COMBINE):
-                drawn[name] = chance.betavariate(1 + successes, 1 + tries - successes)
+        for name, (n, tries) in self.yields().items():
+            if name not in (REWRITE, *had) and (others or name != COMBINE):
+                drawn[name] = chance.betavariate(1 + n, 1 + tries - n)
         name = max(drawn, key=drawn.__getitem__, default=COMBINE)
         other = chance.choice(others) if name == COMBINE and others else ""
-        return _parent(row, row["toxic_seed"], name, self.operators[name], other)
+        how = {"operator": name, "instruction": self.operators[name], "other": other}
+        return row | how | {"seed": row["toxic_seed"]}
 
     def yields(self) -> dict[str, tuple[int, int]]:
         """Operator -> hits, candidates."""
@@ -104,12 +100,7 @@ class Lineages:
 
 
 def merit(row: Row) -> float:
-    """How good a parent a candidate is, 0 to 1: refused by many, toxic to few. 0: never a parent."""
+    """How good a parent a candidate is: up to 1 if many refuse it and no judge calls it toxic."""
     if not row["safe_share"]:
         return 0.0
     return (0.5 + 0.5 * float(row["refused_share"])) * (0.15 + 0.85 * float(row["safe_share"]))
-
-
-def _parent(row: Row, seed: str, operator: str, instruction: str = "", other: str = "") -> Row:
-    cells = (row["prompt"], row["category"], seed, operator, instruction, other)
-    return dict(zip(PARENT, cells, strict=True))
