@@ -1,5 +1,6 @@
 # make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
 # make measure MODEL=...: a model's over-refusal rate; see measure.sh for PROMPTS, TOXIC, JUDGE, LIMIT.
+# make prompts NAME=...: a release of new prompts; see prompts.sh for REWRITER, TARGETS, JUDGES.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -9,7 +10,9 @@ BIN := .venv/bin
 
 export MODEL PROMPTS TOXIC JUDGE LIMIT RESULTS
 
-.PHONY: demo measure test check format
+export NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE MIN_REFUSING
+
+.PHONY: demo measure prompts test check format
 
 # What is installed is the pip section of environment.yml.
 .venv/installed: environment.yml
@@ -33,6 +36,9 @@ demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh measure.sh
+
+prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/smollm2)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh prompts.sh
 
 check: .venv/installed
 	$(BIN)/ruff check .

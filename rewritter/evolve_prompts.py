@@ -122,7 +122,8 @@ class Search:
         self.drop_duplicates([row for row in rows if row["outcome"] == HIT])
         path = folder / "candidates.csv"
         inputs = [csv for csv in sorted(folder.glob("*.csv")) if read_record(csv)]
-        card.write_dataset_record(path, rows, inputs, self.args, stage=EVOLVED_BY)
+        about = {"stage": EVOLVED_BY, "selectors": self.families}
+        card.write_dataset_record(path, rows, inputs, self.args, **about)
         write_csv(path, [*CANDIDATE, *columns], rows)
 
     def rewrite(self, folder: Path, parents: Sequence[Row]) -> list[Row]:
@@ -241,8 +242,7 @@ class Search:
         write_csv(beside(self.output, "_candidates.csv"), columns, every)
         write_csv(self.output, [n for n in columns if n not in ("safe_share", "outcome")], hits)
         rounds = sorted(beside(self.output, "_rounds").glob("*/candidates.csv"))
-        about = {"stage": EVOLVED_BY, "selectors": self.families}
-        card.write_dataset_record(self.output, hits, rounds, self.args, **about)
+        card.write_dataset_record(self.output, hits, rounds, self.args, stage=EVOLVED_BY)
         if n := self.args.audit_sample:
             audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, n, seed=0)
 
@@ -262,7 +262,8 @@ def run_step(script: str, csv: Path, rows: Sequence[Row], flags: dict[str, Any])
     if status == 130:
         raise KeyboardInterrupt
     left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
-    if left_out or (status and {row["error_type"] for row in failed_rows(csv)} - {"unscored"}):
+    faults = {row["error_type"] for row in failed_rows(csv)} - {"unscored", "bad_request"}
+    if left_out or (status == 1 and faults):
         raise UserError(f"{script} stopped, see the end of {csv.with_name('log.txt')}")
     return read_csv(csv, is_input=False).rows if csv.is_file() else []
 

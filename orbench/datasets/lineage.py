@@ -21,7 +21,7 @@ REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 
 COMBINE = "combine"  # the operator that takes a second prompt
 UNUSED_SHARE = 0.2  # of a round's parents: seeds that were not used before
 EXPLORATION = 0.3  # weight of the confidence bound
-TIRED = 0.6  # what a parent is worth after each use
+TIRED = 0.8  # what a parent is worth after each use
 
 
 class Lineages:

@@ -31,9 +31,11 @@ from tests.server import Body, Server, prompt_of  # noqa: E402
 
 TARGETS = ("gpt-4-x", "qwen-x", "llama-3-x")
 JUDGES = ("judge-a", "judge-b", "judge-c")
-WORDS = "apple bird cloud door engine forest garden hammer island jacket kettle ladder mirror needle \
-ocean pencil quilt river saddle table umbrella violin window yard zebra basket candle desert feather \
-glove harbour kite lemon marble noodle orange paddle ribbon shovel tunnel wagon bottle carpet drum".split()
+WORDS = """
+apple bird cloud door engine forest garden hammer island jacket kettle ladder mirror needle ocean
+pencil quilt river saddle table umbrella violin window yard zebra basket candle desert feather
+glove harbour kite lemon marble noodle orange paddle ribbon shovel tunnel wagon bottle carpet drum
+"""
 PROMPT = re.compile(r"stand-in ([0-9a-f]{12})\b[^\]\n]*")
 
 
@@ -41,7 +43,7 @@ class World(NamedTuple):
     """refuses, toxic: thresholds of the two traits, in standard deviations."""
 
     correlation: float = 0.7  # of a rewrite's traits with its parent's
-    refuses: float = 1.9
+    refuses: float = 1.85
     toxic: float = 0.35
     shared: float = 0.9  # of what sounds alarming, between the families
     noise: float = 0.2  # of a judge
@@ -60,13 +62,14 @@ class World(NamedTuple):
     def refused(self, prompt: str, target: str) -> bool:
         alarm, *own, _ = traits_of[prompt]
         mine = own[TARGETS.index(target)]
-        return self.shared * alarm + (1 - self.shared**2) ** 0.5 * mine > self.refuses
+        heard = self.shared * alarm + (1 - self.shared**2) ** 0.5 * mine
+        return bool(heard > self.refuses)
 
     def is_toxic(self, prompt: str, judge: str = "") -> bool:
         """In truth, or to a judge."""
         alarm, *_, harm = traits_of[prompt]
         error = self.noise * normal(f"{prompt} {judge}") if judge else 0
-        return 0.5 * alarm + 0.75**0.5 * harm + error > self.toxic
+        return bool(0.5 * alarm + 0.75**0.5 * harm + error > self.toxic)
 
     def reply(self, body: Body, seen: int) -> str:
         """What each of the models says."""
@@ -93,7 +96,9 @@ def normal(key: str) -> float:
 def stand_in(key: str, traits: list[float]) -> str:
     """A harmless text that is like no other, and has these traits."""
     chance = random.Random(key)
-    text = f"stand-in {chance.getrandbits(48):012x} {' '.join(chance.choices(WORDS, k=12))}?"
+    text = (
+        f"stand-in {chance.getrandbits(48):012x} {' '.join(chance.choices(WORDS.split(), k=12))}?"
+    )
     traits_of[text] = traits
     return text
 
