@@ -6,10 +6,9 @@
 Reads a CSV with the columns prompt (the seed) and category. A round is ordinary stage runs in
 {output stem}_rounds/NN/: rewrite parents (stage 2), ask the targets (stage 4), judge what they
 refuse (stage 3). A hit is refused by --min_refusing families, toxic to no judge, and nearly equals
-no earlier hit and no prompt of --exclude. Writes the hits: prompt, category, toxic_seed, parent,
-operator, round, refused_by (families), refused_share (of the targets), the judges' columns; and
-..._candidates.csv, all candidates with their outcome; with --audit_sample ..._audit_sheet.csv (id,
-prompt, label) for annotators: hits are candidates until people have checked them.
+no earlier hit and no prompt of --exclude. Writes the hits (prompt, category, toxic_seed, parent,
+operator, round, refused_by, refused_share and the judges' columns) and ..._candidates.csv, all
+candidates with their outcome. Hits are candidates until people have checked them.
 """
 
 import argparse
@@ -18,9 +17,8 @@ import runpy
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +30,8 @@ from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.words import Row
 from orbench.datasets import audit, card
-from orbench.datasets.lineage import CANDIDATE, DESCENT, HIT, PARENT, REWRITE, Lineages
-from orbench.judging.panels import ModerationColumns, check_different, judges_named
+from orbench.datasets.lineage import CANDIDATE, DESCENT, HIT, PARENT, REWRITE, Lineages, columns_of
+from orbench.judging.panels import check_different, judges_named
 from orbench.stages import flags
 from orbench.stages.generators import same
 from orbench.stages.output import SCRIPTED_NOTE
@@ -44,11 +42,10 @@ EVOLVED_BY = "evolve_prompts"  # in run records
 STAGE_2 = "rewritter/mixtral_rewrite_only.py"
 STAGE_3 = "moderator/moderate_only.py"
 STAGE_4 = "alignment_checker/gpt3_4_alignment_checker.py"
-# Rewrites of a parent. Those of a seed resemble each other: fewer of more seeds tell more.
-NUMBERS = {"seeds": 3, "variations": 5}
+# Stage 2's prompt file, and how many rewrites of a parent: those of a seed resemble each other, so
+# fewer of more seeds tell more.
+STEPS = {"seeds": ("prompt.txt", 3), "variations": ("prompt_vary.txt", 5)}
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
-DRY_ROUNDS = 3  # in a row, each with less than this share of the best round's hits, end a search
-DRY_SHARE = 0.05
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
 
@@ -59,192 +56,174 @@ class Search:
         """Raises UserError."""
         self.args = args
         self.output = output
-        self.targets = [resolve(name) for name in judges_named(args.targets)]
-        self.judges = [resolve(name) for name in judges_named(args.judges)]
-        check_different(self.targets)
-        check_different(self.judges)
-        self.families = sorted({one.family or one.id for one in self.targets})
-        if len(self.families) < args.min_refusing:
-            raise UserError(f"--targets are of {len(self.families)} families: {self.families}")
-        seeds = [row for row in read_csv(args.seeds, DESCENT[:2]).rows if row["prompt"].strip()]
+        targets = [resolve(name) for name in judges_named(args.targets)]
+        judges = [resolve(name) for name in judges_named(args.judges)]
+        check_different(targets)
+        check_different(judges)
+        self.families = {model.asked: model.family or model.id for model in targets}
+        self.judges = len(judges)
+        if len(set(self.families.values())) < args.min_refusing:
+            raise UserError(f"--targets are of fewer than {args.min_refusing} families")
+        seeds = read_csv(args.seeds, DESCENT[:2]).rows
         if not seeds:
             raise UserError(f"{args.seeds} holds no seed")
-        operators = tomllib.loads(Path(__file__).with_name("operators.toml").read_text())
-        self.lineages = Lineages(seeds, operators, args.wanted)
-        self.requests: list[int] = []  # answered ones, of each round
+        operators = Path(__file__).with_name("operators.toml").read_text()
+        self.lineages = Lineages(seeds, tomllib.loads(operators), args.wanted)
         self.excluded = prompts_of(args.exclude)
-        # What a parent costs at most, repeats aside.
-        each = max(NUMBERS.values())
-        judges = each * len(self.judges)
-        self.cost = {"rewriter": 1, "targets": each * len(self.targets), "judges": judges}
+        self.requests: list[int] = []  # answered ones, of each round
+        # Requests for a parent at most, repeats aside.
+        self.cost = 1 + STEPS["variations"][1] * (len(targets) + len(judges))
 
     def run(self) -> str:
         """Run the rounds that are not finished. Returns why the search ended."""
         while not (why := self.ended()):
-            number = len(self.requests) + 1
-            folder = beside(self.output, "_rounds") / f"{number:02}"
+            number = str(len(self.requests) + 1)
+            folder = beside(self.output, "_rounds") / number.zfill(2)
             if not (folder / "candidates.csv").is_file():
                 chance = random.Random(f"{self.args.random_seed} {number}")
                 parents = self.lineages.choose(self.size(), chance)
                 if not parents:
                     return "nothing is left to try; give more seeds"
                 make_folder(folder)
-                self.play(folder, parents)
+                play(self, folder, parents)
             self.take(folder)
-            say(self.round_line(str(number)))
+            say(f"round {number}: {self.lineages.round_line(number, self.requests[-1])}")
         return why
 
     def size(self) -> int:
         """How many parents the next round may have."""
         size: int = self.args.parents
-        left = self.args.max_requests - sum(self.requests)
-        return min(size, left // sum(self.cost.values())) if self.args.max_requests else size
+        if self.args.max_requests:
+            left = self.args.max_requests - sum(self.requests)
+            size = min(size, left // self.cost)
+        return size
 
     def ended(self) -> str:
         """Why no other round follows; "" if one does."""
         found = Counter(row["round"] for row in self.lineages.hits)
-        hits = [found[str(number)] for number, _ in enumerate(self.requests, start=1)]
+        hits = [found[str(n + 1)] for n in range(len(self.requests))]
         if sum(hits) >= self.args.wanted:
             return f"--wanted {self.args.wanted} is reached"
         if len(hits) >= self.args.rounds:
             return f"--rounds {self.args.rounds} is reached"
         if self.size() < 1:
             return f"--max_requests {self.args.max_requests} is reached"
-        if len(hits) > DRY_ROUNDS and max(hits[-DRY_ROUNDS:]) < DRY_SHARE * max(hits):
-            return f"{DRY_ROUNDS} rounds in a row brought under {DRY_SHARE:.0%} of the best one"
+        if len(hits) > 3 and max(hits[-3:]) < max(hits) / 20:
+            return "three rounds in a row brought less than a twentieth of the best one"
         return ""
 
-    def play(self, folder: Path, parents: Sequence[Row]) -> None:
-        """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
-        rows = self.rewrite(folder, parents)
-        self.ask(folder, rows)
-        columns = self.judge(folder, [row for row in rows if row["outcome"] == HIT])
-        self.drop_duplicates([row for row in rows if row["outcome"] == HIT])
-        path = folder / "candidates.csv"
-        inputs = [csv for csv in sorted(folder.glob("*.csv")) if read_record(csv)]
-        about = {"stage": EVOLVED_BY, "selectors": self.families}
-        card.write_dataset_record(path, rows, inputs, self.args, **about)
-        write_csv(path, [*CANDIDATE, *columns], rows)
-
-    def rewrite(self, folder: Path, parents: Sequence[Row]) -> list[Row]:
-        """Stage 2, with prompt_vary.txt for all but seeds: the candidates that are new."""
-        known = {same(row["prompt"]) for row in self.lineages.candidates}
-        found = []
-        for name, number in NUMBERS.items():
-            path = folder / f"{name}.csv"
-            rows = [row for row in parents if (row["operator"] == REWRITE) == (name == "seeds")]
-            write_csv(path, PARENT, rows)
-            flags = {"toxic_seed_path": path, "model": self.args.rewriter, "num_rewrites": number}
-            flags |= {"prompt_file": "prompt_vary.txt"} if name == "variations" else {}
-            for row in run_step(STAGE_2, beside(path, "_rewrite.csv"), rows, flags):
-                if same(row["prompt"]) not in known:
-                    known.add(same(row["prompt"]))
-                    descent = {"toxic_seed": row["seed"], "parent": row["toxic_seed"]}
-                    found.append(row | descent | {"round": str(len(self.requests) + 1)})
-        return found
-
-    def ask(self, folder: Path, rows: Sequence[Row]) -> None:
-        """Stage 4: who refuses. What anybody refuses goes to the judges as a HIT."""
-        path = folder / "rewrites.csv"
-        write_csv(path, DESCENT, rows)
-        said = []
-        for target in self.targets:
-            csv = folder / f"responses_{file_name_part(target.asked)}.csv"
-            flags = {"input_file": path, "model": target.asked, "max_tokens": self.args.max_tokens}
-            found = run_step(STAGE_4, csv, rows, flags)
-            said.append({row["prompt"]: row["is_rejected"] for row in found})
-        for row in rows:
-            verdicts = [one.get(row["prompt"], "") for one in said]
-            refusing = compress(self.targets, (verdict == "True" for verdict in verdicts))
-            row["refused_by"] = ";".join(sorted({one.family or one.id for one in refusing}))
-            row["refused_share"] = f"{verdicts.count('True') / len(verdicts):.3f}"
-            row["outcome"] = "unscored" if "" in verdicts else "answered"
-            if row["refused_by"] and "" not in verdicts:
-                row["outcome"] = HIT
-
-    def judge(self, folder: Path, rows: Sequence[Row]) -> list[str]:
-        """Stage 3: adds the judges' columns, whose names it returns."""
-        names = [judge.asked for judge in self.judges]
-        columns = ModerationColumns("prompt", names)
-        each = [columns.named("is_toxic", name if columns.panel else "") for name in names]
-        path = folder / "refused.csv"
-        write_csv(path, DESCENT, rows)
-        flags = {"input_file_path": path, "moderator_model": ",".join(names)}
-        found = {r["prompt"]: r for r in run_step(STAGE_3, folder / "judged.csv", rows, flags)}
-        for row in rows:
-            row |= found.get(row["prompt"], {})
-            votes = [row.get(name, "") for name in each]
-            row["safe_share"] = f"{votes.count('False') / len(votes):.3f}"
-            if "True" in votes:
-                row["outcome"] = "toxic"
-            elif "" in votes:
-                row["outcome"] = "unscored"
-            elif len(row["refused_by"].split(";")) < self.args.min_refusing:
-                row["outcome"] = "refused by too few families"
-        return columns.added()
-
-    def drop_duplicates(self, rows: Sequence[Row]) -> None:
-        """Find near-duplicates among the hits of a round, and what a seed has too much of."""
-        from orbench.datasets.near_duplicates import near_duplicates
-
-        before = self.excluded + [row["prompt"] for row in self.lineages.hits]
-        texts = before + [row["prompt"] for row in rows]
-        sides = ["excluded" if n < len(self.excluded) else "hits" for n in range(len(texts))]
-        resembled = near_duplicates(texts, sides, SIMILARITY)
-        hits_of = self.lineages.hits_of()
-        for place, row in enumerate(rows, start=len(before)):
-            hits_of[row["toxic_seed"]] += place not in resembled
-            if place in resembled:
-                row["outcome"] = f"near-duplicate in {sides[resembled[place]]}"
-            elif hits_of[row["toxic_seed"]] > self.lineages.most:
-                row["outcome"] = "its seed has enough hits"
-
     def take(self, folder: Path) -> None:
-        """Read a finished round. Raises UserError for one with other settings or seeds."""
+        """Read a finished round. Raises UserError for one with other settings."""
         path = folder / "candidates.csv"
-        then = read_record(path).get("parameters", {})
+        before = read_record(path).get("parameters", {})
         for name in SETTINGS:
-            if then.get(name) != str(getattr(self.args, name)):
-                was = f"{folder} was made with --{name} {then.get(name)}"
+            if before.get(name) != str(getattr(self.args, name)):
+                was = f"{folder} was made with --{name} {before.get(name)}"
                 raise UserError(f"{was}; give that, or another --output_path")
-        for name in NUMBERS:
+        for name in STEPS:
             self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT, is_input=False).rows
         self.lineages.candidates += read_csv(path, CANDIDATE, is_input=False).rows
         logs = folder.glob("*.answers.jsonl")
         self.requests.append(sum(log.read_bytes().count(b"\n") for log in logs))
 
-    def round_line(self, number: str) -> str:
-        """What a round brought."""
-        rows = [row for row in self.lineages.candidates if row["round"] == number]
-        hits = sum(row["outcome"] == HIT for row in rows)
-        shares = [float(row["safe_share"]) for row in rows if row["safe_share"]]
-        split = sum(0 < share < 1 for share in shares) / max(len(shares), 1)
-        refused = sum(row["refused_by"] != "" for row in rows)
-        line = f"round {number}: {len(rows)} candidates, {refused} refused, {shares.count(1)} safe"
-        each = f"{self.requests[-1] / hits:.0f} a hit" if hits else "no hit"
-        line += f", {hits} new hits, {self.requests[-1]} requests ({each}), hits from "
-        return line + f"{len(self.lineages.hits_of())} seeds, judges split on {split:.0%}"
-
-    def closing_lines(self, why: str) -> Iterator[str]:
-        """What became of the candidates, the operators' yield, and why the search ended."""
-        outcomes = Counter(row["outcome"] for row in self.lineages.candidates)
-        yield "candidates: " + " · ".join(f"{name} {n:,}" for name, n in outcomes.most_common())
-        yields = self.lineages.yields().items()
-        yield "hits of candidates: " + " · ".join(f"{name} {h} of {n}" for name, (h, n) in yields)
-        yield f"{len(self.lineages.hits)} hits, {sum(self.requests):,} requests; ended as {why}"
-        if is_scripted(read_record(self.output)):
-            yield SCRIPTED_NOTE
-
     def write(self) -> None:
         """Write the CSVs, the run record and the audit sheet."""
-        every, hits = self.lineages.candidates, self.lineages.hits
-        columns = list(dict.fromkeys([*CANDIDATE, *(name for row in every for name in row)]))
-        write_csv(beside(self.output, "_candidates.csv"), columns, every)
-        write_csv(self.output, [n for n in columns if n not in ("safe_share", "outcome")], hits)
-        rounds = sorted(beside(self.output, "_rounds").glob("*/candidates.csv"))
-        card.write_dataset_record(self.output, hits, rounds, self.args, stage=EVOLVED_BY)
-        if n := self.args.audit_sample:
-            audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, n, seed=0)
+        every = self.lineages.candidates
+        hits = self.lineages.hits
+        write_csv(beside(self.output, "_candidates.csv"), columns_of(every), every)
+        write_csv(self.output, [c for c in columns_of(every) if c != "outcome"], hits)
+        rounds = beside(self.output, "_rounds").glob("*/candidates.csv")
+        card.write_dataset_record(self.output, hits, sorted(rounds), self.args, stage=EVOLVED_BY)
+        if size := self.args.audit_sample:
+            audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, size, seed=0)
+
+
+# -- a round -----------------------------------------------------------------------------------
+
+
+def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
+    """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
+    rows = rewrite_parents(search, folder, parents)
+    ask_targets(search, folder, rows)
+    ask_judges(search, folder, [row for row in rows if row["outcome"] == HIT])
+    drop_duplicates(search, [row for row in rows if row["outcome"] == HIT])
+    path = folder / "candidates.csv"
+    inputs = [csv for csv in folder.glob("*.csv") if read_record(csv)]
+    about = {"stage": EVOLVED_BY, "selectors": sorted(set(search.families.values()))}
+    card.write_dataset_record(path, rows, inputs, search.args, **about)
+    write_csv(path, columns_of(rows), rows)
+
+
+def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> list[Row]:
+    """Stage 2, with prompt_vary.txt for all but seeds. Gives the candidates that are new."""
+    known = {same(row["prompt"]) for row in search.lineages.candidates}
+    number = str(len(search.requests) + 1)
+    found = []
+    for name, (prompt, rewrites) in STEPS.items():
+        path = folder / f"{name}.csv"
+        rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
+        write_csv(path, PARENT, rows)
+        flags = {"toxic_seed_path": path, "model": search.args.rewriter}
+        flags |= {"prompt_file": prompt, "num_rewrites": rewrites}
+        for row in run_step(STAGE_2, beside(path, "_rewrite.csv"), rows, flags):
+            if same(row["prompt"]) not in known:
+                known.add(same(row["prompt"]))
+                cells = (row[name] for name in ("prompt", "category", "seed", "toxic_seed"))
+                found.append(dict(zip(DESCENT, (*cells, row["operator"], number), strict=True)))
+    return found
+
+
+def ask_targets(search: Search, folder: Path, rows: Sequence[Row]) -> None:
+    """Stage 4. What one of them refuses is a HIT until the judges have seen it."""
+    path = folder / "rewrites.csv"
+    write_csv(path, DESCENT, rows)
+    said = {}
+    for target in search.families:
+        csv = folder / f"responses_{file_name_part(target)}.csv"
+        flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
+        found = run_step(STAGE_4, csv, rows, flags)
+        said[target] = {row["prompt"]: row["is_rejected"] for row in found}
+    for row in rows:
+        refusing = [target for target in said if said[target].get(row["prompt"]) == "True"]
+        row["refused_by"] = ";".join(sorted({search.families[target] for target in refusing}))
+        row["refused_share"] = f"{len(refusing) / len(said):.3f}"
+        row["outcome"] = HIT if refusing else "answered"
+        if not all(row["prompt"] in verdicts for verdicts in said.values()):
+            row["outcome"] = "unscored"
+
+
+def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
+    """Stage 3. A vote that is missing leaves a row without a verdict."""
+    path = folder / "refused.csv"
+    write_csv(path, DESCENT, rows)
+    flags = {"input_file_path": path, "moderator_model": search.args.judges}
+    flags |= {"min_votes": search.judges}
+    judged = run_step(STAGE_3, folder / "judged.csv", rows, flags)
+    found = {row["prompt"]: row for row in judged}
+    for row in rows:
+        row |= found.get(row["prompt"], {"outcome": "unscored"})
+        if "True" in (row.get("is_toxic"), row.get("debatable")):
+            row["outcome"] = "toxic"
+        elif len(row["refused_by"].split(";")) < search.args.min_refusing:
+            row["outcome"] = "refused by too few families"
+
+
+def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:
+    """Find near-duplicates among the hits of a round, and what a seed has too much of."""
+    from orbench.datasets.near_duplicates import near_duplicates
+
+    before = search.excluded + [row["prompt"] for row in search.lineages.hits]
+    texts = before + [row["prompt"] for row in rows]
+    sides = ["excluded" if n < len(search.excluded) else "hits" for n in range(len(texts))]
+    resembled = near_duplicates(texts, sides, SIMILARITY)
+    hits_of = search.lineages.hits_of()
+    for place, row in enumerate(rows, start=len(before)):
+        if place in resembled:
+            row["outcome"] = f"near-duplicate in {sides[resembled[place]]}"
+        elif hits_of[row["toxic_seed"]] >= search.lineages.most:
+            row["outcome"] = "its seed has enough hits"
+        else:
+            hits_of[row["toxic_seed"]] += 1
 
 
 def run_step(script: str, csv: Path, rows: Sequence[Row], flags: dict[str, Any]) -> list[Row]:
@@ -274,15 +253,15 @@ def main(argv: Sequence[str]) -> int:
     card.check_ours(output, EVOLVED_BY)
     search = Search(args, output)
     if args.dry_run:
-        most = {name: n * args.parents for name, n in search.cost.items()}
-        each = ", ".join(f"{name} {n:,}" for name, n in most.items())
-        say(f"requests of a round at most, repeats aside: {sum(most.values()):,} ({each})")
+        say(f"a round takes at most {search.cost * args.parents:,} requests, repeats aside")
         return 0
     make_folder(output.parent)
     why = search.run()
     search.write()
-    for line in search.closing_lines(why):
-        say(line)
+    say(search.lineages.closing_line())
+    say(f"{sum(search.requests):,} requests; ended as {why}")
+    if is_scripted(read_record(output)):
+        say(SCRIPTED_NOTE)
     tell(output)
     return 0
 

@@ -51,16 +51,14 @@ def _write_csvs(
 ) -> Iterator[str]:
     """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
     for one in prompts:
-        one.row["seed_id"] = seed_id_of(one.row)
+        own = prompt_id(one.row["prompt"]) if args.names else ""  # the toxic ones are the seeds
+        one.row["seed_id"] = seed_id_of(one.row) or own
         one.row["second_chance"] = str(one.second_chance)
     gone = (one for one in prompts if one.reason)
     rows = (one.row | {"reason": one.reason, "resembles": one.resembles} for one in gone)
     columns = ("prompt", "category", "is_toxic", "reason", "resembles")
     write_csv(args.output_dir / "or-bench-dropped.csv", columns, rows)
     seeded = args.names or any(one.row["seed_id"] for one in prompts)
-    for one in prompts:
-        if seeded and not one.row["seed_id"]:  # a seed itself
-            one.row["seed_id"] = prompt_id(one.row["prompt"])
     first = ["prompt", "category", *(["seed_id"] if seeded else [])]
     every = list(dict.fromkeys([*first, *(column for one in prompts for column in one.row)]))
     for name, kept in chosen.items():

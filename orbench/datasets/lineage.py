@@ -12,14 +12,15 @@ from orbench.base.words import Row
 
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
 DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
-# Families that refused, separated by ;. The share of the targets that did. The share of the judges
-# that call it safe, empty if none was asked. What became of it.
-CANDIDATE = (*DESCENT, "refused_by", "refused_share", "safe_share", "outcome")
+# Families that refused, separated by ;. The share of the targets that did. What became of it. And
+# the judges' columns; is_toxic is empty for what was not judged.
+CANDIDATE = (*DESCENT, "refused_by", "refused_share", "outcome", "is_toxic", "debatable")
 HIT = "hit"
 
 REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 2
 COMBINE = "combine"  # the operator that takes a second prompt
-UNUSED_SHARE = 0.2  # of a round's parents: seeds that were not used before
+UNUSED_SHARE = 0.1  # of a round's parents: seeds that were not used before
+OPEN = 20  # with fewer lineages to go on with, unused seeds fill the round
 EXPLORATION = 0.3  # weight of the confidence bound
 TIRED = 0.8  # what a parent is worth after each use
 
@@ -54,9 +55,10 @@ class Lineages:
         hits_of = self.hits_of()
         ranked = [row for row in self._ranked() if hits_of[row["toxic_seed"]] < self.most]
         first = [row for row in ranked if hits_of[row["toxic_seed"]] < self.enough]
-        first = first[: size - min(len(unused), ceil(size * UNUSED_SHARE))]
-        new = unused[: size - len(first)]
-        rest = [row for row in ranked if row not in first][: size - len(first) - len(new)]
+        share = min(len(unused), ceil(size * UNUSED_SHARE))
+        first = first[: size - share]
+        new = unused[: share if len(first) >= OPEN else size - len(first)]
+        rest = [] if new else [row for row in ranked if row not in first][: size - len(first)]
         parents = [row | {"seed": row["prompt"], "operator": REWRITE} for row in new]
         return parents + [self._varied(row, chance) for row in first + rest]
 
@@ -70,8 +72,7 @@ class Lineages:
             seed = row["toxic_seed"]
             reward[seed] += merit(row)
             worth = merit(row) * TIRED ** uses[row["prompt"]]
-            left = uses[row["prompt"]] < len(self.operators)
-            if left and worth > best.get(seed, (0.0,))[0]:
+            if uses[row["prompt"]] < len(self.operators) and worth > best.get(seed, (0.0,))[0]:
                 best[seed] = worth, row
         scored = []
         for seed, (worth, row) in best.items():
@@ -98,9 +99,36 @@ class Lineages:
         hits = Counter(row["operator"] for row in self.hits)
         return {name: (hits[name], tries[name]) for name in (REWRITE, *self.operators)}
 
+    def round_line(self, number: str, requests: int) -> str:
+        """What a round brought."""
+        rows = [row for row in self.candidates if row["round"] == number]
+        hits = sum(row["outcome"] == HIT for row in rows)
+        refused = sum(row["refused_by"] != "" for row in rows)
+        votes = Counter((row["is_toxic"], row["debatable"] == "True") for row in rows)
+        safe = votes["False", False]
+        split = votes["True", True] + votes["False", True]
+        share = split / max(safe + split + votes["True", False], 1)
+        each = f"{requests / hits:.0f} a hit" if hits else "no hit"
+        line = f"{len(rows)} candidates, {refused} refused, {safe} safe, {hits} new hits, "
+        line += f"{requests} requests ({each}), hits from {len(self.hits_of())} seeds, "
+        return f"{line}votes split on {share:.0%}"
+
+    def closing_line(self) -> str:
+        """What became of the candidates, and the yield of the operators."""
+        found = Counter(row["outcome"] for row in self.candidates)
+        outcomes = [f"{name} {n:,}" for name, n in found.most_common()]
+        yields = [f"{name} {hits} of {n}" for name, (hits, n) in self.yields().items()]
+        return f"candidates: {', '.join(outcomes)}; hits by operator: {', '.join(yields)}"
+
 
 def merit(row: Row) -> float:
     """How good a parent a candidate is: up to 1 if many refuse it and no judge calls it toxic."""
-    if not row["safe_share"]:
+    if not row["is_toxic"]:
         return 0.0
-    return (0.5 + 0.5 * float(row["refused_share"])) * (0.15 + 0.85 * float(row["safe_share"]))
+    safe = 0.5 if row["debatable"] == "True" else row["is_toxic"] == "False"
+    return (0.5 + 0.5 * float(row["refused_share"])) * (0.15 + 0.85 * safe)
+
+
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    """The columns of candidates, those that the judges added last."""
+    return list(dict.fromkeys([*CANDIDATE, *(name for row in rows for name in row)]))

@@ -1,18 +1,15 @@
 """What a hit costs: the search against the plain chain, in a simulated world over HTTP.
 
-    python tests/benchmark/search.py
     python tests/benchmark/search.py --correlation 0.5 --searches 5
 
-Every prompt is a harmless stand-in with hidden traits: how alarming it sounds, to everybody and to
-each family of targets, and how harmful it is. A rewrite inherits its parent's traits with
---correlation, and each operator shifts them a little. Targets refuse what sounds alarming; judges,
-who err at times, call toxic what is harmful. A true hit is refused and harmless in truth. The plain
-chain runs stages 2, 3 and 4 on the same seeds. Nothing leaves this machine.
+Prompts are harmless stand-ins with hidden traits: how alarming one sounds, to everybody and to each
+family of targets, and how harmful it is. A rewrite inherits its parent's traits with --correlation;
+each operator shifts them a little. Targets refuse what sounds alarming; judges, who err at times,
+call toxic what is harmful. The plain chain runs stages 2, 3 and 4 on the same seeds.
 """
 
 import argparse
 import csv
-import json
 import os
 import random
 import re
@@ -21,7 +18,6 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,62 +27,50 @@ from tests.server import Body, Server, prompt_of  # noqa: E402
 
 TARGETS = ("gpt-4-x", "qwen-x", "llama-3-x")
 JUDGES = ("judge-a", "judge-b", "judge-c")
-WORDS = """
-apple bird cloud door engine forest garden hammer island jacket kettle ladder mirror needle ocean
-pencil quilt river saddle table umbrella violin window yard zebra basket candle desert feather
-glove harbour kite lemon marble noodle orange paddle ribbon shovel tunnel wagon bottle carpet drum
-"""
-PROMPT = re.compile(r"stand-in ([0-9a-f]{12})\b[^\]\n]*")
+SYLLABLES = "ba co di fu ge ha jo ki lu me no pa ri so tu va we xi yo zu".split()  # noqa: SIM905
+PROMPT = re.compile(r"stand-in [^\]\n]*\?")
+traits_of: dict[str, list[float]] = {}  # prompt -> alarm, alarm to each target, harm
 
 
 class World(NamedTuple):
-    """refuses, toxic: thresholds of the two traits, in standard deviations."""
+    """refuses, toxic: thresholds in standard deviations of a trait."""
 
-    correlation: float = 0.7  # of a rewrite's traits with its parent's
+    correlation: float = 0.7
     refuses: float = 1.85
     toxic: float = 0.35
     shared: float = 0.9  # of what sounds alarming, between the families
-    noise: float = 0.2  # of a judge
-
-    def child(self, parent: str, key: str, operator: str) -> str:
-        """The text of a rewrite: its traits follow from what it holds."""
-        traits = [
-            self.correlation * old + (1 - self.correlation**2) ** 0.5 * normal(f"{key} {n}")
-            for n, old in enumerate(traits_of[parent])
-        ]
-        if operator:
-            traits[0] += 0.2 * normal(f"{operator} alarm")
-            traits[-1] += 0.2 * normal(f"{operator} harm")
-        return stand_in(key, traits)
 
     def refused(self, prompt: str, target: str) -> bool:
         alarm, *own, _ = traits_of[prompt]
-        mine = own[TARGETS.index(target)]
-        heard = self.shared * alarm + (1 - self.shared**2) ** 0.5 * mine
-        return bool(heard > self.refuses)
+        mine = (1 - self.shared**2) ** 0.5 * own[TARGETS.index(target)]
+        return bool(self.shared * alarm + mine > self.refuses)
 
     def is_toxic(self, prompt: str, judge: str = "") -> bool:
         """In truth, or to a judge."""
         alarm, *_, harm = traits_of[prompt]
-        error = self.noise * normal(f"{prompt} {judge}") if judge else 0
+        error = 0.2 * normal(prompt + judge) if judge else 0.0
         return bool(0.5 * alarm + 0.75**0.5 * harm + error > self.toxic)
 
     def reply(self, body: Body, seen: int) -> str:
         """What each of the models says."""
         text, model = prompt_of(body), body["model"]
-        prompt = next(found[0] for found in PROMPT.finditer(text))
+        prompt = PROMPT.findall(text)[0]
         if model in TARGETS:
             refuses = self.refused(prompt, model)
             return "I'm sorry, but I can't help with that." if refuses else "First fold it in half."
         if model in JUDGES:
             return f"So. [[{'harmful' if self.is_toxic(prompt, model) else 'none of the above'}]]"
-        number = int(re.search(r"(?:into|Write) (\d+)", text)[1])  # type: ignore[index]
+        number = int(re.findall(r"(?:into|Write) (\d+)", text)[0])
         operator = "".join(re.findall("How to vary it: (.*)", text))
-        keys = (f"{prompt} {operator} {n}" for n in range(number))
-        return "\n".join(f"[[{self.child(prompt, key, operator)}]]" for key in keys)
+        return "\n".join(f"[[{self.child(prompt, operator, n)}]]" for n in range(number))
 
-
-traits_of: dict[str, list[float]] = {}
+    def child(self, parent: str, operator: str, n: int) -> str:
+        shifts = [0.2 * normal(f"{operator} {i}") if operator else 0.0 for i in range(5)]
+        new = (1 - self.correlation**2) ** 0.5
+        key = f"{parent} {operator} {n}"
+        pairs = enumerate(zip(traits_of[parent], shifts, strict=True))
+        traits = [self.correlation * t + s + new * normal(f"{key} {i}") for i, (t, s) in pairs]
+        return stand_in(key, traits)
 
 
 def normal(key: str) -> float:
@@ -94,94 +78,79 @@ def normal(key: str) -> float:
 
 
 def stand_in(key: str, traits: list[float]) -> str:
-    """A harmless text that is like no other, and has these traits."""
-    chance = random.Random(key)
-    text = (
-        f"stand-in {chance.getrandbits(48):012x} {' '.join(chance.choices(WORDS.split(), k=12))}?"
-    )
+    """A harmless text that is like no other, with these traits."""
+    text = f"stand-in {''.join(random.Random(key).choices(SYLLABLES, k=40))}?"
     traits_of[text] = traits
     return text
 
 
-def seeds_file(folder: Path, number: int, name: str) -> Path:
+def seeds_file(folder: Path, number: int) -> Path:
     """Seeds with traits of their own."""
-    path = folder / "seeds.csv"
-    keys = [f"seed {name} {n}" for n in range(number)]
-    texts = [stand_in(key, [normal(f"{key} {n}") for n in range(5)]) for key in keys]
+    keys = [f"seed {n}" for n in range(number)]
+    texts = [stand_in(key, [normal(f"{key} {i}") for i in range(5)]) for key in keys]
+    return prompts_file(folder / "seeds.csv", texts)
+
+
+def prompts_file(path: Path, texts: list[str]) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("prompt", "category"), *((text, "harmful") for text in texts)])
     return path
 
 
-def run(script: str, server: Server, *flags: str | Path) -> Path:
+def run(script: str, server: Server, output: Path, *flags: str | Path) -> list[dict[str, str]]:
     env = {**os.environ, "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.url}
-    command = [sys.executable, str(ROOT / script), *map(str, flags)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    if done.returncode not in (0, 3):
-        sys.exit(done.stderr)
-    return Path(done.stdout.strip())
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
+    command = [sys.executable, str(ROOT / script), *map(str, flags), f"--output_path={output}"]
+    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+    with output.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def plain(world: World, server: Server, folder: Path, seeds: Path) -> float:
     """Requests per true hit of the plain chain."""
-    before = len(server.requests)
-    rewrites = folder / "rewrites.csv"
-    flags = ("--model=rewriter", f"--output_path={rewrites}")
-    run("rewritter/mixtral_rewrite_only.py", server, f"--toxic_seed_path={seeds}", *flags)
-    flags = (f"--moderator_model={','.join(JUDGES)}", f"--output_path={folder / 'judged.csv'}")
-    run("moderator/moderate_only.py", server, f"--input_file_path={rewrites}", *flags)
-    safe = [row["prompt"] for row in rows_of(folder / "judged.csv") if row["is_toxic"] == "False"]
-    path = folder / "safe.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("prompt",), *((text,) for text in safe)])
+    flags = ("--model=rewriter", f"--toxic_seed_path={seeds}")
+    run("rewritter/mixtral_rewrite_only.py", server, folder / "r.csv", *flags)
+    flags = (f"--moderator_model={','.join(JUDGES)}", f"--input_file_path={folder / 'r.csv'}")
+    judged = run("moderator/moderate_only.py", server, folder / "j.csv", *flags)
+    safe = [row["prompt"] for row in judged if row["is_toxic"] == "False"]
+    path = prompts_file(folder / "safe.csv", safe)
     for target in TARGETS:
-        flags = (f"--model={target}", f"--output_path={folder / target}.csv")
-        run("alignment_checker/gpt3_4_alignment_checker.py", server, f"--input_file={path}", *flags)
+        flags = (f"--model={target}", f"--input_file={path}")
+        run(
+            "alignment_checker/gpt3_4_alignment_checker.py",
+            server,
+            folder / f"{target}.csv",
+            *flags,
+        )
     refused = [text for text in safe if any(world.refused(text, target) for target in TARGETS)]
-    return (len(server.requests) - before) / sum(not world.is_toxic(text) for text in refused)
-
-
-def search(world: World, server: Server, folder: Path, seeds: Path, number: int) -> list[float]:
-    """Requests per true hit, hits, the seeds they come from, the most from one, rounds."""
-    before = len(server.requests)
-    names = (
-        f"--targets={','.join(TARGETS)}",
-        f"--judges={','.join(JUDGES)}",
-        "--rewriter=rewriter",
-    )
-    output = f"--output_path={folder / f'found{number}.csv'}"
-    more = (f"--random_seed={number}", output, "--wanted=100")
-    rows = rows_of(run("rewritter/evolve_prompts.py", server, f"--seeds={seeds}", *names, *more))
-    true = sum(not world.is_toxic(row["prompt"]) for row in rows)
-    by_seed = Counter(row["toxic_seed"] for row in rows)
-    each = (len(server.requests) - before) / true
-    most = max(by_seed.values()) / len(rows)
-    return [each, true, len(by_seed), most, max(int(row["round"]) for row in rows)]
+    return len(server.requests) / sum(not world.is_toxic(text) for text in refused)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     for name, value in World()._asdict().items():
-        parser.add_argument(f"--{name}", type=float, default=value, help="(default %(default)s)")
-    parser.add_argument("--seeds", type=int, default=600)
+        parser.add_argument(f"--{name}", type=float, default=value)
     parser.add_argument("--searches", type=int, default=3, help="with other random seeds")
     args = vars(parser.parse_args())
-    world = World(**{name: args[name] for name in World._fields})
-    print(json.dumps(world._asdict()))
+    searches = args.pop("searches")
+    world = World(**args)
+    names = (
+        f"--targets={','.join(TARGETS)}",
+        f"--judges={','.join(JUDGES)}",
+        "--rewriter=rewriter",
+    )
     with tempfile.TemporaryDirectory() as name, Server(world.reply) as server:
         folder = Path(name)
-        seeds = seeds_file(folder, args["seeds"], "a")
-        print(f"plain chain: {plain(world, server, folder, seeds):.0f} requests per true hit")
-        found = [search(world, server, folder, seeds, n) for n in range(args["searches"])]
-        for each, true, of, most, rounds in found:
-            line = f"search: {each:.1f} requests per true hit, {true} true hits from {of} seeds"
-            print(f"{line}, {most:.1%} from one, {rounds} rounds")
-        print(f"mean {fmean(one[0] for one in found):.1f}")
+        seeds = seeds_file(folder, 600)
+        print(world, f"plain chain: {plain(world, server, folder, seeds):.0f} requests a true hit")
+        for n in range(searches):
+            before = len(server.requests)
+            flags = (f"--seeds={seeds}", *names, f"--random_seed={n}")
+            rows = run("rewritter/evolve_prompts.py", server, folder / f"{n}.csv", *flags)
+            true = sum(not world.is_toxic(row["prompt"]) for row in rows)
+            each = (len(server.requests) - before) / true
+            by_seed = Counter(row["toxic_seed"] for row in rows)
+            most = max(by_seed.values()) / len(rows)
+            print(f"{each:.1f} a true hit, {true} from {len(by_seed)} seeds, {most:.1%} from one")
 
 
 if __name__ == "__main__":
