@@ -4,7 +4,7 @@
 #   NAME          the folder under releases/; where it exists, the command resumes
 #   REWRITER      the model that writes seeds and rewrites
 #   TARGETS       "A B C": the models whose refusals select prompts
-#   JUDGES        "X Y Z": what any of them calls toxic is left out
+#   JUDGES        "X Y Z": what one of them calls toxic is no safe prompt
 #   PER_CATEGORY  safe prompts wanted in each category (default: 100)
 #   CATEGORIES    "harmful privacy" (default: all ten)
 #   EXCLUDE       files or named sets whose prompts are left out, as those of other releases are
@@ -23,10 +23,10 @@ mkdir -p "$work"
 settings=$(printf '%s\n' "REWRITER=${REWRITER:?$need}" "TARGETS=$TARGETS" "JUDGES=$JUDGES" \
   "PER_CATEGORY=$PER_CATEGORY" "CATEGORIES=$CATEGORIES" "EXCLUDE=$EXCLUDE")
 [ -f "$work/settings" ] || echo "$settings" > "$work/settings"
-if ! echo "$settings" | diff "$work/settings" - >&2; then
+echo "$settings" | diff "$work/settings" - >&2 || {
   echo "error: $release has other settings (<); give those, or another NAME" >&2
   exit 1
-fi
+}
 
 # Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
 stage() {
@@ -37,7 +37,7 @@ stage() {
 for file in releases/*/hard.csv releases/*/toxic.csv; do
   [ ! -f "$file" ] || [ "${file%/*}" = "$release" ] || EXCLUDE="$EXCLUDE $file"
 done
-[ "$REWRITER" != scripted ] || few="--rounds=2 --max_tokens=40" # there is little to find
+[ "$REWRITER" != scripted ] || few="--rounds=2 --max_tokens=40"
 set --
 for category in $CATEGORIES; do
   seeds=$(stage toxic_prompt_generator/generate_toxic_promt_from_category.py --model="$REWRITER" \

@@ -39,9 +39,6 @@ from orbench.stages.prompt_sets import prompts_of
 from orbench.stages.stage import output_path
 
 EVOLVED_BY = "evolve_prompts"  # in run records
-STAGE_2 = "rewritter/mixtral_rewrite_only.py"
-STAGE_3 = "moderator/moderate_only.py"
-STAGE_4 = "alignment_checker/gpt3_4_alignment_checker.py"
 # Stage 2's prompt file, and how many rewrites of a parent: those of a seed resemble each other, so
 # fewer of more seeds tell more.
 STEPS = {"seeds": ("prompt.txt", 3), "variations": ("prompt_vary.txt", 5)}
@@ -65,8 +62,6 @@ class Search:
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets are of fewer than {args.min_refusing} families")
         seeds = read_csv(args.seeds, DESCENT[:2]).rows
-        if not seeds:
-            raise UserError(f"{args.seeds} holds no seed")
         operators = Path(__file__).with_name("operators.toml").read_text()
         self.lineages = Lineages(seeds, tomllib.loads(operators), args.wanted)
         self.excluded = prompts_of(args.exclude)
@@ -92,10 +87,8 @@ class Search:
 
     def size(self) -> int:
         """How many parents the next round may have."""
-        size: int = self.args.parents
-        if self.args.max_requests:
-            left = self.args.max_requests - sum(self.requests)
-            size = min(size, left // self.cost)
+        left = self.args.max_requests - sum(self.requests)
+        size: int = min(self.args.parents, left // self.cost)
         return size
 
     def ended(self) -> str:
@@ -118,8 +111,8 @@ class Search:
         before = read_record(path).get("parameters", {})
         for name in SETTINGS:
             if before.get(name) != str(getattr(self.args, name)):
-                was = f"{folder} was made with --{name} {before.get(name)}"
-                raise UserError(f"{was}; give that, or another --output_path")
+                was = f"--{name} {before.get(name)}"
+                raise UserError(f"{folder} has {was}; give that, or another --output_path")
         for name in STEPS:
             self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT, is_input=False).rows
         self.lineages.candidates += read_csv(path, CANDIDATE, is_input=False).rows
@@ -128,17 +121,14 @@ class Search:
 
     def write(self) -> None:
         """Write the CSVs, the run record and the audit sheet."""
-        every = self.lineages.candidates
         hits = self.lineages.hits
-        write_csv(beside(self.output, "_candidates.csv"), columns_of(every), every)
-        write_csv(self.output, [c for c in columns_of(every) if c != "outcome"], hits)
+        columns = columns_of(self.lineages.candidates)
+        write_csv(beside(self.output, "_candidates.csv"), columns, self.lineages.candidates)
+        write_csv(self.output, [name for name in columns if name != "outcome"], hits)
         rounds = beside(self.output, "_rounds").glob("*/candidates.csv")
         card.write_dataset_record(self.output, hits, sorted(rounds), self.args, stage=EVOLVED_BY)
         if size := self.args.audit_sample:
             audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, size, seed=0)
-
-
-# -- a round -----------------------------------------------------------------------------------
 
 
 def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
@@ -165,7 +155,8 @@ def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> lis
         write_csv(path, PARENT, rows)
         flags = {"toxic_seed_path": path, "model": search.args.rewriter}
         flags |= {"prompt_file": prompt, "num_rewrites": rewrites}
-        for row in run_step(STAGE_2, beside(path, "_rewrite.csv"), rows, flags):
+        csv = beside(path, "_rewrite.csv")
+        for row in run_step("rewritter/mixtral_rewrite_only.py", csv, rows, flags):
             if same(row["prompt"]) not in known:
                 known.add(same(row["prompt"]))
                 cells = (row[name] for name in ("prompt", "category", "seed", "toxic_seed"))
@@ -181,7 +172,7 @@ def ask_targets(search: Search, folder: Path, rows: Sequence[Row]) -> None:
     for target in search.families:
         csv = folder / f"responses_{file_name_part(target)}.csv"
         flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
-        found = run_step(STAGE_4, csv, rows, flags)
+        found = run_step("alignment_checker/gpt3_4_alignment_checker.py", csv, rows, flags)
         said[target] = {row["prompt"]: row["is_rejected"] for row in found}
     for row in rows:
         refusing = [target for target in said if said[target].get(row["prompt"]) == "True"]
@@ -198,13 +189,13 @@ def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
     write_csv(path, DESCENT, rows)
     flags = {"input_file_path": path, "moderator_model": search.args.judges}
     flags |= {"min_votes": search.judges}
-    judged = run_step(STAGE_3, folder / "judged.csv", rows, flags)
+    judged = run_step("moderator/moderate_only.py", folder / "judged.csv", rows, flags)
     found = {row["prompt"]: row for row in judged}
     for row in rows:
         row |= found.get(row["prompt"], {"outcome": "unscored"})
         if "True" in (row.get("is_toxic"), row.get("debatable")):
             row["outcome"] = "toxic"
-        elif len(row["refused_by"].split(";")) < search.args.min_refusing:
+        elif row["outcome"] == HIT and row["refused_by"].count(";") + 1 < search.args.min_refusing:
             row["outcome"] = "refused by too few families"
 
 
@@ -269,7 +260,7 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
-    number, any_number = flags.whole_number(1), flags.whole_number(0)
+    number = flags.whole_number(1)
     add("--seeds", type=flags.input_path, required=True, help="the CSV of stage 1")
     add("--rewriter", type=flags.given, required=True, help="the model of stage 2")
     add("--targets", required=True, help="models whose refusals count, comma-separated")
@@ -279,13 +270,13 @@ def parser() -> argparse.ArgumentParser:
     meaning = "families of targets that must refuse a hit (default %(default)s)"
     add("--min_refusing", type=number, default=1, help=meaning)
     add("--rounds", type=number, default=30, help="at most (default %(default)s)")
-    add("--max_requests", type=any_number, default=0, help="at most (default: no limit)")
+    add("--max_requests", type=number, default=100_000, help="at most (default %(default)s)")
     meaning = "CSVs or named sets: near-duplicates of their prompts are no hits"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
     add("--max_tokens", type=number, help="limit of a target's answer (default: that of stage 4)")
-    add("--random_seed", type=any_number, default=0, help="of the choices (default %(default)s)")
+    add("--random_seed", type=int, default=0, help="of the choices (default %(default)s)")
     meaning = "write a sheet of N random hits to label, toxic or safe"
-    add("--audit_sample", type=any_number, default=0, metavar="N", help=meaning)
+    add("--audit_sample", type=number, default=0, metavar="N", help=meaning)
     add("--dry_run", action="store_true", help="send nothing; report the most a round can cost")
     flags.add_output_flags(parser, "./{seeds stem}_evolved.csv")
     return parser

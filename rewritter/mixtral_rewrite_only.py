@@ -28,7 +28,7 @@ from orbench.stages.prompt_sets import add_column_flags, read_input
 from orbench.stages.stage import Stage, empty_cell
 from orbench.stages.templates import fill, prompt_template
 
-MORE = ("instruction", "other")  # columns that another prompt file may name
+EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
 
 
@@ -41,7 +41,7 @@ class Rewriter(Stage):
     def __init__(self, args: argparse.Namespace) -> None:
         """Raises UserError for an input that was rewritten already, among others."""
         prompt_file, self.template = prompt_template(__file__, args.prompt_file)
-        self.marks = [name for name in MORE if f"{{{name}}}" in self.template]
+        self.marks = [name for name in EXTRA_MARKS if f"{{{name}}}" in self.template]
         table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
@@ -65,8 +65,8 @@ class Rewriter(Stage):
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
-        more = {name: row[name] for name in self.marks}
-        text = fill(self.template, {**self.values, **more, "seed": row["prompt"]})
+        values = self.values | {name: row[name] for name in self.marks} | {"seed": row["prompt"]}
+        text = fill(self.template, values)
         return [Request(self.models[0], [user(text)], self.sent)]
 
     def read(self, request: Request, answer: Answer) -> Given | Missing:

@@ -28,9 +28,8 @@ def build(args: argparse.Namespace) -> Path:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     public = prompts_of(args.exclude)
-    chosen = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
-    if args.names:  # two: no sample
-        chosen = dict(zip(args.names, chosen.values(), strict=False))
+    found = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
+    chosen = dict(zip(args.names or DATASETS, found.values(), strict=False))  # two names: no sample
     # Before anything is written: a missing package must not leave half of the work.
     quality = list(quality_lines(prompts)) if args.diversity else []
     make_folder(folder)
@@ -65,8 +64,10 @@ def _write_csvs(
         path = args.output_dir / f"{name}.csv"
         write_csv(beside(path, "_provenance.csv"), every, kept)
         write_csv(path, first, kept)
-        sources = {row["source_file"] for row in kept}
-        inputs = [file for file in args.moderated_files if file.name in sources]
+        inputs = args.moderated_files
+        if args.names:  # refusals selected the safe prompts alone
+            sources = {row["source_file"] for row in kept}
+            inputs = [file for file in inputs if file.name in sources]
         yield card.write_dataset_record(path, kept, inputs, args, stage=BUILT_BY)
 
 

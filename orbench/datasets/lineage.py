@@ -36,8 +36,8 @@ class Lineages:
         self.candidates: list[Row] = []
         # From the first number of hits on, a seed waits until nothing else is left to try. It
         # never has more than the second one.
-        self.enough = ceil(wanted / min(25, len(self.seeds)))
-        self.most = ceil(wanted / min(10, len(self.seeds)))
+        self.enough = ceil(wanted / min(25, len(seeds) or 1))
+        self.most = ceil(wanted / min(10, len(seeds) or 1))
 
     @property
     def hits(self) -> list[Row]:

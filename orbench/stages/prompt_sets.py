@@ -76,8 +76,7 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
 def prompts_of(names: Sequence[str]) -> list[str]:
     """The prompts of CSV files and named sets. Raises UserError."""
     whole = argparse.Namespace(limit=None, shuffle=None)
-    tables = [read_input(name, ["prompt"], whole) for name in names]
-    return [row["prompt"] for table in tables for row in table.rows]
+    return [row["prompt"] for name in names for row in read_input(name, ["prompt"], whole).rows]
 
 
 def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:

@@ -36,7 +36,7 @@ class World(NamedTuple):
     """refuses, toxic: thresholds in standard deviations of a trait."""
 
     correlation: float = 0.7
-    refuses: float = 1.85
+    refuses: float = 1.9
     toxic: float = 0.35
     shared: float = 0.9  # of what sounds alarming, between the families
 
@@ -140,7 +140,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name, Server(world.reply) as server:
         folder = Path(name)
-        seeds = seeds_file(folder, 600)
+        seeds = seeds_file(folder, 1500)
         print(world, f"plain chain: {plain(world, server, folder, seeds):.0f} requests a true hit")
         for n in range(searches):
             before = len(server.requests)
