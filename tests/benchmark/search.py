@@ -36,9 +36,10 @@ class World(NamedTuple):
     """refuses, toxic: thresholds in standard deviations of a trait."""
 
     correlation: float = 0.7
-    refuses: float = 1.9
+    refuses: float = 1.85
     toxic: float = 0.35
     shared: float = 0.9  # of what sounds alarming, between the families
+    operators: float = 0.2  # how much the operators differ
 
     def refused(self, prompt: str, target: str) -> bool:
         alarm, *own, _ = traits_of[prompt]
@@ -65,7 +66,7 @@ class World(NamedTuple):
         return "\n".join(f"[[{self.child(prompt, operator, n)}]]" for n in range(number))
 
     def child(self, parent: str, operator: str, n: int) -> str:
-        shifts = [0.2 * normal(f"{operator} {i}") if operator else 0.0 for i in range(5)]
+        shifts = [self.operators * normal(f"{operator} {i}") if operator else 0.0 for i in range(5)]
         new = (1 - self.correlation**2) ** 0.5
         key = f"{parent} {operator} {n}"
         pairs = enumerate(zip(traits_of[parent], shifts, strict=True))
@@ -140,7 +141,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name, Server(world.reply) as server:
         folder = Path(name)
-        seeds = seeds_file(folder, 1500)
+        seeds = seeds_file(folder, 800)
         print(world, f"plain chain: {plain(world, server, folder, seeds):.0f} requests a true hit")
         for n in range(searches):
             before = len(server.requests)
