@@ -1,11 +1,12 @@
-"""Search for safe prompts that models refuse: vary what worked, and ask the targets first.
+"""Search for safe prompts that models refuse: vary what worked, and ask the cheap question first.
 
     python evolve_prompts.py --seeds=harmful_prompts.csv --rewriter=MODEL --targets=A,B,C \\
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
 
 Reads a CSV with the columns prompt (the seed) and category. A round is ordinary stage runs in
-{output stem}_rounds/NN/: rewrite parents (stage 2), ask the targets (stage 4), judge what they
-refuse (stage 3). A hit is refused by --min_refusing families, toxic to no judge, and nearly equals
+{output stem}_rounds/NN/: rewrite parents (stage 2), ask one target about each rewrite, the targets
+taking turns (stage 4), judge what it refuses (stage 3), and ask the other targets about what no
+judge calls toxic. A hit is refused by --min_refusing families, toxic to no judge, and nearly equals
 no earlier hit and no prompt of --exclude. Writes the hits (prompt, category, toxic_seed, parent,
 operator, round, refused_by, refused_share and the judges' columns) and ..._candidates.csv, all
 candidates with their outcome. Hits are candidates until people have checked them.
@@ -16,8 +17,8 @@ import random
 import runpy
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,8 @@ from orbench.stages.prompt_sets import prompts_of
 from orbench.stages.stage import output_path
 
 EVOLVED_BY = "evolve_prompts"  # in run records
-# Stage 2's prompt file, and how many rewrites of a parent: those of a seed resemble each other, so
-# fewer of more seeds tell more.
-STEPS = {"seeds": ("prompt.txt", 3), "variations": ("prompt_vary.txt", 5)}
+PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of stage 2
+REWRITES = 5  # of a parent
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
@@ -67,7 +67,7 @@ class Search:
         self.excluded = prompts_of(args.exclude)
         self.requests: list[int] = []  # answered ones, of each round
         # Requests for a parent at most, repeats aside.
-        self.cost = 1 + STEPS["variations"][1] * (len(targets) + len(judges))
+        self.cost = 1 + REWRITES * (len(targets) + len(judges))
 
     def run(self) -> str:
         """Run the rounds that are not finished. Returns why the search ended."""
@@ -113,7 +113,7 @@ class Search:
             if before.get(name) != str(getattr(self.args, name)):
                 was = f"--{name} {before.get(name)}"
                 raise UserError(f"{folder} has {was}; give that, or another --output_path")
-        for name in STEPS:
+        for name in PROMPT_FILES:
             self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT, is_input=False).rows
         self.lineages.candidates += read_csv(path, CANDIDATE, is_input=False).rows
         logs = folder.glob("*.answers.jsonl")
@@ -134,9 +134,26 @@ class Search:
 def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
     """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
     rows = rewrite_parents(search, folder, parents)
-    ask_targets(search, folder, rows)
-    ask_judges(search, folder, [row for row in rows if row["outcome"] == HIT])
-    drop_duplicates(search, [row for row in rows if row["outcome"] == HIT])
+    refusing = defaultdict[str, list[str]](list)  # prompt -> targets
+    number = len(search.families)
+    turns = {target: rows[n::number] for n, target in enumerate(search.families)}
+    ask_targets(search, folder / "rewrites", turns, refusing)
+    for row in rows:
+        if row["outcome"] == HIT and not refusing[row["prompt"]]:
+            row["outcome"] = "answered"
+    ask_judges(search, folder, hits_in(rows))
+    others = {
+        target: [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
+        for target in search.families
+    }
+    ask_targets(search, folder / "safe", others, refusing)
+    for row in rows:
+        families = {search.families[target] for target in refusing[row["prompt"]]}
+        row["refused_by"] = ";".join(sorted(families))
+        row["refused_share"] = f"{len(refusing[row['prompt']]) / number:.3f}"
+        if row["outcome"] == HIT and len(families) < search.args.min_refusing:
+            row["outcome"] = "refused by too few families"
+    drop_duplicates(search, hits_in(rows))
     path = folder / "candidates.csv"
     inputs = [csv for csv in folder.glob("*.csv") if read_record(csv)]
     about = {"stage": EVOLVED_BY, "selectors": sorted(set(search.families.values()))}
@@ -144,43 +161,48 @@ def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
     write_csv(path, columns_of(rows), rows)
 
 
+def hits_in(rows: Sequence[Row]) -> list[Row]:
+    """The rows that nothing speaks against so far."""
+    return [row for row in rows if row["outcome"] == HIT]
+
+
 def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> list[Row]:
     """Stage 2, with prompt_vary.txt for all but seeds. Gives the candidates that are new."""
     known = {same(row["prompt"]) for row in search.lineages.candidates}
-    number = str(len(search.requests) + 1)
+    about = {"round": str(len(search.requests) + 1), "outcome": HIT}
     found = []
-    for name, (prompt, rewrites) in STEPS.items():
+    for name, prompt_file in PROMPT_FILES.items():
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
         write_csv(path, PARENT, rows)
         flags = {"toxic_seed_path": path, "model": search.args.rewriter}
-        flags |= {"prompt_file": prompt, "num_rewrites": rewrites}
+        flags |= {"prompt_file": prompt_file, "num_rewrites": REWRITES}
         csv = beside(path, "_rewrite.csv")
         for row in run_step("rewritter/mixtral_rewrite_only.py", csv, rows, flags):
             if same(row["prompt"]) not in known:
                 known.add(same(row["prompt"]))
-                cells = (row[name] for name in ("prompt", "category", "seed", "toxic_seed"))
-                found.append(dict(zip(DESCENT, (*cells, row["operator"], number), strict=True)))
+                descent = {"toxic_seed": row["seed"], "parent": row["toxic_seed"]}
+                cells = {name: row[name] for name in ("prompt", "category", "operator")}
+                found.append(cells | descent | about)
     return found
 
 
-def ask_targets(search: Search, folder: Path, rows: Sequence[Row]) -> None:
-    """Stage 4. What one of them refuses is a HIT until the judges have seen it."""
-    path = folder / "rewrites.csv"
-    write_csv(path, DESCENT, rows)
-    said = {}
-    for target in search.families:
-        csv = folder / f"responses_{file_name_part(target)}.csv"
+def ask_targets(
+    search: Search, stem: Path, turns: Mapping[str, Sequence[Row]], refusing: dict[str, list[str]]
+) -> None:
+    """Stage 4: put rows to each target, and note who refuses. No response: unscored."""
+    for target, rows in turns.items():
+        path = stem.with_name(f"{stem.name}_{file_name_part(target)}.csv")
+        write_csv(path, DESCENT, rows)
         flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
+        csv = beside(path, "_responses.csv")
         found = run_step("alignment_checker/gpt3_4_alignment_checker.py", csv, rows, flags)
-        said[target] = {row["prompt"]: row["is_rejected"] for row in found}
-    for row in rows:
-        refusing = [target for target in said if said[target].get(row["prompt"]) == "True"]
-        row["refused_by"] = ";".join(sorted({search.families[target] for target in refusing}))
-        row["refused_share"] = f"{len(refusing) / len(said):.3f}"
-        row["outcome"] = HIT if refusing else "answered"
-        if not all(row["prompt"] in verdicts for verdicts in said.values()):
-            row["outcome"] = "unscored"
+        rejected = {row["prompt"]: row["is_rejected"] == "True" for row in found}
+        for row in rows:
+            if row["prompt"] not in rejected:
+                row["outcome"] = "unscored"
+            elif rejected[row["prompt"]]:
+                refusing[row["prompt"]].append(target)
 
 
 def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
@@ -195,8 +217,6 @@ def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
         row |= found.get(row["prompt"], {"outcome": "unscored"})
         if "True" in (row.get("is_toxic"), row.get("debatable")):
             row["outcome"] = "toxic"
-        elif row["outcome"] == HIT and row["refused_by"].count(";") + 1 < search.args.min_refusing:
-            row["outcome"] = "refused by too few families"
 
 
 def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:

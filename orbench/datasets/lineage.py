@@ -22,7 +22,7 @@ COMBINE = "combine"  # the operator that takes a second prompt
 UNUSED_SHARE = 0.1  # of a round's parents: seeds that were not used before
 OPEN = 20  # with fewer lineages to go on with, unused seeds fill the round
 EXPLORATION = 0.3  # weight of the confidence bound
-TIRED = 0.8  # what a parent is worth after each use
+TIRED = 0.9  # what a parent is worth after each use
 
 
 class Lineages:
