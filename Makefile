@@ -1,5 +1,6 @@
 # make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
 # make measure MODEL=...: a model's over-refusal rate; see measure.py for all variables.
+# make prompts NAME=...: a release of new prompts; see prompts.sh for REWRITER, TARGETS, JUDGES.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -9,8 +10,9 @@ BIN := .venv/bin
 
 export MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN CATEGORY_COLUMN
 export LIMIT JUDGE LABELS RESULTS OVERWRITE DRY_RUN
+export NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
 
-.PHONY: demo measure test check format
+.PHONY: demo measure prompts test check format
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -41,6 +43,9 @@ demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
 	@$(BIN)/python measure.py
+
+prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/smollm2)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh prompts.sh
 
 check: .venv/tested
 	$(BIN)/ruff check .

@@ -57,8 +57,10 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="random seed of the samples (default %(default)s)")
     meaning = "of near-duplicates, 0.5 to 1 (default %(default)s: one word of eighteen differs)"
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
-    meaning = "CSVs of public prompts (column prompt): drop near-duplicates of them"
-    add("--exclude", **files, default=[], help=meaning)
+    meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"
+    add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
+    meaning = "names of two CSVs instead: the safe prompts, all toxic ones"
+    add("--names", nargs=2, metavar=("SAFE", "TOXIC"), help=meaning)
     meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")

@@ -28,6 +28,7 @@ from orbench.stages.prompt_sets import add_column_flags, read_input
 from orbench.stages.stage import Stage, empty_cell
 from orbench.stages.templates import fill, prompt_template
 
+EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
 
 
@@ -39,7 +40,9 @@ class Rewriter(Stage):
 
     def __init__(self, args: argparse.Namespace) -> None:
         """Raises UserError for an input that was rewritten already, among others."""
-        table = read_input(args.toxic_seed_path, ["prompt"], args)
+        prompt_file, self.template = prompt_template(__file__, args.prompt_file)
+        self.marks = [name for name in EXTRA_MARKS if f"{{{name}}}" in self.template]
+        table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
             raise UserError(
@@ -51,7 +54,7 @@ class Rewriter(Stage):
         others = [column for column in table.columns if column not in ("prompt", "category")]
         columns = ["prompt", "toxic_seed", "category", *others]
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
-        self.prompt_file, self.template = prompt_template(__file__)
+        self.prompt_file = prompt_file
         self.values = {"number": str(args.num_rewrites)}
         self.sent = flags.parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
@@ -61,7 +64,8 @@ class Rewriter(Stage):
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
-        text = fill(self.template, {**self.values, "seed": row["prompt"]})
+        values = self.values | {name: row[name] for name in self.marks} | {"seed": row["prompt"]}
+        text = fill(self.template, values)
         return [Request(self.models[0], [user(text)], self.sent)]
 
     def read(self, request: Request, answer: Answer) -> Given | Missing:
@@ -111,6 +115,8 @@ def parser() -> argparse.ArgumentParser:
     add("--num_rewrites", type=number, default=5, help=meaning)
     meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "
     add("--model", help=meaning + "key is set, else a current OpenAI model)")
+    meaning = "another prompt file, beside this script or a whole path (default %(default)s)"
+    add("--prompt_file", default="prompt.txt", type=flags.given, metavar="FILE", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
     flags.add_run_flags(parser)

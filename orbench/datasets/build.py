@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import seed_id_of
+from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
-from orbench.base.tables import beside, make_folder, read_csv, write_csv
+from orbench.base.tables import beside, make_folder, write_csv
 from orbench.base.words import OVERALL, category_of
 from orbench.datasets import audit, card
-from orbench.datasets.moderated import SAFE_SET, Prompt, join_lines, read_moderated
+from orbench.datasets.moderated import Prompt, join_lines, read_moderated
 from orbench.datasets.selection import DATASETS, Chosen, choose
+from orbench.stages.prompt_sets import prompts_of
 
 BUILT_BY = "build_dataset"  # in run records
 
@@ -22,11 +23,12 @@ def build(args: argparse.Namespace) -> Path:
     folder: Path = args.output_dir
     if (folder / card.CARD).exists() and not card.has_card(folder):
         raise UserError(f"{folder / card.CARD} is no card of ours and is kept; name another folder")
-    for name in DATASETS:
+    for name in args.names or DATASETS:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
-    public = [row["prompt"] for path in args.exclude for row in read_csv(path, ["prompt"]).rows]
-    chosen = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
+    public = prompts_of(args.exclude)
+    found = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
+    chosen = dict(zip(args.names or DATASETS, found.values(), strict=False))  # two names: no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
     counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]
@@ -37,7 +39,7 @@ def build(args: argparse.Namespace) -> Path:
     if args.audit_sample:
         kept = [one.row for one in prompts if not one.reason]
         audit.write_sheet(folder / "audit_sheet.csv", kept, args.audit_sample, args.seed)
-    return folder / f"{SAFE_SET}.csv"
+    return folder / f"{next(iter(chosen))}.csv"
 
 
 def _write_csvs(
@@ -45,20 +47,25 @@ def _write_csvs(
 ) -> Iterator[str]:
     """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
     for one in prompts:
-        one.row["seed_id"] = seed_id_of(one.row)
+        own = prompt_id(one.row["prompt"]) if args.names else ""  # the toxic ones are the seeds
+        one.row["seed_id"] = seed_id_of(one.row) or own
         one.row["second_chance"] = str(one.second_chance)
     gone = (one for one in prompts if one.reason)
     rows = (one.row | {"reason": one.reason, "resembles": one.resembles} for one in gone)
     columns = ("prompt", "category", "is_toxic", "reason", "resembles")
     write_csv(args.output_dir / "or-bench-dropped.csv", columns, rows)
-    seeded = any(one.row["seed_id"] for one in prompts)
+    seeded = args.names or any(one.row["seed_id"] for one in prompts)
     first = ["prompt", "category", *(["seed_id"] if seeded else [])]
     every = list(dict.fromkeys([*first, *(column for one in prompts for column in one.row)]))
     for name, kept in chosen.items():
         path = args.output_dir / f"{name}.csv"
         write_csv(beside(path, "_provenance.csv"), every, kept)
         write_csv(path, first, kept)
-        yield card.write_dataset_record(path, kept, args.moderated_files, args, stage=BUILT_BY)
+        inputs = args.moderated_files
+        if args.names:  # refusals selected the safe prompts alone
+            sources = {row["source_file"] for row in kept}
+            inputs = [file for file in inputs if file.name in sources]
+        yield card.write_dataset_record(path, kept, inputs, args, stage=BUILT_BY)
 
 
 def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
@@ -76,7 +83,7 @@ def _history(prompts: Sequence[Prompt], args: argparse.Namespace) -> Iterator[st
     dropped = Counter((one.side or "all", one.reason) for one in prompts if one.reason)
     for (side, reason), n in sorted(dropped.items()):
         yield f"dropped from {side}, {reason}: {n:,}"
-    public = ", ".join(path.name for path in args.exclude) or "none"
+    public = ", ".join(Path(name).name for name in args.exclude) or "none"
     yield f"similarity {args.similarity:g}; public sets: {public}; random seed {args.seed}"
     records = [read_record(path) for path in args.moderated_files]
     judges = {str(one.get("asked")) for record in records for one in record.get("models", ())}

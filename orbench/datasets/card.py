@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id, prompt_set_hash
-from orbench.base.records import is_scripted, read_record, write_record
+from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
 from orbench.base.words import Row
 from orbench.datasets.selection import DATASETS
@@ -21,6 +21,7 @@ CARD = "README.md"
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
 # Config, as the published dataset calls it -> file
 CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"} | {name: f"{name}.csv" for name in DATASETS}
+CONFIGS |= {"hard": "hard.csv", "toxic": "toxic.csv"}  # of a release
 
 
 def check_ours(path: Path, stage: str) -> None:
@@ -36,7 +37,9 @@ def write_dataset_record(
     records = [read_record(path) for path in inputs]
     writers = {str(one): one for record in records for one in record.get("written_by", ())}
     prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
+    families = {one for record in records for one in selectors(record)}
     record = {
+        "selectors": sorted(families),
         **more,
         "command": sys.argv,
         "parameters": {name: str(value) for name, value in vars(args).items()},
@@ -67,6 +70,7 @@ def write_card(
         license=json.dumps(licence),  # a JSON string is a YAML string
         counts="\n".join(table_lines(counts)),
         history="\n".join(f"    {clean(line)}" for line in history),
+        example=counts[0][1],
         date=datetime.now(UTC).date().isoformat(),
         canary=uuid5(NAMESPACE_URL, " ".join(counts[-1])),
     )

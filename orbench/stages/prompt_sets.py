@@ -87,6 +87,12 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
     return table
 
 
+def prompts_of(names: Sequence[str]) -> list[str]:
+    """The prompts of CSV files and named sets. Raises UserError."""
+    whole = argparse.Namespace(limit=None, shuffle=None)
+    return [row["prompt"] for name in names for row in read_input(name, ["prompt"], whole).rows]
+
+
 def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
     """`limit` rows, proportional by category, in file order.
 
