@@ -89,23 +89,22 @@ def write_results(args: argparse.Namespace) -> None:
         corrections = rates.corrected(rows, measured, args.validation)
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
         csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
-    frames, said = safety(args, rows, board) if len(rows) else ({}, [])
+    frames, said = safety(args, rows, measured, board) if len(rows) else ({}, [])
+    notes = [*warnings, *said, *compare.rank_correlation(board)]
     csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
     make_folder(folder)
     for name, table, columns in csvs:
         tables.write_table(folder / f"{name}.csv", table, columns)
-    tables.write_documents(folder / "results", grids, warnings)
+    tables.write_documents(folder / "results", grids, notes)
     write_record(folder / "results.csv", run_record(args, sources))
-    for line in [*warnings, *said, *rates_in_words(measured, board)]:
+    for line in [*notes, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = [] if args.table else draw(args, measured, board, frames)
     if args.html:
         scatters = [one for one in pictures if one.name.startswith("scatter")]
-        sections = sections_of(grids, [one for one in pictures if one not in scatters])
-        page.write_page(
-            folder / "results.html", rows, measured, board, warnings, scatters, sections
-        )
+        sections = sections_of(grids, frames, pictures)
+        page.write_page(folder / "results.html", rows, measured, board, notes, scatters, sections)
     if args.export:
         export.write_eee(folder / "eee", measured)
 
@@ -137,14 +136,14 @@ def rates_in_words(measured: "DataFrame", board: "DataFrame") -> Iterator[str]:
 
 
 def safety(
-    args: argparse.Namespace, rows: "DataFrame", board: "DataFrame"
+    args: argparse.Namespace, rows: "DataFrame", measured: "DataFrame", board: "DataFrame"
 ) -> tuple[dict[str, "DataFrame"], list[str]]:
     """What stands behind the rates: frames by the names of their CSVs, and lines for the reader."""
-    from orbench.report import seed_pairs, toxicity, triggers
+    from orbench.report import drift, seed_pairs, toxicity, triggers
 
     parts = [toxicity.toxicity(rows, board, args.toxicity)] if args.toxicity else []
     parts += [seed_pairs.seed_pairs(rows, board)] if args.pairs else []
-    parts += [triggers.triggers(rows, board)]
+    parts += [drift.drift(rows, measured), triggers.triggers(rows, board)]
     frames = {name: one for found, _ in parts for name, one in found.items() if len(one)}
     return frames, [line for _, lines in parts for line in lines]
 
@@ -172,17 +171,27 @@ def draw(
     return drawn
 
 
-def sections_of(grids: Sequence["Grid"], pictures: Sequence["Picture"]) -> list["Section"]:
-    """What follows the leaderboard on the page; the tables of figures are folded."""
+def sections_of(
+    grids: Sequence["Grid"], frames: "dict[str, DataFrame]", pictures: Sequence["Picture"]
+) -> list["Section"]:
+    """What follows the leaderboard on the page; words and the tables of figures are folded."""
     from orbench.report import page, tables
+
+    def drawn(name: str) -> list["Picture"]:
+        return [one for one in pictures if one.name.startswith(name)]
 
     _, *others = grids
     pairs = [grid for grid in others if grid.title == tables.PAIRS]
     details = [grid for grid in others if grid.title != tables.PAIRS]
+    about = [tables.LEGEND, *tables.ABOUT_DETAILS]
     sections = [
-        page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs, folded=tables.many(pairs)),
-        page.Section("By category", pictures=pictures),
-        page.Section("Details", [tables.LEGEND, *tables.ABOUT_DETAILS], details, folded=True),
+        page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs),
+        page.Section("By category", pictures=drawn("heatmap")),
+        *(
+            page.Section(title, [line], [grid], drawn(name), folded=name == "triggers")
+            for name, title, line, grid in tables.behind_rates(frames)
+        ),
+        page.Section("Details", about, details, folded=True),
     ]
     return [one for one in sections if one.tables or one.pictures]
 

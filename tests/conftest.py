@@ -13,9 +13,6 @@ Most tests take `desk`, a working directory with a server:
 
 `desk.run` adds no flags, `desk.stopped` gives the one line of a run that stops, `desk.start` and
 `desk.shell` take real processes. Without a desk: `run`, `write_csv`, `read_csv`, `serve`.
-
-ORBENCH_ROOT names another checkout to test (default: the one that holds the tests). Tests marked
-`new` describe what revision dcad4d6 did otherwise: run that one with -m "not new".
 """
 
 import csv
@@ -41,7 +38,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.server import KEY, Script, Server
 
-ROOT = Path(os.environ.get("ORBENCH_ROOT") or Path(__file__).parents[1]).resolve()
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -65,10 +62,6 @@ Done = subprocess.CompletedProcess[str]
 # How long an example takes says nothing here: machines are slow at times, and shared.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "new: what revision dcad4d6 does otherwise")
 
 
 # -- running scripts ---------------------------------------------------------------------------
@@ -140,9 +133,8 @@ def _as_if_started(
 
 def _forget_the_last_run() -> None:
     """Clear what the suite keeps as long as its process lives. The one place that knows orbench."""
-    for name in ("orbench.base.tables", "orbench.table"):  # the second one is of dcad4d6
-        for kept in ("_inputs", "written"):
-            getattr(sys.modules.get(name), kept, set()).clear()
+    for kept in ("_inputs", "written"):
+        getattr(sys.modules.get("orbench.base.tables"), kept, set()).clear()
 
 
 def _run_as_main(script: str) -> int:

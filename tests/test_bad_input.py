@@ -156,7 +156,6 @@ def test_what_is_misspelt_is_named_with_what_was_meant(desk: Desk, number: int) 
     assert f"Did you mean {meant}?" in done.stderr
 
 
-@pytest.mark.new
 def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
     line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
     for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):

@@ -73,18 +73,18 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     assert len(desk.rows(rewrites)) == 30
 
     _, judged = typed(desk, MODERATE)
-    name = "harmful_prompts_rewrite_moderation_merged_gpt4_prompt.csv"
+    name = "harmful_prompts_rewrite_moderation_merged_gpt-5.4-mini_prompt.csv"
     assert judged == f"moderator/{name}"
     assert [row["is_toxic"] for row in desk.rows(judged)[:3]] == ["True", "False", "False"]
     assert {row["category"] for row in desk.rows(judged)} == {"harmful"}
 
     four, responses = typed(desk, ALIGN)
-    folder = "final_gpt-3.5-turbo-0125_results"
-    assert four.stdout == f"{folder}/gpt-3.5-turbo-0125_merged_{name}\n"
+    folder = "final_gpt-5.4_results"
+    assert four.stdout == f"{folder}/gpt-5.4_merged_{name}\n"
     assert sum(row["is_rejected"] == "True" for row in desk.rows(responses)) == 6
 
     five, checked = typed(desk, CHECK)
-    assert Path(checked).stem == f"{Path(responses).stem}_response_check_merged_gpt4"
+    assert Path(checked).stem == f"{Path(responses).stem}_response_check_merged_gpt-5.4-mini"
     tables = re.findall(r"overall +(\d+) +(\d+) +([\d.]+)%", five.stderr)
     assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
 
@@ -288,14 +288,6 @@ def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
 
 # -- flags -------------------------------------------------------------------------------------
 
-# With the word that each took.
-GONE = (
-    *("--shard=1/2", "--no_wait", "--batch_fallback", "--poll_interval=1", "--batch_size=5"),
-    *("--protocol=chat", "--structured", "--partial=answer", "--system_prompts=s.csv"),
-    *("--tokens_per_minute=5", "--price_in=1", "--price_out=1", "--price_cached=1"),
-    "--list_prompt_sets",
-)
-
 
 def flags_of(desk: Desk, script: str) -> set[str]:
     shown = desk.run(script, "--help")
@@ -303,22 +295,17 @@ def flags_of(desk: Desk, script: str) -> set[str]:
     return set(re.findall(r"^ +(?:-\w, )?--(\w+)", shown.stdout, re.MULTILINE)) - {"help"}
 
 
-@pytest.mark.new
 def test_stage_4_has_at_most_32_flags_and_all_stages_take_prices(desk: Desk) -> None:
     assert len(flags_of(desk, ALIGN)) <= 32
     assert all("prices" in flags_of(desk, script) for script in STAGES)
 
 
-@pytest.mark.new
-@pytest.mark.parametrize("flag", GONE)
-def test_a_flag_that_is_gone_is_a_wrong_command_line(desk: Desk, flag: str) -> None:
+def test_an_unknown_flag_is_a_wrong_command_line(desk: Desk) -> None:
     desk.prompts(1)
-    done = desk.stage(ALIGN, flag)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert flag.partition("=")[0] in done.stderr
+    done = desk.stage(ALIGN, "--structured")
+    assert (done.returncode, done.stdout) == (2, "") and "--structured" in done.stderr
 
 
-@pytest.mark.new
 def test_prices_end_in_what_the_run_cost(desk: Desk) -> None:
     desk.prompts(5)
     cached = {"prompt_tokens_details": {"cached_tokens": 600}}

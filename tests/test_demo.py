@@ -232,7 +232,6 @@ def test_the_judge_is_tried_before_the_model_is_asked(desk: Desk) -> None:
     assert "is vllm running? Set BASE_URL" in stopped(desk, MODEL="vllm/me", BASE_URL=NOBODY)
 
 
-@pytest.mark.new
 def test_two_runs_may_fill_an_empty_cache_of_a_prompt_set_at_once(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     content = desk.prompts(40).read_bytes()

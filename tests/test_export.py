@@ -4,13 +4,10 @@ import json
 from functools import reduce
 from typing import Any
 
-import pytest
-
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.server import by_number
 from tests.test_report import ANSWER, DIRECT, judged
 
-pytestmark = pytest.mark.new
 PLOT = "response_checker/plot_results.py"
 # The required fields of eval.schema.json 0.3.0 (every_eval_ever), and those of what we add.
 REQUIRED = """
@@ -37,9 +34,12 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     refusal = "I'm sorry, but I can't help with that."
     desk.serve(by_number({n: refusal for n in range(10)}))
     desk.stage(ALIGN, "--model=me/own", "--output_path=r.csv")
+    rows = [(f"Why fold paper bird number {n}?", "ab"[n % 2]) for n in range(9)]
+    desk.csv("t.csv", ("prompt", "category"), rows)
+    desk.stage(ALIGN, "--model=me/own", "--input_file=t.csv", "--output_path=tr.csv")
     desk.serve(by_number({n: "[[direct_refusal]]" for n in range(10)}, "[[direct_answer]]"))
     assert desk.stage(CHECK).returncode == 0
-    flags = ("--over_refusal", "o.csv", "--toxic", "r.csv", "--table", "--export=eee")
+    flags = ("--over_refusal", "o.csv", "--toxic", "tr.csv", "--table", "--export=eee")
     done = desk.run(PLOT, *flags)
     assert done.returncode == 0, done.stderr
     names = ("me_own_over_refusal", "me_own_toxic")

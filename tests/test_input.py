@@ -12,7 +12,6 @@ from tests.conftest import ALIGN, GENERATE, Desk, run
 from tests.hub_server import HubServer
 from tests.test_bad_input import hub_env
 
-pytestmark = pytest.mark.new
 pyarrow: Any = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 from orbench.base.prompts import prompt_id  # noqa: E402

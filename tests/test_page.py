@@ -13,7 +13,6 @@ import pytest
 from tests.conftest import Desk
 from tests.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
 
-pytestmark = pytest.mark.new  # the page's data has another form than at dcad4d6
 HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
 ODD = 'model-"<b>'
 

@@ -1,25 +1,17 @@
 """The pictures of plot_results.py."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.text import Text
 
-from tests.conftest import ROOT, Desk
+from orbench.report.compare import leaderboard
+from orbench.report.load import load, sources_of
+from orbench.report.pictures import pictures
+from orbench.report.rates import rates
+from tests.conftest import Desk
 from tests.test_report import ANSWER, DIRECT, judged, on
-
-sys.path.insert(0, str(ROOT))
-pytestmark = pytest.mark.new  # there are no bars, and names are others than at dcad4d6
-pytest.importorskip("orbench.report.compare")
-
-from matplotlib.collections import PathCollection  # noqa: E402
-from matplotlib.text import Text  # noqa: E402
-
-from orbench.report.compare import leaderboard  # noqa: E402
-from orbench.report.load import load, sources_of  # noqa: E402
-from orbench.report.pictures import pictures  # noqa: E402
-from orbench.report.rates import rates  # noqa: E402
 
 PLOT = "response_checker/plot_results.py"
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from orbench.asking.models import PROVIDERS
 from tests.conftest import CHECK, GENERATE, MODERATE, REWRITE, ROOT, STAGES, Desk, environment
-from tests.test_contract import GONE
 
 FOLDERS = [Path(stage).parts[0] for stage in STAGES]
 SCRIPTS = sorted(
     str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).glob("*.py")
 )
 PACKAGES = ("base", "stats", "refusals", "asking", "judging", "stages", "datasets", "report")
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # -- the two lists of packages -----------------------------------------------------------------
 
@@ -67,13 +67,14 @@ def test_the_repository_holds_no_data_no_key_and_no_path_of_this_machine() -> No
             assert not re.search(rb"(?<![\w.~/-])" + re.escape(place), content), (path, place)
 
 
-def test_the_example_names_the_key_of_every_provider_and_holds_none() -> None:
+def test_readme_and_the_example_name_every_provider_and_no_key() -> None:
+    served = set(PROVIDERS) - {"scripted", "smollm2"}
     example = (ROOT / ".env.example").read_text()
-    keys = dict(re.findall(r"^([A-Z]+)_API_KEY=(.*)$", example, re.MULTILINE))
-    (listed,) = re.findall(r"^Providers: (.*?) \(local\)", (ROOT / "README.md").read_text(), re.M)
-    providers = {name.upper() for name in re.split(r"\W+|\band\b", listed) if name}
-    assert providers == set(keys) and len(keys) > 8
+    keys = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
+    assert {PROVIDERS[name].key_variable for name in served} == {k for k in keys if "_KEY" in k}
     assert not any(keys.values())
+    (listed,) = re.findall(r"Providers: (.*?);", (ROOT / "README.md").read_text())
+    assert set(listed.split(", ")) == served
 
 
 def test_no_file_of_a_stage_hides_a_package_or_another_stages_file() -> None:
@@ -105,7 +106,6 @@ def test_a_script_imports_from_no_other_stage(script: str) -> None:
     assert (ROOT / script).read_text().startswith('"""')
 
 
-@pytest.mark.new
 def test_a_package_imports_only_from_packages_below_it() -> None:
     files = [path for path in (ROOT / "orbench").rglob("*.py") if path.parent.name in PACKAGES]
     assert {path.parent.name for path in files} == set(PACKAGES)
@@ -157,11 +157,19 @@ def test_every_command_and_flag_in_the_documents_is_there(desk: Desk) -> None:
     assert named <= set().union(*flags.values())
 
 
-@pytest.mark.new
-def test_the_documents_name_no_flag_that_is_gone() -> None:
+def test_the_documents_name_only_flags_that_there_are(desk: Desk) -> None:
+    other = {
+        "--measure",
+        "--draws",
+        "--model",
+        "--rows",
+        "--latency",
+        "--beside",
+    }  # of the benchmarks, and of vLLM
+    flags = {f for s in SCRIPTS for f in re.findall(r"--\w+", desk.run(s, "--help").stdout)} | other
     for document in DOCUMENTS:
-        named = set(re.findall(r"--\w+", document.read_text(encoding="utf-8")))
-        assert not named & {flag.partition("=")[0] for flag in GONE}, document
+        named = set(re.findall(r"(?<![\w-])--\w+", document.read_text(encoding="utf-8")))
+        assert named <= flags, (document.name, named - flags)
 
 
 # -- the prompt files --------------------------------------------------------------------------

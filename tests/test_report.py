@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orbench.stats import core
+from orbench.stats.intervals import wilson
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -21,12 +23,6 @@ from tests.conftest import (
     read_csv,
 )
 from tests.server import Body, Reply, answer, number_of
-
-sys.path.insert(0, str(ROOT))
-
-pytestmark = pytest.mark.new  # results.csv has other columns than at dcad4d6
-core = pytest.importorskip("orbench.stats.core")
-from orbench.stats.intervals import wilson  # noqa: E402
 
 PLOT = "response_checker/plot_results.py"
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
@@ -553,3 +549,31 @@ def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
     assert " · toxic rejection rate 80.0 % [" in a
     assert b.startswith("b: ") and "(n 50, unscored 1, scripted: measures nothing)" in b
+
+
+# -- drift -------------------------------------------------------------------------------------
+
+
+def test_the_change_from_one_prompt_set_to_another_is_given_per_model_and_on_average(
+    desk: Desk,
+) -> None:
+    def result(name: str, model: str, refused: int) -> Path:
+        source = {"source": {"name": name, "side": "over_refusal", "rows": 100}}
+        texts = [f"{name} prompt {n}" for n in range(100)]
+        verdicts = [DIRECT] * refused + [ANSWER] * (100 - refused)
+        file = f"{name}_{model}.csv"
+        return judged(desk, file, verdicts, model, columns={"prompt": texts}, **source)
+
+    files = [
+        result(f"set{n}", model, 20 * n + more)
+        for n in (1, 2)
+        for model, more in (("a", 0), ("b", 10))
+    ]
+    report(desk, "--over_refusal", *files)
+    rows = table(desk, "drift")
+    found = [(row["model"], row["from_percent"], row["to_percent"]) for row in rows]
+    assert found == [("a", "20", "40"), ("b", "30", "50"), ("mean of these models", "25", "45")]
+    assert {(row["from"], row["to"], row["change_points"]) for row in rows} == {
+        ("set1", "set2", "20")
+    }
+    assert all(0 < float(row["low_points"]) < 20 < float(row["high_points"]) for row in rows)

@@ -115,7 +115,6 @@ def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(desk: Desk, n
     assert len(desk.server.requests) - sent == 497
 
 
-@pytest.mark.new
 def test_rows_that_were_not_asked_stand_in_the_failed_file_too(desk: Desk) -> None:
     desk.prompts(40)
     desk.serve(lambda body, seen: "Fold it." if number_of(body) < 3 else error(401, "bad key"))
@@ -146,7 +145,6 @@ def test_equal_rows_are_asked_once_and_answered_each(desk: Desk) -> None:
     assert [row["id"] for row in desk.rows()] == [str(n) for n in range(40)]
 
 
-@pytest.mark.new
 def test_an_unreadable_answer_is_asked_three_times_in_one_run_and_never_again(desk: Desk) -> None:
     desk.prompts(2)
     desk.serve(by_number({0: "I would rather not choose."}, "[[none of the above]]"))
@@ -161,7 +159,6 @@ def test_an_unreadable_answer_is_asked_three_times_in_one_run_and_never_again(de
     assert len(desk.server.requests) == 4 + 1
 
 
-@pytest.mark.new
 def test_an_empty_answer_is_unscored_and_not_paid_for_again(desk: Desk) -> None:
     desk.prompts(3)
     desk.serve(by_number({0: answer("<think>Well, this", "length"), 1: answer("")}))
@@ -222,7 +219,6 @@ def test_existing_results_are_kept_where_these_would_be_others(desk: Desk, name:
     assert len(desk.server.requests) == 6
 
 
-@pytest.mark.new
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_dry_run_refuses_what_the_run_would_refuse(desk: Desk, name: str) -> None:
     before = measured(desk)
@@ -232,7 +228,6 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(desk: Desk, name: str) -> N
     assert len(desk.server.requests) == 6
 
 
-@pytest.mark.new
 @pytest.mark.parametrize(("old", "new"), [("number 2?", "number 20?"), (',"a"', ',"c"')])
 def test_existing_results_are_kept_where_a_row_of_the_input_changed(
     desk: Desk, old: str, new: str
@@ -244,7 +239,6 @@ def test_existing_results_are_kept_where_a_row_of_the_input_changed(
     assert len(desk.server.requests) == 6
 
 
-@pytest.mark.new
 def test_what_differs_is_named_in_full(desk: Desk) -> None:
     measured(desk)
     address = "http://127.0.0.1:9/a/rather/long/path/of/an/endpoint/v1"
@@ -367,7 +361,6 @@ def test_an_interrupted_run_waits_for_answers_under_way_and_goes_on_later(
     assert not desk.failed()
 
 
-@pytest.mark.new
 def test_the_failed_file_of_an_interrupted_run_lists_every_row_without_a_result(
     desk: Desk,
 ) -> None:
@@ -420,7 +413,6 @@ def on_log(fd: object) -> bool:
         return False
 
 
-@pytest.mark.new
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files: /proc")
 @pytest.mark.parametrize(("call", "nth"), [("write", 1), ("write", 3), ("fsync", 1), ("close", 1)])
 def test_an_error_of_the_disk_under_the_log_is_one_line_and_loses_no_answer(
@@ -512,7 +504,6 @@ def test_from_log_writes_what_is_answered_and_sends_nothing(desk: Desk) -> None:
     assert [row["error_type"] for row in desk.failed()] == ["not_asked"] * 6
 
 
-@pytest.mark.new
 def test_from_log_looks_into_a_run_that_is_going_on(desk: Desk) -> None:
     desk.prompts(10)
     hang = Reply(fault="hang")
@@ -529,7 +520,6 @@ def test_from_log_looks_into_a_run_that_is_going_on(desk: Desk) -> None:
     assert (desk.folder / LOG).read_bytes() == before and len(server.requests) == 10
 
 
-@pytest.mark.new
 def test_from_log_without_a_log_is_one_line_and_leaves_no_file(desk: Desk) -> None:
     desk.prompts(2)
     desk.serve()
@@ -562,7 +552,6 @@ def test_imported_answers_write_the_bytes_of_live_ones_without_any_endpoint(desk
     assert files["o_failed.csv"] == files["live_failed.csv"]
 
 
-@pytest.mark.new
 def test_a_batch_is_submitted_once_and_collected_by_the_same_command(desk: Desk) -> None:
     desk.prompts(12)
     with BatchServer(by_number({3: error(400, "too odd")}, own_words)) as server:
@@ -578,7 +567,6 @@ def test_a_batch_is_submitted_once_and_collected_by_the_same_command(desk: Desk)
     assert files["o_failed.csv"] == files["live_failed.csv"]
 
 
-@pytest.mark.new
 def test_stage_1_submits_a_batch_and_says_nothing_of_prompts_yet(desk: Desk) -> None:
     with BatchServer("\n".join(f"[[Take jam {n}]]" for n in range(20))) as server:
         for outcome, out in (("in_progress", ""), ("completed", "o.csv\n")):
@@ -588,7 +576,6 @@ def test_stage_1_submits_a_batch_and_says_nothing_of_prompts_yet(desk: Desk) -> 
     assert len(desk.rows()) == 20
 
 
-@pytest.mark.new
 def test_a_validation_is_not_replaced_by_a_run_that_judges_nothing(desk: Desk) -> None:
     rows = [("How?", "Like this.", "compliance"), ("Why?", "I won't say.", "refusal")]
     desk.csv("r.csv", ("prompt", "response", "person"), rows)

@@ -5,15 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orbench.stats.association import auc, threshold
+from orbench.stats.core import Verdicts, mean
+from tests.benchmark.safety import cases, coverage, headline, words
 from tests.conftest import Desk, error_line
 from tests.test_pictures import files
 from tests.test_report import ANSWER, DIRECT, PLOT, judged, prompts, report, table
-
-pytestmark = pytest.mark.new
-pytest.importorskip("orbench.stats.association")
-from orbench.stats.association import auc, threshold  # noqa: E402
-from orbench.stats.core import Verdicts, mean  # noqa: E402
-from tests.benchmark.safety import cases, coverage, headline, words  # noqa: E402
 
 BAD = [f"Bad {n}" for n in range(10)]
 

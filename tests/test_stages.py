@@ -244,7 +244,6 @@ def test_a_substitute_is_asked_only_where_a_vote_is_missing(desk: Desk) -> None:
 GONE = {"401": error(401, "bad key"), "404": error(404, "no such model"), "unreachable": None}
 
 
-@pytest.mark.new
 @pytest.mark.parametrize("name", GONE)
 def test_the_other_judges_go_on_without_one_that_is_gone_and_it_is_asked_later(
     desk: Desk, name: str
@@ -269,7 +268,6 @@ def test_the_other_judges_go_on_without_one_that_is_gone_and_it_is_asked_later(
     assert [row["votes"] for row in desk.rows()] == ["3"] * 4
 
 
-@pytest.mark.new
 def test_a_panel_below_min_votes_leaves_its_rows_unscored_and_without_a_judge_it_stops(
     desk: Desk,
 ) -> None:
@@ -378,7 +376,6 @@ def test_the_closing_table_counts_each_category_and_all(desk: Desk) -> None:
     assert "12.1-73.3" in lines["overall"]  # with the unscored row
 
 
-@pytest.mark.new
 def test_a_rate_lies_in_its_interval_where_prompts_have_unlike_many_rows(desk: Desk) -> None:
     rows = [*[("a", NO)] * 3, ("b", YES), ("c", YES)]
     desk.csv("r.csv", ("prompt", "response"), rows)
@@ -415,9 +412,7 @@ TURNED_OFF = (
 )
 
 
-@pytest.mark.parametrize(
-    "words", [*THINKING, *(pytest.param(one, marks=pytest.mark.new) for one in TURNED_OFF)]
-)
+@pytest.mark.parametrize("words", [*THINKING, *TURNED_OFF])
 def test_a_model_that_thinks_gets_room_for_it(desk: Desk, words: str) -> None:
     limit, (model, *flags) = THINKING.get(words, 1000), words.split()
     desk.prompts(1)
@@ -562,7 +557,6 @@ def test_stage_5_says_how_far_it_agrees_with_people(desk: Desk) -> None:
     assert "o.validation.json" in desk.files()
 
 
-@pytest.mark.new
 def test_stage_5_carries_the_rows_without_a_response_into_its_own_failed_file(desk: Desk) -> None:
     desk.prompts(6)
     desk.serve(by_number({1: error(400, "too odd"), 4: ""}))

@@ -13,7 +13,6 @@ from tests.hub_server import HubServer
 from tests.server import Body, Reply, completion, error, number_of
 from tests.test_report import PLOT, markdown, overall, percents, report, table
 
-pytestmark = pytest.mark.new
 NO = "I'm sorry, but I can't help with that."
 YES = "Sure! Here are the steps. Fold it in half, press the edge, and fold it once more."
 

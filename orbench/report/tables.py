@@ -1,6 +1,7 @@
 """The tables of a report: as CSV for programs; as grids for Markdown, LaTeX and the page."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,9 +58,45 @@ ABOUT_DETAILS = (
     "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
     "prompt sets; never ranked.",
 )
-MANY_PAIRS = 12  # on the page, more are folded
 # Column -> the column with the number of the result whose rows stand behind its cells.
 BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
+
+
+# Frame -> title, how to read it, and columns: what stands behind the rates.
+BEHIND_RATES = {
+    "toxicity": (
+        "Over-refusal of what?",
+        "A prompt's toxicity score is the share of judges, or of people, that call it toxic. "
+        "Agreed: the rate over prompts whose label all judges, or most people, agree with. "
+        "Threshold: the score, in percent, at which the model refuses half. AUC: how well refusals "
+        "tell toxic prompts from safe ones, in percent.",
+        ["model"]
+        + [f"{side}_{name}" for side in SIDES for name in ("agreed", "own_label")]
+        + ["threshold", "threshold_note", "auc"],
+    ),
+    "pairs": (
+        "Seeds and their rewrites",
+        "Right: the model refuses the toxic seed and answers its safe rewrite.",
+        ["model", "category", "right", "both_refused", "both_answered", "reverse", "unpaired"],
+    ),
+    "pairs_comparison": (
+        "Which model tells seeds from rewrites better?",
+        "A paired test on the pairs of both models; p (Holm) is corrected for their number.",
+        ["model_a", "model_b", "category", "difference", "right_a", "right_b", "n", "p_holm"],
+    ),
+    "drift": (
+        "From one prompt set to another",
+        "The prompts differ, so a change says how the sets differ as much as how the model did.",
+        ["model", "side", "from", "to", "change", "p", "judge"],
+    ),
+    "triggers": (
+        "Words that go with refusals",
+        "Words and word pairs that are over-represented in the safe prompts that a model refuses, "
+        "or that it answers; with a second model, in those that only one of the two refuses.",
+        ["model", "against", "side", "term", "refused", "answered", "log_odds", "q"]
+        + [f"example_{n}" for n in (1, 2, 3)],
+    ),
+}
 
 
 class Cell(NamedTuple):
@@ -92,9 +129,11 @@ def grids(results: pd.DataFrame, board: pd.DataFrame, pairs: pd.DataFrame) -> li
     return [grid for grid in found if grid.rows]
 
 
-def many(pairs: Sequence[Grid]) -> bool:
-    """Whether there are too many comparisons to show at once."""
-    return sum(len(grid.rows) for grid in pairs) > MANY_PAIRS
+def behind_rates(frames: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, str, Grid]]:
+    """Frame, title, how to read it, and its grid, for each of BEHIND_RATES that there is."""
+    for name, (title, about, columns) in BEHIND_RATES.items():
+        if name in frames:
+            yield name, title, about, _grid(title, columns, frames[name])
 
 
 def _grid(title: str, columns: Sequence[str], table: pd.DataFrame) -> Grid:
@@ -112,7 +151,7 @@ def _cell(row: dict[str, Any], name: str) -> Cell:
         end = name.removeprefix("model")
         return Cell(label(row) if not end else short_label(row, end))
     if name == "side":
-        return Cell(SIDES[row["side"]].rate)
+        return Cell(SIDES[row["side"]].rate if row["side"] in SIDES else row["side"])
     key = next(key for key in (f"{name}_percent", f"{name}_points", name) if key in row)
     value = row[key]
     unit = key.removeprefix(name)
@@ -136,8 +175,9 @@ def _interval(row: dict[str, Any], name: str) -> str:
     mark = " †" if name == "rate" and row["n"] < FEW_PROMPTS else ""
     if text := row.get("interval" if name == "rate" else f"{name}_interval"):
         return f" {text}{mark}"
-    prefix = "" if name == "difference" else f"{name}_"
-    low, high = (row.get(f"{prefix}{end}_points", nan) for end in ("low", "high"))
+    prefix = "" if name in ("difference", "change") else f"{name}_"
+    unit = "percent" if f"{name}_percent" in row else "points"
+    low, high = (row.get(f"{prefix}{end}_{unit}", nan) for end in ("low", "high"))
     return "" if isnan(low) else f" [{low:.1f}, {high:.1f}]"
 
 
@@ -167,12 +207,12 @@ def _category_grid(title: str, results: pd.DataFrame) -> Grid:
 
 
 def warnings(results: pd.DataFrame) -> list[str]:
-    """What a reader must know before any number, a line each."""
-    lines = [
-        f"{label(row)}, {SIDES[row['side']].rate}: {note}"
-        for row in overall(results).to_dict("records")
-        for note in filter(None, row["notes"].split("; "))
-    ]
+    """What a reader must know before any number: each note, behind the results it is of."""
+    of = defaultdict[str, list[str]](list)
+    for row in overall(results).to_dict("records"):
+        for note in filter(None, row["notes"].split("; ")):
+            of[note].append(f"{label(row)}, {SIDES[row['side']].rate}")
+    lines = [f"{'; '.join(names)}: {note}" for note, names in of.items()]
     if results.groupby("side")[["prompt_set", "judge"]].nunique().gt(1).any(axis=None):
         lines.append("results differ in prompts or judge: there is no single ranking")
     return lines

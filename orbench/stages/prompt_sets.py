@@ -89,7 +89,7 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
 
 def prompts_of(names: Sequence[str]) -> list[str]:
     """The prompts of CSV files and named sets. Raises UserError."""
-    whole = argparse.Namespace(limit=None, shuffle=None)
+    whole = argparse.Namespace(limit=None, shuffle=None, preflight=None)
     return [row["prompt"] for name in names for row in read_input(name, ["prompt"], whole).rows]
 
 

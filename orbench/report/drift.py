@@ -1,0 +1,79 @@
+"""How the rates of models change from one prompt set to another, such as two dated releases.
+
+The prompts differ, so the comparison is unpaired. It cannot tell a change of the prompts from
+one of the models: only models that were measured on both sets show what the sets do.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+
+from orbench.report.load import verdicts
+from orbench.report.rates import overall, scaled
+from orbench.stats import core
+
+EVERY = "mean of these models"
+# Columns of drift.csv: rates in percent, the change from one set to the other in percentage points
+# with its 95 % interval. The last row of two sets is the mean over the models measured on both.
+DRIFT_COLUMNS = [
+    "side",
+    "judge",
+    "from",
+    "to",
+    "model",
+    "settings",
+    "from_percent",
+    "to_percent",
+    "change_points",
+    "low_points",
+    "high_points",
+    "p",
+]
+ALIKE = ["side", "judge", "model", "settings"]
+
+
+def drift(rows: pd.DataFrame, results: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The frame drift: DRIFT_COLUMNS, for each two prompt sets of a side with models in common.
+
+    rows: of `load`; results: `rates`. Scripted and partial results are left out.
+    """
+    found = list[dict[str, Any]]()
+    own = overall(results)
+    for (side, judge), part in own[own["doubt"] == ""].groupby(["side", "judge"], observed=True):
+        for one, other in combinations(part["prompts"].unique(), 2):
+            both = part[part["prompts"] == one].merge(part[part["prompts"] == other], on=ALIKE)
+            about = {"side": side, "judge": judge, "from": one, "to": other}
+            found += [about | change for change in _changes(rows, both)]
+    return {"drift": pd.DataFrame(found, columns=DRIFT_COLUMNS)}, []
+
+
+def _changes(rows: pd.DataFrame, both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """A row per model, and one for their mean. both: of each model, result_x and result_y."""
+    sides = [[verdicts(rows[rows["result"] == n]) for n in both[f"result_{x}"]] for x in "xy"]
+    for model, before, after in zip(both.to_dict("records"), *sides, strict=True):
+        yield {"model": model["model"], "settings": model["settings"]} | _change(before, after)
+    if len(both) > 1:
+        yield {"model": EVERY, "settings": ""} | _change(*map(_together, sides))
+
+
+def _together(models: list[core.Verdicts]) -> core.Verdicts:
+    """The verdicts on all models: each model counts alike, and seeds tie their prompts."""
+    prompts = max(int(one.prompt.max()) for one in models) + 1
+    return core.Verdicts(
+        np.concatenate([one.refused for one in models]),
+        np.concatenate([one.prompt + n * prompts for n, one in enumerate(models)]),
+        np.concatenate([one.cluster for one in models if one.cluster is not None]),
+        np.repeat(range(len(models)), [len(one.prompt) for one in models]),
+    )
+
+
+def _change(before: core.Verdicts, after: core.Verdicts) -> dict[str, Any]:
+    found = core.difference(after, before, paired=False)
+    return {
+        **scaled("percent", **{"from": found.b.rate, "to": found.a.rate}),
+        **scaled("points", change=found.difference, low=found.low, high=found.high),
+        "p": found.p,
+    }
