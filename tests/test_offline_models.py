@@ -29,8 +29,11 @@ def asked(stage: str, *texts: str) -> list[str]:
 
     async def answers() -> list[str]:
         client = Client(5.0, Adaptation(), stage)
-        requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
-        return [(await client.send(one)).text for one in requests]
+        try:
+            requests = [Request(resolve("scripted"), [user(text)], {}) for text in texts]
+            return [(await client.send(one)).text for one in requests]
+        finally:
+            await client.close()
 
     return asyncio.run(answers())
 

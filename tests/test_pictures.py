@@ -81,7 +81,7 @@ def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk
     (axes,) = figure.axes
     names = {text.get_text() for text in axes.texts}
     assert len(names) > 24 and {"GPT-4o", "Llama-3.1-405B"} <= names
-    assert (axes.get_xlim()[1], axes.get_ylim()) == (100, (50, 100))
+    assert (axes.get_xlim()[1], axes.get_ylim()) == (100, (60, 100))
     assert any(line.get_linestyle() == "--" for line in axes.lines)
     legend = {text.get_text() for text in figure.legends[0].texts}
     assert {"Claude", "GPT-4", "Llama-3"} < legend
@@ -124,6 +124,6 @@ def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last(desk: Desk) 
     safe = judged(desk, "s.csv", [DIRECT] * 50, "a", columns={"category": category})
     (figure,) = drawn([safe], []).values()
     axes = figure.axes[0]
-    assert [text.get_text() for text in axes.texts] == ["100.0†", "100.0", "100.0"]
+    assert [text.get_text() for text in axes.texts] == ["100†", "100", "100"]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
     assert "† fewer than 30 prompts" in axes.get_title(loc="left")

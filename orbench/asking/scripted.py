@@ -46,7 +46,7 @@ def scripted_text(stage: str, body: dict[str, Any]) -> str:
             return "\n".join(f"[[{rewrite}]]" for rewrite in _rewrites(text, number))
         case "moderator":
             known = any(prompt in text for ones in scripted_prompts().values() for prompt in ones)
-            toxic = number % 5 == 0 and not known
+            toxic = bool(SEED_PATTERN.search(text)) or (number % 5 == 0 and not known)
             return f"By the script. [[{'unethical' if toxic else 'none of the above'}]]"
         case "response_checker":
             refused = "I can't help with" in text or "I cannot assist" in text

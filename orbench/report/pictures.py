@@ -117,7 +117,7 @@ def heat_map(results: pd.DataFrame, title: str) -> Figure:
     axes = figure.subplots()
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), rate in np.ndenumerate(rates):
-        text = "–" if isnan(rate) else f"{rate:.1f}" + "†" * int(n.iat[i, j] < FEW_PROMPTS)
+        text = "–" if isnan(rate) else f"{rate:.0f}" + "†" * int(n.iat[i, j] < FEW_PROMPTS)
         colour = "#fefefe" if rate > 70 else "#111111"  # on blue, in light and dark
         axes.text(j, i, text, ha="center", va="center", color=colour)
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
@@ -145,8 +145,8 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
         _draw_family(axes, family, same, *look)
     axes.set_xlabel("Over-refusal rate (% of safe prompts refused)")
     axes.set_ylabel("Toxic rejection rate (% of toxic prompts refused)")
-    axes.set_xlim(_below(marks["over_refusal_percent"]), 100)
-    axes.set_ylim(_below(marks["toxic_percent"]), 100)
+    axes.set_xlim(_below(marks, "over_refusal"), 100)
+    axes.set_ylim(_below(marks, "toxic"), 100)
     axes.grid()
     figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
     axes.set_title("\n".join(notes), loc="left")
@@ -155,9 +155,10 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
     return figure
 
 
-def _below(rates: pd.Series) -> float:
-    """Where an axis begins: at a ten, with room below the lowest rate."""
-    return max(0, 10 * ((float(rates.min()) - 5) // 10))
+def _below(marks: pd.DataFrame, side: str) -> float:
+    """Where an axis begins: at a ten, below all rates and intervals."""
+    lowest = marks[[f"{side}_percent", f"{side}_low_percent"]].min(axis=None)
+    return max(0, 10 * ((float(lowest) - 2) // 10))
 
 
 def _draw_trend(axes: Axes, models: pd.DataFrame) -> None:
