@@ -1,6 +1,5 @@
 """What a script tells its user, and how it ends."""
 
-import io
 import json
 import os
 import re
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
 
 # Set by measure.py: a JSON object of flags and of the variables that its users set instead.
 VARIABLES = "ORBENCH_VARIABLES"
@@ -26,7 +24,8 @@ def say(line: str) -> None:
     try:
         print(clean(in_variables(line)), file=sys.stderr, flush=True)
     except OSError:
-        _silence(sys.stderr)
+        # Python flushes it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def in_variables(text: str) -> str:
@@ -42,21 +41,16 @@ def without_query(text: str) -> str:
 
 
 def tell(path: Path) -> None:
-    """Print the path of the CSV, the one line on stdout. Raises UserError if that fails."""
-    try:
-        print(path, flush=True)
-    except OSError as error:
-        _silence(sys.stdout)
-        raise UserError(f"{path} is written, but stdout is not: {error.strerror}") from None
+    """Print the path of the CSV, the one line on stdout. Raises OSError."""
+    print(path, flush=True)
 
 
 def clean(text: str) -> str:
     """The text without control, format and surrogate characters, for messages and pictures."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
-    )
+    unseen = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(" " if unicodedata.category(c) in unseen else c for c in text)
 
 
 def one_line(text: str) -> str:
@@ -88,29 +82,20 @@ def read_environment_file() -> None:
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:
-        raise UserError("the working directory no longer exists; change to another one") from None
-    for place in (folder, *folder.parents, Path(__file__).resolve().parents[2]):
-        path = place / ".env"
-        if os.path.isfile(path):
-            from dotenv import load_dotenv
+    folders = (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2])
+    path = next((folder / ".env" for folder in folders if os.path.isfile(folder / ".env")), None)
+    if path:
+        from dotenv import load_dotenv
 
-            try:
-                load_dotenv(path)
-            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-                raise UserError(f"{path} cannot be read: {error}") from None
-            return
+        try:
+            load_dotenv(path)
+        except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+            raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:
     """Run a script's main and return the exit status; errors become one line on stderr."""
     _on_signals(_interrupt)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a path is written as the bytes that it is
-        sys.stdout.reconfigure(encoding=sys.getfilesystemencoding(), errors="surrogateescape")
-    if sys.stderr is None:  # closed; progress bars need one
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     status = _status_of(main)
     _on_signals(_leave)
     return status
@@ -120,9 +105,6 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     try:
         read_environment_file()
         return main(sys.argv[1:])
-    except BrokenPipeError:  # `... --help | head -0`
-        _silence(sys.stdout)
-        return 1
     except (UserError, OSError) as error:
         say(f"error: {error}")
         return 1
@@ -133,11 +115,6 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
         return 130
-
-
-def _silence(stream: TextIO) -> None:
-    """Send a stream that cannot be written to nowhere: Python flushes it once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _on_signals(act: Callable[[int, FrameType | None], None]) -> None:
