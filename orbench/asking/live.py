@@ -138,7 +138,7 @@ class _Session:
                 # In an outage each probe is another request, so that none runs out of tries.
                 request = unsent.pop() if pace.closed else unsent.popleft()
                 self.tasks.create_task(self.send(request, pace, now))
-        self.over = self.over or not self.open
+        self.over |= not self.open
 
     async def send(self, request: Request, pace: Pace, sent: float) -> None:
         """Send a request once, and see to what comes of it."""

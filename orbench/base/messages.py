@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 # Set by measure.py: a JSON object of flags and of the variables that its users set instead.
 VARIABLES = "ORBENCH_VARIABLES"
@@ -24,8 +25,7 @@ def say(line: str) -> None:
     try:
         print(clean(in_variables(line)), file=sys.stderr, flush=True)
     except OSError:
-        # Python flushes it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        _silence(sys.stderr)
 
 
 def in_variables(text: str) -> str:
@@ -41,8 +41,12 @@ def without_query(text: str) -> str:
 
 
 def tell(path: Path) -> None:
-    """Print the path of the CSV, the one line on stdout. Raises OSError."""
-    print(path, flush=True)
+    """Print the path of the CSV, the one line on stdout. Raises UserError if that fails."""
+    try:
+        print(path, flush=True)
+    except OSError as error:
+        _silence(sys.stdout)
+        raise UserError(f"{path} is written, but stdout is not: {error.strerror}") from None
 
 
 def clean(text: str) -> str:
@@ -96,6 +100,8 @@ def read_environment_file() -> None:
 def run_script(main: Callable[[Sequence[str]], int]) -> int:
     """Run a script's main and return the exit status; errors become one line on stderr."""
     _on_signals(_interrupt)
+    if sys.stderr is None:  # closed; progress bars need one
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     status = _status_of(main)
     _on_signals(_leave)
     return status
@@ -115,6 +121,11 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
         return 130
+
+
+def _silence(stream: TextIO) -> None:
+    """Send a stream that cannot be written to nowhere: Python flushes it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _on_signals(act: Callable[[int, FrameType | None], None]) -> None:
