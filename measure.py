@@ -23,7 +23,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orbench.base.messages import VARIABLES, run_script, say, tell, without_query
@@ -32,22 +32,13 @@ from orbench.stages.flags import Parser
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
-# Flag of a stage -> the variable that sets it.
-UNDER_TEST = {
-    "--model": "MODEL",
-    "--base_url": "BASE_URL",
-    "--api_key_env": "API_KEY_ENV",
-    "--max_tokens": "MAX_TOKENS",
-    "--reasoning_effort": "EFFORT",
-}
-INPUT = {
-    "--limit": "LIMIT",
-    "--prompt_column": "PROMPT_COLUMN",
-    "--category_column": "CATEGORY_COLUMN",
-}
-# What messages call the others; the address is a judge's.
-OTHERS = {"--output_path": "RESULTS", "--overwrite": "OVERWRITE=1"}
-OTHERS |= {"--base_url": "its provider's ..._BASE_URL"}
+# Flag of a stage -> the variable that sets it, and that messages name instead.
+INPUT = ("--limit", "--prompt_column", "--category_column")
+UNDER_TEST = ("--model", "--base_url", "--api_key_env", "--max_tokens", "--reasoning_effort")
+VARIABLE_OF = {flag: flag.removeprefix("--").upper() for flag in UNDER_TEST + INPUT}
+VARIABLE_OF |= {"--reasoning_effort": "EFFORT", "--check_model": "JUDGE"}
+VARIABLE_OF |= {"--moderator_model": "LABELS", "--output_path": "RESULTS"}
+VARIABLE_OF |= {"--overwrite": "OVERWRITE=1"}
 
 
 def setting(name: str, default: str = "") -> str:
@@ -57,37 +48,33 @@ def setting(name: str, default: str = "") -> str:
 
 def steps(
     folder: Path, judge: str, labels: Path, panel: Sequence[str]
-) -> Iterator[tuple[str, list[str], Mapping[str, str]]]:
-    """Script, flags, and flag -> variable, of stages 4, 5 and, with a panel, 3, on each side."""
+) -> Iterator[tuple[str, list[str]]]:
+    """Script and flags of stages 4, 5 and, with a panel, 3, on each side."""
     for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
         if prompts := setting(variable):
             stem = file_name_part(Path(without_query(prompts)).stem)
             file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
             responses = f"{folder}/responses/{side}/{file}"
-            names = {"--input_file": variable} | UNDER_TEST | INPUT
-            yield ALIGN, [*set_by(names), f"--output_path={responses}"], names
+            flags = [f"--input_file={prompts}", f"--output_path={responses}"]
+            yield ALIGN, flags + set_by(*UNDER_TEST, *INPUT)
             checked = f"{folder}/{side}/{file_name_part(judge)}/{file}"
             flags = [f"--input_file={responses}", f"--output_path={checked}"]
-            flags += [f"--check_model={judge}", *set_by({})]
-            yield CHECK, flags, {"--check_model": "JUDGE"}
+            yield CHECK, [*flags, f"--check_model={judge}", *set_by()]
             if panel:
-                names = {"--input_file_path": variable} | INPUT
-                flags = [*set_by(names), f"--moderator_model={','.join(panel)}"]
-                flags += [f"--output_path={labels}/{stem}.csv"]
-                names |= {"--moderator_model": "LABELS"}
-                yield "moderator/moderate_only.py", flags, names
+                flags = [f"--input_file_path={prompts}", f"--output_path={labels}/{stem}.csv"]
+                flags += [f"--moderator_model={','.join(panel)}", *set_by(*INPUT)]
+                yield "moderator/moderate_only.py", flags
 
 
-def set_by(names: Mapping[str, str]) -> list[str]:
-    """The flags whose variables are set, and those that follow from others."""
-    found = [f"{flag}={value}" for flag, name in names.items() if (value := setting(name))]
+def set_by(*names: str) -> list[str]:
+    """Those of the flags whose variables are set, and those that follow from others."""
+    found = [f"{flag}={value}" for flag in names if (value := setting(VARIABLE_OF[flag]))]
     shuffle = ["--shuffle=0"] * ("--limit" in names and bool(setting("LIMIT")))
     return [*found, *shuffle, *["--overwrite"] * (setting("OVERWRITE") == "1")]
 
 
-def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
+def run(script: str, flags: Sequence[str]) -> str:
     """Run a script, and give what it prints on stdout; end with its status if it stops."""
-    os.environ[VARIABLES] = json.dumps({**OTHERS, **names})
     command = [sys.executable, str(Path(__file__).resolve().parent / script), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too
@@ -95,16 +82,6 @@ def run(script: str, flags: Sequence[str], names: Mapping[str, str]) -> str:
     if child.returncode not in (0, 3):  # 3: some rows failed, and stand in a file of their own
         sys.exit(child.returncode)
     return said
-
-
-def is_fresh(script: str, flags: Sequence[str]) -> bool:
-    """Whether the CSV of a step that sends nothing is newer than the step's input and code."""
-    paths = ("--input_file", "--output_path")
-    source, output = (Path(one.partition("=")[2]) for one in flags if one.startswith(paths))
-    root = Path(__file__).resolve().parent
-    behind = [source, root / script, *(root / "orbench").rglob("*.py")]
-    newest = max(path.stat().st_mtime for path in behind if path.is_file())
-    return output.is_file() and output.stat().st_mtime > newest and not setting("OVERWRITE")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -116,33 +93,33 @@ def main(argv: Sequence[str]) -> int:
         os.environ |= {"PROMPTS": "or-bench-hard-1k", "TOXIC": setting("TOXIC", "or-bench-toxic")}
     if setting("MODEL") == "smollm2":  # it hardly stops, and its first words tell a refusal
         os.environ["MAX_TOKENS"] = setting("MAX_TOKENS", "60")
+    os.environ[VARIABLES] = json.dumps(VARIABLE_OF)
     folder = Path(setting("RESULTS", "results"))
     ratings = [word for word in setting("LABELS").split() if word.endswith(".csv")]
     panel = [word for word in setting("LABELS").split() if word not in ratings]
     labels = folder / "labels" / file_name_part("+".join(panel))
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
     plans = list[list[int]]()  # see `engine.foresee`
-    for script, flags, names in todo:
+    for script, flags in todo:
         later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
         dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
-        said = run(script, [*flags, *dry, f"--preflight={later}"], names)
+        said = run(script, [*flags, *dry, f"--preflight={later}"])
         plans.append([int(number) for number in said.split()])
-    to_send, tokens, seconds = map(sum, zip(*plans, strict=True))
+    requests, tokens, seconds = map(sum, zip(*plans, strict=True))
     about = f"about {tokens:,} tokens in the prompts, {seconds / 60:.0f} min"
-    say(f"to send: {to_send:,} requests, {about}")
+    say(f"to send: {requests:,} requests, {about}")
     if setting("DRY_RUN") == "1":
         return 0
-    for (script, flags, names), plan in zip(todo, plans, strict=True):
-        if plan[0] or not is_fresh(script, flags):
-            say(f"== {script}")
-            run(script, flags, names)
+    for script, flags in todo:
+        say(f"== {script}")
+        run(script, flags)
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]
     flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
     if ratings or panel:
         judged = [str(path) for path in labels.glob("*.csv") if not path.match("*_failed.csv")]
         flags += ["--toxicity", *ratings, *sorted(judged)]
-    run("response_checker/plot_results.py", flags, {})
+    run("response_checker/plot_results.py", flags)
     tell(folder / "results.html")
     return 0
 

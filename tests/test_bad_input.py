@@ -40,7 +40,7 @@ def test_a_malformed_csv_costs_nothing_and_is_one_line(desk: Desk, name: str) ->
 
 def test_a_folder_and_an_empty_name_are_no_input(desk: Desk) -> None:
     (desk.folder / "deep").mkdir()
-    assert "folder" in desk.stopped(ALIGN, "--input_file=deep")
+    assert "is a directory" in desk.stopped(ALIGN, "--input_file=deep")
     assert "stage before" in desk.stopped(ALIGN, "--input_file=")  # "$csv" after it
 
 

@@ -11,7 +11,7 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 import argparse
 import sys
 from collections.abc import Sequence
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +50,18 @@ class SeedGenerator(Stage):
         model = flags.model_of(args.model or generator(), args)
         if not args.model:
             say(f"--model is not given: {model.provider}/{model.id}")
-        default = Path(f"{file_name_part(self.category.name)}_prompts.csv")
+        name = self.category.name
         table = Table(Path(), ["request"], [])
+        default = Path(f"{file_name_part(name)}_prompts.csv")
         super().__init__(args, table, [model], default, ["prompt", "category"])
         self.prompt_file, template = prompt_template(__file__)
-        word = ADJECTIVES.get(self.category.name, self.category.name)
-        category = {"definition": self.category.definition, "category": word}
+        category = {"definition": self.category.definition, "category": ADJECTIVES.get(name, name)}
         self.text = fill(template, {"number": str(PROMPTS_A_REQUEST), **category})
         self.sent = flags.parameters_of(args, model)
-        self.parameters = {**self.sent, "category": self.category.name}
+        self.parameters = {**self.sent, "category": name}
         first = ceil(self.wanted / PROMPTS_A_REQUEST)
-        wanted = counted(self.wanted, "prompt")
-        say(f"{wanted} (--num_toxic_prompts): {counted(first, 'request')} or more")
+        least = f"{counted(first, 'request')} or more"
+        say(f"{counted(self.wanted, 'prompt')} (--num_toxic_prompts): {least}")
         self.add_requests(first if args.dry_run else min(first, FIRST_WAVE))
         self.start_over()
         before = read_record(self.output).get("counts", {}).get("written", 0)
@@ -76,13 +76,12 @@ class SeedGenerator(Stage):
 
     def add_requests(self, number: int) -> None:
         """Plan so many more requests."""
-        numbers = range(len(self.table.rows), len(self.table.rows) + number)
-        self.table.rows += [{"request": str(n)} for n in numbers]
+        before = len(self.table.rows)
+        self.table.rows += [{"request": str(before + n)} for n in range(number)]
         self.last_wave = number
 
     def requests(self, row: Row) -> list[Request]:
-        sample = int(row["request"])
-        return [Request(self.models[0], [user(self.text)], self.sent, sample)]
+        return [Request(self.models[0], [user(self.text)], self.sent, int(row["request"]))]
 
     def read(self, request: Request, answer: Answer) -> Given:
         return prompts_in(answer, self.text)
@@ -110,15 +109,15 @@ class SeedGenerator(Stage):
         brought = [0 if isinstance(one, Missing) else len(one) for one in outcomes]
         idle = next((n for n, new in enumerate(reversed(brought)) if new), len(brought))
         not_asked = any(isinstance(one, Missing) and one.kind == NOT_ASKED for one in outcomes)
-        if missing <= 0 or not_asked or idle >= GIVE_UP_AFTER:
-            if idle >= GIVE_UP_AFTER:
-                say(f"giving up: {idle} requests in a row brought nothing new")
+        if missing <= 0 or not_asked:
             return False
-        last = brought[-self.last_wave :]
-        # As many as the last wave lets expect, and some in reserve; at most twice the last wave.
-        expected = missing * len(last) / sum(last) if sum(last) else GIVE_UP_AFTER - idle
-        reserve = sqrt(expected) if sum(last) else 0
-        self.add_requests(min(ceil(expected + reserve), max(2 * len(last), FIRST_WAVE)))
+        if idle >= GIVE_UP_AFTER:
+            say(f"giving up: {idle} requests in a row brought nothing new")
+            return False
+        # As many as the last wave lets expect and a fifth more, but at most twice the last wave.
+        a_request = sum(brought[-self.last_wave :]) / self.last_wave
+        expected = missing / a_request if a_request else GIVE_UP_AFTER - idle
+        self.add_requests(min(ceil(1.2 * expected), max(2 * self.last_wave, FIRST_WAVE)))
         return True
 
     def summary(self) -> list[str]:

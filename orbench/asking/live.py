@@ -138,7 +138,7 @@ class _Session:
                 # In an outage each probe is another request, so that none runs out of tries.
                 request = unsent.pop() if pace.closed else unsent.popleft()
                 self.tasks.create_task(self.send(request, pace, now))
-        self.over = self.over or not self.open
+        self.over |= not self.open
 
     async def send(self, request: Request, pace: Pace, sent: float) -> None:
         """Send a request once, and see to what comes of it."""
@@ -168,8 +168,8 @@ class _Session:
     def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:
         """Send a request again later, unless this was one refusal too many."""
         key = request.key
-        before = self.refusals[request.key]
-        self.refusals[key] = before + 1
+        before = self.refusals[key]
+        self.refusals[key] += 1
         self.faults[key] += isinstance(fault, Passing)
         rest = pace.refused(fault, sent, self.loop.time(), before)
         if pace.over:
@@ -184,9 +184,9 @@ class _Session:
         """Note why a request gets no answer in this run."""
         self.asked.failed[request.key] = Missing(kind, str(error))
         self.failures[request.model] += 1
-        turned_away = isinstance(error, TurnedAway)
         n = self.failures[request.model]
-        if n >= FAILURES_IN_A_ROW or (turned_away and n >= TURNED_AWAY and not len(self.log)):
+        wrong_key = isinstance(error, TurnedAway) and n >= TURNED_AWAY and not len(self.log)
+        if wrong_key or n >= FAILURES_IN_A_ROW:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
         self.settle(request, None)
 
@@ -247,17 +247,16 @@ async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
     own = model.base_url in IN_PROCESS
     request = Request(model, [user("Hello")], {"max_tokens": (own and max_tokens) or PROBE_TOKENS})
     client = Client(SLOWEST_PROBE_S, Adaptation())
+    start = time.monotonic()
     try:
-        await client.open(model)
-        start = time.monotonic()
         if own or not dry:
             await client.send(request)
     except (Fatal, TurnedAway) as error:
         raise UserError(f"{model.asked}: {error}") from None
     except (Passing, BadRequest, Limited) as error:
         if str(error).startswith(NO_CONNECTION):
-            running = f"is {model.provider} running? Set --base_url"
-            raise UserError(f"no connection to {model.address}: {running}") from None
+            mend = f"is {model.provider} running? Set --base_url (of a judge: ..._BASE_URL)"
+            raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()
     return time.monotonic() - start if own else REPLY_S / model.settings.concurrency

@@ -1,6 +1,5 @@
 """What a script tells its user, and how it ends."""
 
-import io
 import json
 import os
 import re
@@ -52,11 +51,10 @@ def tell(path: Path) -> None:
 
 def clean(text: str) -> str:
     """The text without control, format and surrogate characters, for messages and pictures."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join(
-        " " if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text
-    )
+    unseen = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(" " if unicodedata.category(c) in unseen else c for c in text)
 
 
 def one_line(text: str) -> str:
@@ -88,27 +86,20 @@ def read_environment_file() -> None:
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:
-        raise UserError("the working directory no longer exists; change to another one") from None
-    for place in (folder, *folder.parents, Path(__file__).resolve().parents[2]):
-        path = place / ".env"
-        if os.path.isfile(path):
-            from dotenv import load_dotenv
+    folders = (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2])
+    path = next((folder / ".env" for folder in folders if os.path.isfile(folder / ".env")), None)
+    if path:
+        from dotenv import load_dotenv
 
-            try:
-                load_dotenv(path)
-            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-                raise UserError(f"{path} cannot be read: {error}") from None
-            return
+        try:
+            load_dotenv(path)
+        except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+            raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:
     """Run a script's main and return the exit status; errors become one line on stderr."""
     _on_signals(_interrupt)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a path is written as the bytes that it is
-        sys.stdout.reconfigure(encoding=sys.getfilesystemencoding(), errors="surrogateescape")
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     status = _status_of(main)
@@ -120,9 +111,6 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     try:
         read_environment_file()
         return main(sys.argv[1:])
-    except BrokenPipeError:  # `... --help | head -0`
-        _silence(sys.stdout)
-        return 1
     except (UserError, OSError) as error:
         say(f"error: {error}")
         return 1

@@ -48,8 +48,7 @@ def read_csv(
 
     needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
     is_input: this process must not overwrite the file. hint: added to the message if the file does
-    not fit. Raises UserError for a file that cannot be read or is malformed, that lacks a needed
-    column or names one twice.
+    not fit. Raises UserError for a file that cannot be read, is malformed or lacks a column.
     """
     if not str(path):
         raise UserError(NO_NAME)
@@ -66,14 +65,10 @@ def read_csv(
                     f"{len(columns)}; is a quote or a comma missing?"
                 )
             rows.append(dict(zip(columns, cells, strict=True)))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder; give a CSV file") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again{hint}") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"{path}: {str(error.strerror).lower()}") from None
     if is_input:
         _inputs.add(path.resolve())
     if "prompt" in needed and MESSAGES in columns:
@@ -131,9 +126,8 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:
     if not columns:
         raise UserError(f"{path} is empty; it needs a header line")
-    for column in columns:
-        if columns.count(column) > 1:
-            raise UserError(f"{path} names the column {column!r} twice")
+    if twice := [column for column in columns if columns.count(column) > 1]:
+        raise UserError(f"{path} names the column {twice[0]!r} twice")
     if missing := [column for column in needed if column not in columns]:
         there = clean(", ".join(columns))[:300]
         lacks = f"{path} has no column {', '.join(map(repr, missing))}"
@@ -150,10 +144,7 @@ def check_no_input(path: Path) -> None:
 
 
 class CsvWriter(AbstractContextManager["CsvWriter"]):
-    """Writes rows to a CSV that appears under its name, whole, at `commit`.
-
-    Missing cells are written empty. As a context manager it leaves nothing behind without commit.
-    """
+    """Writes rows to a CSV that appears under its name, whole, at `commit`; else nothing stays."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         """Raises OSError, and UserError for an input."""
@@ -165,7 +156,7 @@ class CsvWriter(AbstractContextManager["CsvWriter"]):
         self.write({column: column for column in self._columns})
 
     def write(self, row: Mapping[str, str]) -> None:
-        """Append a row. Raises OSError."""
+        """Append a row; a missing cell is empty. Raises OSError."""
         cells = [row.get(column, "") for column in self._columns]
         # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
         lone = any("\r" in cell for cell in cells)
@@ -197,7 +188,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small text file whole. Raises OSError and UserError."""
+    """As `write_bytes`."""
     write_bytes(path, text.encode())
 
 
@@ -255,6 +246,4 @@ def sha256_of(path: Path) -> str:
 
 def storable(text: str) -> str:
     """A model's text as a CSV can hold it: lone surrogates become U+FFFD."""
-    if text.isascii():
-        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

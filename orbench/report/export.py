@@ -46,19 +46,18 @@ def write_eee(folder: Path, results: pd.DataFrame) -> None:
 def _result(row: dict[str, Any]) -> dict[str, Any]:
     """A rate on a prompt set by a judge, overall or in a category."""
     rate = SIDES[row["side"]].rate
-    record = read_record(Path(row["file"]))
-    asked = record  # stage 4's is behind that of stage 5
-    if "check_model" in record.get("parameters", {}):
-        asked = read_record(Path(row["file"]).parent / record.get("input", {}).get("path", ""))
-    sent = {name: value for name, value in asked.get("parameters", {}).items() if name in SENT}
+    path = Path(row["file"])
+    record = read_record(path)
+    metric: dict[str, Any] = {"metric_id": f"{NAME}.{row['side']}", "metric_name": rate} | PERCENT
+    if "check_model" in record.get("parameters", {}):  # of stage 5; stage 4's is behind it
+        if judges := [{"name": one["asked"], "id": one["id"]} | ANY for one in record["models"]]:
+            prompt = f"SHA-256 {record['settings']['prompt file']}..."
+            scoring = {"judges": [{"model_info": one} for one in judges], "input_prompt": prompt}
+            metric["llm_scoring"] = scoring
+        record = read_record(path.parent / record["input"]["path"])
+    sent = {name: value for name, value in record.get("parameters", {}).items() if name in SENT}
     hub = record.get("source", {}).get("repository")
     source = {"source_type": "hf_dataset", "hf_repo": hub} if hub else {"source_type": "other"}
-    metric: dict[str, Any] = {"metric_id": f"{NAME}.{row['side']}", "metric_name": rate} | PERCENT
-    if asked is not record and record.get("models"):
-        judges = [{"name": one["asked"], "id": one["id"]} | ANY for one in record["models"]]
-        prompt = f"response_checker/prompt.txt, SHA-256 {record['settings']['prompt file']}..."
-        scoring = {"judges": [{"model_info": one} for one in judges], "input_prompt": prompt}
-        metric["llm_scoring"] = scoring
     interval = {"lower": row["low_percent"], "upper": row["high_percent"], "confidence_level": 0.95}
     score = {"score": row["rate_percent"], "details": {name: str(row[name]) for name in DETAILS}}
     score["uncertainty"] = {"confidence_interval": interval, "num_samples": int(row["n"])}

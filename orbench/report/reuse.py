@@ -2,32 +2,34 @@
 
 import argparse
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from orbench.base import tables
 from orbench.base.records import FAILED, Record, read_record, write_record
 
-FLEETING = ("start", "end", "command", "counts", "versions")  # in records of a run without news
+FLEETING = {"start", "end", "command", "counts", "versions"}  # in records of a run without news
 OWN_FOLDERS = (".", "figures", "eee")  # in the output folder
 
 
 def state_of(args: argparse.Namespace) -> str:
-    """A hash of all that the files follow from: arguments, inputs and the suite's code. It needs no
-    pandas, so that a run that changes nothing is quick.
-    """
+    """A hash of all that the files follow from: arguments, inputs and the suite's code."""
     given = [value for name, value in vars(args).items() if name != "output_dir"]
-    lists = [value if isinstance(value, list) else [value] for value in given]
-    words = [str(value) for values in lists for value in values]
-    named = [Path(part) for word in words for part in (word, word.partition("=")[2]) if part]
-    inputs = [file for path in named for file in [path, *sorted(path.rglob("*.csv"))]]
+    words = [str(one) for value in given for one in (value if isinstance(value, list) else [value])]
+    named = [Path(word.rpartition("=")[2]) for word in words]
+    inputs = [file for path in named for file in [path, *sorted(path.rglob("*.csv"))] if path.name]
     here = Path(__file__).parent
     code = sorted([*here.parent.rglob("*.py"), *here.glob("page.*")])
-    paths = [*inputs, *(tables.beside(path, FAILED) for path in inputs if path.name), *code]
+    paths = [*inputs, *(tables.beside(path, FAILED) for path in inputs), *code]
     hashes = [tables.sha256_of(path) for path in paths if path.is_file()]
-    records = (read_record(path).items() for path in inputs if path.name)
-    kept = [{name: value for name, value in one if name not in FLEETING} for one in records]
-    return hashlib.sha256(repr((lists, hashes, kept)).encode()).hexdigest()
+    records = json.dumps([read_record(path) for path in inputs])
+    kept = json.loads(records, object_hook=_lasting)
+    return hashlib.sha256(repr((words, hashes, kept)).encode()).hexdigest()
+
+
+def _lasting(part: Record) -> Record:
+    return {name: value for name, value in part.items() if name not in FLEETING}
 
 
 def holds(output: Path, state: str, last: Record) -> bool:

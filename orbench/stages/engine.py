@@ -1,7 +1,6 @@
 """How every stage runs: send what is missing from the answer log, then write what follows."""
 
 import asyncio
-import json
 from functools import partial
 from pathlib import Path
 
@@ -74,8 +73,7 @@ def say_before(job: Job) -> None:
 def ask(job: Job) -> None:
     """Send what is missing: live, through a batch service, or through files."""
     stage = job.stage
-    args = job.stage.args
-    log = job.log
+    args = stage.args
     asked = job.asked
     pending = partial(pending_requests, job)
     if args.from_log or not stage.models:
@@ -84,13 +82,12 @@ def ask(job: Job) -> None:
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(pending, log, asked, list(map(Path, args.import_answers)))
+        import_answers(pending, job.log, asked, list(map(Path, args.import_answers)))
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
         state = stage.beside(".batches.json")
-        wait = args.batch == "wait"
-        ask_in_batches(pending, stage.models, log, asked, wait, state)
+        ask_in_batches(pending, stage.models, job.log, asked, args.batch == "wait", state)
     elif requests := pending():
         if waiting := in_batches(stage).intersection(request.key for request in requests):
             raise UserError(
@@ -150,7 +147,6 @@ def in_batches(stage: Stage) -> set[bytes]:
 def estimate(job: Job) -> int:
     """Report what a run would send and cost. Returns the exit status."""
     stage = job.stage
-    prices = job.stage.args.prices
     plan(job)
     waiting = in_batches(stage)
     pending = pending_requests(job)
@@ -160,7 +156,8 @@ def estimate(job: Job) -> int:
     texts = (message["content"] for request in requests for message in request.messages)
     tokens = sum(map(len, texts)) // CHARACTERS_A_TOKEN
     if stage.args.preflight is not None:
-        return foresee(stage, n, tokens)
+        foresee(stage, n, tokens)
+        return 0
     answered = len(every) - len(pending)
     say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
@@ -168,18 +165,14 @@ def estimate(job: Job) -> int:
     most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
     say(f"tokens: about {tokens:,} in the prompts{of_answers}")
-    if prices:
+    if prices := stage.args.prices:
         cost = f"cost: about {tokens / 1e6 * prices.prompt:.2f} for the prompts"
         more = f", at most {most / 1e6 * prices.completion:.2f} for the answers" if most else ""
         say(cost + more)
-    if requests:
-        say(f"the first request, to {requests[0].model.address}:")
-        for line in json.dumps(requests[0].body(), indent=2).splitlines():
-            say(line)
     return 0
 
 
-def foresee(stage: Stage, to_send: int, tokens: int) -> int:
+def foresee(stage: Stage, to_send: int, tokens: int) -> None:
     """For measure.py: try each endpoint that is needed, unless this is a dry run; print on stdout
     the requests to send, the tokens of their prompts, and the seconds. Raises UserError.
     """
@@ -187,9 +180,7 @@ def foresee(stage: Stage, to_send: int, tokens: int) -> int:
 
     args = stage.args
     later = args.preflight if stage.models else 0
-    seconds = 0.0
-    for model in stage.models if to_send + later else []:
-        a_reply = asyncio.run(probe(model, args.max_tokens, dry=args.dry_run))
-        seconds += (to_send + later) / len(stage.models) * a_reply
-    print(to_send + later, tokens + later * LATER_TOKENS, round(seconds))
-    return 0
+    n = to_send + later
+    models = stage.models if n else []
+    replies = [asyncio.run(probe(one, args.max_tokens, dry=args.dry_run)) for one in models]
+    print(n, tokens + later * LATER_TOKENS, round(n * sum(replies) / max(1, len(models))))

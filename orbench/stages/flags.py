@@ -34,11 +34,8 @@ class Parser(argparse.ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
     def __init__(self, doc: str | None) -> None:
-        super().__init__(
-            description=doc,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        as_written = argparse.RawDescriptionHelpFormatter
+        super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does it, but an unknown flag is reported before a missing one."""
@@ -149,10 +146,8 @@ def extra_body(text: str) -> dict[str, Any]:
 def add_model_flags(
     parser: argparse.ArgumentParser, temperature_: float | None, max_tokens: int | None = None
 ) -> None:
-    """How a model is asked, and where.
-
-    max_tokens: the default limit of an answer. None is for judges, whose temperature is fixed; it
-    leaves the limit to the endpoint: GPT-4 Turbo takes at most 4,096, thinking judges need more.
+    """How a model is asked, and where. max_tokens: the default limit of an answer; None is for
+    judges, whose temperature is fixed, and leaves the limit to the endpoint.
     """
     add = parser.add_argument_group("model").add_argument
     parser.set_defaults(temperature=temperature_, usual_max_tokens=max_tokens)
@@ -160,20 +155,18 @@ def add_model_flags(
         meaning = "`none` omits the parameter (default %(default)s)"
         add("--temperature", type=temperature, default=temperature_, help=meaning)
     else:
-        meaning = "ask a model whose id looks like a guard's of an unknown form as a general judge"
+        meaning = "ask an unknown guard model as a general judge"
         add("--general_judge", action="store_true", help=meaning)
     usual = f"{max_tokens or 'the endpoint decides'}; {THINKERS_MAX_TOKENS} for reasoning models"
     meaning = f"limit of an answer, thinking included (default {usual})"
     add("--max_tokens", type=whole_number(1), help=meaning)
     add("--top_p", type=positive, help="nucleus sampling (default: not sent)")
     add("--seed", type=whole_number(0), help="random seed; sample k uses seed + k")
-    meaning = "low, medium, high, or the provider's own word"
-    add("--reasoning_effort", type=given, metavar="WORD", help=meaning)
+    add("--reasoning_effort", type=given, metavar="WORD", help="low, medium, high, ...")
     example = """'{"chat_template_kwargs": {"enable_thinking": false}}'"""
-    meaning = f"extra fields for the request body (JSON), e.g. {example}"
+    meaning = f"extra fields for the request body, e.g. {example}"
     add("--extra_body", type=extra_body, metavar="JSON", help=meaning)
-    meaning = "any other OpenAI-compatible endpoint, http://host:port/v1"
-    add("--base_url", default="", help=meaning)
+    add("--base_url", default="", help="of an OpenAI-compatible endpoint, http://host:port/v1")
     meaning = "environment variable that holds the key (default: the provider's)"
     add("--api_key_env", type=variable_name, metavar="VARIABLE", help=meaning)
 
@@ -189,12 +182,11 @@ def add_run_flags(
     add("--concurrency", type=whole_number(1), help=meaning)
     meaning = "retries of a request after transient faults (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
-    meaning = "seconds for one attempt (default %(default)g)"
-    add("--timeout", type=positive, default=usual.timeout, help=meaning)
+    add("--timeout", type=positive, default=usual.timeout, help="seconds for one attempt")
     add("--requests_per_minute", type=positive, help="a rate limit of your own")
     if limit:
         add("--limit", type=number, help="only the first LIMIT rows")
-        meaning = "with --limit: a random sample instead, proportional by category"
+        meaning = "with --limit: a random sample, proportional by category"
         add("--shuffle", type=number, metavar="SEED", help=meaning)
     if samples:
         meaning = "answers per row (default 1); more than one adds a column `sample`"
@@ -203,29 +195,25 @@ def add_run_flags(
     add("--preflight", type=number, help=argparse.SUPPRESS)  # see `engine.foresee`
     meaning = "replace results made with other settings or from another input"
     add("--overwrite", action="store_true", help=meaning)
-    meaning = "prices per million tokens, for the cost"
-    add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help=meaning)
+    add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help="per million tokens")
     add("--quiet", action="store_true", help="no progress on stderr")
     ways = parser.add_argument_group("instead of live requests").add_mutually_exclusive_group()
     add = ways.add_argument
-    words = ("wait", "submit")
-    meaning = "the provider's batch service (about half the price, within 24 hours); `submit` does "
-    meaning += "not wait for the answers, the same command later collects them"
-    add("--batch", nargs="?", const="wait", choices=words, help=meaning)
+    meaning = "the provider's batch service (about half the price, within 24 hours); after "
+    meaning += "`submit`, the same command later collects the answers"
+    add("--batch", nargs="?", const="wait", choices=("wait", "submit"), help=meaning)
     meaning = "send nothing; write the missing requests as a batch file, one per judge"
     add("--export_requests", type=given, metavar="FILE", help=meaning)
-    meaning = "send nothing; take answers from result files"
-    add("--import_answers", type=given, nargs="+", metavar="FILE", help=meaning)
-    meaning = "send nothing; write the CSV from the answer log, also while a run is under way"
-    add("--from_log", action="store_true", help=meaning)
+    add("--import_answers", type=given, nargs="+", metavar="FILE", help="from result files")
+    add("--from_log", action="store_true", help="send nothing; write the CSV from the answer log")
 
 
 def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str = "") -> None:
     """Where the CSV goes. parts: what --merge_result=False writes instead, in words."""
     add = parser.add_argument
-    words = "true|false"
     if parts:
         meaning = f"one CSV with all rows (true, the default), or {parts} (false)"
+        words = "true|false"
         add("--merge_result", type=true_or_false, default=True, metavar=words, help=meaning)
     add("--output_path", type=given, help=f"the CSV to write (default {default})")
 
@@ -254,10 +242,8 @@ def model_of(name: str, args: argparse.Namespace) -> Model:
 def parameters_of(
     args: argparse.Namespace, model: Model, own: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """What a model is asked with beside the messages: part of each request's key.
-
-    own: what its kind needs; a limit of the user's takes precedence. Reports a limit that is not
-    the usual one.
+    """What a model is asked with beside the messages: part of each request's key. own: what its
+    kind needs; a limit of the user's takes precedence. Reports a limit that is not the usual one.
     """
     extra = dict(model.settings.extra_body)
     for name, value in (args.extra_body or {}).items():

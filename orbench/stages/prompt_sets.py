@@ -28,8 +28,10 @@ HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
 # Unencrypted only from this machine.
 WEB_FILE = re.compile(r"(?:https://|http://(?:localhost|127\.0\.0\.1)[:/])")
 DOWNLOAD_TIMEOUT_S = 60
-READ_FORMATS = "; CSV (also with semicolons), JSON lines and parquet files are read"
-COLUMN_FLAGS = "; --prompt_column and --category_column name other columns"
+HINT = (
+    "; CSV (also with semicolons), JSON lines and parquet files are read; "
+    "--prompt_column and --category_column name other columns"
+)
 
 
 class PromptSet(NamedTuple):
@@ -45,12 +47,13 @@ class PromptSet(NamedTuple):
     category: str = "category"
     only: Sequence[str] = ()  # column and value of the rows that belong to it
     seed: str = ""  # the column with the toxic prompt that a row's prompt is paired with
+    name: str = ""  # none for other files of the Hub
 
 
 def prompt_sets() -> dict[str, PromptSet]:
     """The named sets."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    return {name: PromptSet(**one) for name, one in tomllib.loads(text).items()}
+    return {name: PromptSet(**one, name=name) for name, one in tomllib.loads(text).items()}
 
 
 def add_column_flags(parser: argparse.ArgumentParser) -> None:
@@ -62,16 +65,15 @@ def add_column_flags(parser: argparse.ArgumentParser) -> None:
 
 def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Table:
     """The rows that an input flag names, after --limit and --shuffle. Raises UserError."""
-    columns = ("prompt", "category")
-    given: Any = {column: getattr(args, f"{column}_column", "") for column in columns}
-    given = {ours: theirs for ours, theirs in given.items() if theirs}
+    own = {column: getattr(args, f"{column}_column", "") for column in ("prompt", "category")}
+    given = {ours: theirs for ours, theirs in own.items() if theirs}
     if found := _wanted(name, given):
-        table = _of_set(name, found, _fetch(found))
+        table = _of_set(found)
     elif args.preflight is not None and "response" in needed and not Path(name).exists():
         table = Table(Path(name), list(needed), [])  # stage 4 has yet to write it
     else:
         path = _downloaded(name) if WEB_FILE.match(name) else name
-        hint = READ_FORMATS + COLUMN_FLAGS * hasattr(args, "prompt_column")
+        hint = HINT if hasattr(args, "prompt_column") else ""
         table = read_csv(path, [*given.values(), *(set(needed) - given.keys())], hint=hint)
         for ours, theirs in given.items():  # a copy under the name that the suite knows
             table.columns += [] if ours in table.columns else [ours]
@@ -105,14 +107,12 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
         text = asked_in(row) if "prompt" in row else "\0".join(row.values())
         return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    keys = [order(row) for row in rows]
-    names = [row.get("category", "") for row in rows]
-    sizes = Counter(names)
+    sizes = Counter(row.get("category", "") for row in rows)
     seen = Counter[str]()
     places = list[tuple[float, bytes, int]]()
-    for number in sorted(range(len(rows)), key=keys.__getitem__):
-        name = names[number]
-        places.append(((seen[name] + 0.5) / sizes[name], keys[number], number))
+    for key, number in sorted((order(row), number) for number, row in enumerate(rows)):
+        name = rows[number].get("category", "")
+        places.append(((seen[name] + 0.5) / sizes[name], key, number))
         seen[name] += 1
     return [rows[number] for number in sorted(number for _, _, number in sorted(places)[:limit])]
 
@@ -120,42 +120,35 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
 # -- the Hub and the web -----------------------------------------------------------------------
 
 
-def _wanted(name: str, columns: Any) -> PromptSet | None:
-    """The set that a name stands for, whose columns are known, or a Hub file with these columns;
-    None for another file. Raises UserError.
-    """
+def _wanted(name: str, columns: dict[str, Any]) -> PromptSet | None:
+    """A named set, or a file of the Hub with these columns; else None. Raises UserError."""
     if found := HUB_FILE.fullmatch(name):
         return PromptSet(found[1], found[3], found[2] or "", **columns)
     if not name or Path(name).exists():
         return None
     sets = prompt_sets()
     if name not in sets and "." not in name and "/" not in name:
-        meant = did_you_mean(name, sets)
-        raise UserError(
-            f"{name}: no such file or prompt set; the sets are {', '.join(sets)}{meant}"
-        )
+        known = f"the sets are {', '.join(sets)}{did_you_mean(name, sets)}"
+        raise UserError(f"{name}: no such file or prompt set; {known}")
     return sets.get(name)
 
 
-def _of_set(name: str, asked: PromptSet, path: Path) -> Table:
+def _of_set(asked: PromptSet) -> Table:
     """The rows of a Hub file that belong to a set. Raises UserError."""
-    named = name in prompt_sets()
-    needed = [asked.prompt, *asked.only[:1], *filter(None, [asked.seed])]
-    table = read_csv(path, needed + [asked.category] * named, hint=READ_FORMATS + COLUMN_FLAGS)
-    columns = {"prompt": asked.prompt}
-    if asked.category in table.columns:
-        columns["category"] = asked.category
+    path = _fetch(asked)
+    table = read_csv(path, [asked.prompt], hint=HINT)
+    columns = {"prompt": asked.prompt, "category": asked.category, "seed_id": asked.seed}
+    columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
     rows = []
     for row in table.rows:
         if not asked.only or row[asked.only[0]] == asked.only[1]:
-            ours = {column: row[theirs] for column, theirs in columns.items()}
-            rows.append(ours | ({"seed_id": prompt_id(row[asked.seed])} if asked.seed else {}))
+            rows.append({ours: row[theirs] for ours, theirs in columns.items()})
+            if asked.seed:
+                rows[-1]["seed_id"] = prompt_id(row[asked.seed])
     commit = re.search(r"/snapshots/([0-9a-f]{40})/", str(path))
-    source = {"name": name if named else ""} | asked._asdict() | {"sha256": sha256_of(path)}
+    source = asked._asdict() | {"sha256": sha256_of(path)}
     source["revision"] = commit[1] if commit else asked.revision
-    stem = name if named else Path(asked.file).stem
-    listed = [*columns, *["seed_id"] * bool(asked.seed)]
-    return Table(Path(f"{stem}.csv"), listed, rows, source)
+    return Table(Path(f"{asked.name or Path(asked.file).stem}.csv"), list(columns), rows, source)
 
 
 def _fetch(asked: PromptSet) -> Path:
@@ -177,9 +170,7 @@ def _fetch(asked: PromptSet) -> Path:
 
 
 def _downloaded(url: str) -> Path:
-    """A file of the web in the cache, whose name begins with the hash of its whole address: it is
-    downloaded once. Raises UserError.
-    """
+    """A file of the web, downloaded once, into a folder of its own. Raises UserError."""
     from urllib.error import URLError
     from urllib.request import urlopen
 
