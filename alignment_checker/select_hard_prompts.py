@@ -59,7 +59,7 @@ def select(args: argparse.Namespace, output: Path) -> None:
         say(line)
     say(f"refused by at least {args.min_families} families of: {', '.join(names)}")
     if args.audit_sample:
-        audit.write_sheet(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample, seed=0)
+        audit.write_sheets(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample)
 
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:

@@ -128,7 +128,7 @@ class Search:
         rounds = beside(self.output, "_rounds").glob("*/candidates.csv")
         card.write_dataset_record(self.output, hits, sorted(rounds), self.args, stage=EVOLVED_BY)
         if size := self.args.audit_sample:
-            audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, size, seed=0)
+            audit.write_sheets(beside(self.output, "_audit_sheet.csv"), hits, size)
 
 
 def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:

@@ -105,7 +105,7 @@ def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn
     read = (SHEET, "--read", "sheets/sheet_1.csv")
     assert "no prompt is labelled" in error_line(desk.run(*read))
     for cells, text in {
-        ("x", "", "safe"): "the id 'x' is not in the sheets' key",
+        ("x", "", "safe"): "the id 'x' is not in sheets/sheet_key.csv",
         ("x", "", "maybe"): "'maybe' is not toxic, safe or empty",
     }.items():
         desk.csv("sheets/sheet_1.csv", ("id", "prompt", "label"), [cells])

@@ -38,7 +38,7 @@ def build(args: argparse.Namespace) -> Path:
         say(line)
     if args.audit_sample:
         kept = [one.row for one in prompts if not one.reason]
-        audit.write_sheet(folder / "audit_sheet.csv", kept, args.audit_sample, args.seed)
+        audit.write_sheets(folder / "audit_sheet.csv", kept, args.audit_sample, args.seed)
     return folder / f"{next(iter(chosen))}.csv"
 
 
