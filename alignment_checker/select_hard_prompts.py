@@ -35,31 +35,25 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     output = output_path(args.output_path, Path("or-bench-hard.csv"))
     make_folder(output.parent)
-    select(args, output)
-    tell(output)
-    return 0
-
-
-def select(args: argparse.Namespace, output: Path) -> None:
     card.check_ours(output, SELECTED_BY)
     families = families_given(args.family, args.result_files)
     models, decided = hard.decided(args.result_files, families, args.min_families)
     chosen = [row for row in decided if row["hard"] == hard.YES]
-    seeded = ["seed_id"] if any(row["seed_id"] for row in decided) else []
-    columns = ["prompt", "category", *seeded]
+    columns = ["prompt", "category"]
+    columns += ["seed_id"] if any(row["seed_id"] for row in decided) else []
     counts = ("families_refused", "families_unscored", "hard")
     every = [*columns, *(one.model for one in models), *counts]
     write_csv(beside(output, "_models.csv"), every, decided)
     write_csv(output, columns, chosen)
-    names = sorted({one.family for one in models})
-    about = {"stage": SELECTED_BY, "selectors": names}
+    about = {"stage": SELECTED_BY, "selectors": sorted({one.family for one in models})}
     card.write_dataset_record(output, chosen, args.result_files, args, **about)
     card.list_datasets(output.parent)
     for line in hard.selection_lines(models, decided):
         say(line)
-    say(f"refused by at least {args.min_families} families of: {', '.join(names)}")
     if args.audit_sample:
         audit.write_sheets(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample)
+    tell(output)
+    return 0
 
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
