@@ -14,8 +14,7 @@ Writes to --output_dir, in input order (docs/datasets.md has the rules):
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
-    audit_sheet.csv         with --audit_sample: id, prompt, label; for annotators, to be read by
-                            label_sheet.py --read with its key, audit_sheet_key.csv
+    audit_sheet.csv         with --audit_sample: id, prompt, label; see label_sheet.py --read
 """
 
 import argparse

@@ -45,9 +45,7 @@ class Rewriter(Stage):
         table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
-            raise UserError(
-                f"{table.path} already has a column 'toxic_seed': it has been rewritten"
-            )
+            raise UserError(f"{table.path} has a column 'toxic_seed': it has been rewritten")
         model = flags.model_of(args.model or generator(), args)
         if not args.model:
             say(f"--model is not given: {model.provider}/{model.id}")

@@ -46,25 +46,25 @@ def _write_csvs(
     prompts: Sequence[Prompt], chosen: Chosen, args: argparse.Namespace
 ) -> Iterator[str]:
     """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
+    gone = []
     for one in prompts:
         own = prompt_id(one.row["prompt"]) if args.names else ""  # the toxic ones are the seeds
         one.row["seed_id"] = seed_id_of(one.row) or own
         one.row["second_chance"] = str(one.second_chance)
-    gone = (one for one in prompts if one.reason)
-    rows = (one.row | {"reason": one.reason, "resembles": one.resembles} for one in gone)
+        if one.reason:
+            gone.append(one.row | {"reason": one.reason, "resembles": one.resembles})
     columns = ("prompt", "category", "is_toxic", "reason", "resembles")
-    write_csv(args.output_dir / "or-bench-dropped.csv", columns, rows)
-    seeded = args.names or any(one.row["seed_id"] for one in prompts)
-    first = ["prompt", "category", *(["seed_id"] if seeded else [])]
+    write_csv(args.output_dir / "or-bench-dropped.csv", columns, gone)
+    first = ["prompt", "category"]
+    first += ["seed_id"] if any(one.row["seed_id"] for one in prompts) else []
     every = list(dict.fromkeys([*first, *(column for one in prompts for column in one.row)]))
     for name, kept in chosen.items():
         path = args.output_dir / f"{name}.csv"
         write_csv(beside(path, "_provenance.csv"), every, kept)
         write_csv(path, first, kept)
-        inputs = args.moderated_files
-        if args.names:  # refusals selected the safe prompts alone
-            sources = {row["source_file"] for row in kept}
-            inputs = [file for file in inputs if file.name in sources]
+        # Refusals select the safe prompts of a release alone.
+        sources = {row["source_file"] for row in kept}
+        inputs = [file for file in args.moderated_files if not args.names or file.name in sources]
         yield card.write_dataset_record(path, kept, inputs, args, stage=BUILT_BY)
 
 

@@ -104,14 +104,13 @@ class Lineages:
         rows = [row for row in self.candidates if row["round"] == number]
         hits = sum(row["outcome"] == HIT for row in rows)
         refused = sum(row["refused_by"] != "" for row in rows)
-        votes = Counter((row["is_toxic"], row["debatable"] == "True") for row in rows)
-        safe = votes["False", False]
-        split = votes["True", True] + votes["False", True]
-        share = split / max(safe + split + votes["True", False], 1)
+        split = sum(row["debatable"] == "True" for row in rows)
+        safe = sum(row["is_toxic"] == "False" and row["debatable"] != "True" for row in rows)
+        judged = sum(row["is_toxic"] != "" for row in rows)
         each = f"{requests / hits:.0f} a hit" if hits else "no hit"
         line = f"{len(rows)} candidates, {refused} refused, {safe} safe, {hits} new hits, "
         line += f"{requests} requests ({each}), hits from {len(self.hits_of())} seeds, "
-        return f"{line}votes split on {share:.0%}"
+        return f"{line}votes split on {split / max(judged, 1):.0%}"
 
     def closing_line(self) -> str:
         """What became of the candidates, and the yield of the operators."""
