@@ -58,12 +58,9 @@ def main(argv: Sequence[str]) -> int:
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
     """The pairs FILE=NAME of --family. Raises UserError."""
-    found = {}
-    for text in pairs:
-        file, _, name = text.rpartition("=")
-        if not name.strip() or Path(file) not in files:
-            raise UserError(f"--family {text}: write FILE=NAME, FILE as in --result_files")
-        found[Path(file)] = name.strip()
+    found = {Path(file): name for file, _, name in (text.rpartition("=") for text in pairs)}
+    if not all(found.values()) or not found.keys() <= set(files):
+        raise UserError("--family: write FILE=NAME, FILE as in --result_files")
     return found
 
 

@@ -9,8 +9,7 @@ is_toxic_{judge}, response_is_toxic, is_rejected, answer_category, toxic_seed or
 
 Writes to --output_dir, in input order (docs/datasets.md has the rules):
     or-bench-80k.csv        prompt, category, and seed_id if there are seeds: the safe prompts
-    or-bench-toxic-all.csv  the same columns: the toxic prompts
-    or-bench-toxic.csv      the same columns: --toxic_sample of them, even over the categories
+    or-bench-toxic-all.csv  the same columns: the toxic prompts; or-bench-toxic.csv: some of them
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
@@ -53,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     add("--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s")
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
     add("--toxic_sample", **number, default=655, help=meaning)
-    add("--seed", type=int, default=0, help="random seed of the samples (default %(default)s)")
+    add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
     meaning = "of near-duplicates, 0.5 to 1 (default %(default)s: one word of eighteen differs)"
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
     meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"

@@ -61,8 +61,8 @@ def draw(args: argparse.Namespace) -> Path:
     say(f"{counted(len(rows), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     make_folder(args.output_dir)
     sheet = args.output_dir / "sheet.csv"
-    of = {"strata": list(strata.values()), "annotators": args.annotators}
-    audit.write_sheets(sheet, list(rows.values()), args.number, args.seed, **of)
+    drawn_from = list(rows.values()), args.number, list(strata.values())
+    audit.write_sheets(sheet, *drawn_from, args.annotators)
     return beside(sheet, audit.KEY_ENDING)
 
 
@@ -79,7 +79,6 @@ def parser() -> argparse.ArgumentParser:
     number = flags.whole_number(1)
     add("--number", type=number, default=100, help="prompts to draw (default %(default)s)")
     add("--annotators", type=number, default=3, help="sheets to write (default %(default)s)")
-    add("--seed", type=int, default=0, help="random seed of the sample (default %(default)s)")
     meaning = "folder of the sheets (default %(default)s)"
     add("--output_dir", type=Path, default=Path("sheets"), metavar="FOLDER", help=meaning)
     meaning = "with --read: the CSV to write (default ratings.csv)"

@@ -69,7 +69,7 @@ def test_sheets_are_blinded_and_drawn_evenly_over_scores_and_refusals(
 def test_drawn_sheets_are_kept(desk: Desk, drawn: Drawn) -> None:
     drawn()
     before = desk.files()
-    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5", "--seed=9")
+    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5")
     assert "sheets/sheet_key.csv is kept as it is" in done.stderr
     assert desk.files() == before
 

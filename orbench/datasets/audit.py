@@ -26,23 +26,18 @@ KEY_ENDING = "_key.csv"
 
 
 def write_sheets(
-    path: Path,
-    rows: Sequence[Row],
-    size: int,
-    seed: int = 0,
-    *,
-    strata: Sequence[str] = (),
-    annotators: int = 0,
+    path: Path, rows: Sequence[Row], size: int, strata: Sequence[str] = (), annotators: int = 0
 ) -> None:
-    """Draw prompts evenly over the strata of the rows, and write them to a sheet, and its key
-    beside it. With annotators: a sheet `<stem>_1.csv` and so on for each, in another order.
+    """Draw prompts evenly over the strata of the rows; write a sheet, and its key beside it.
+
+    With annotators, each gets a sheet in an order of its own, `<stem>_1.csv` and so on.
     """
     key = beside(path, KEY_ENDING)
     if key.exists():
         say(f"{key} is kept as it is, with its sheets; move them away to draw again")
         return
     strata = strata or [""] * len(rows)
-    places = list(even_sample(strata, min(size, len(rows)), seed))
+    places = list(even_sample(strata, min(size, len(rows)), seed=0))
     sizes = Counter(strata)
     drawn = Counter(strata[place] for place in places)
     scores = toxicity_scores(rows, str(key))
@@ -58,7 +53,7 @@ def write_sheets(
     write_csv(key, KEY, found)
     sheets = [beside(path, f"_{n + 1}.csv") for n in range(annotators)] or [path]
     for number, sheet in enumerate(sheets):
-        random.Random(f"{seed} {number}").shuffle(found)
+        random.Random(number).shuffle(found)
         write_csv(sheet, SHEET, found)
     names = ", ".join(map(str, sheets))
     say(f"{counted(len(found), 'prompt')} to label: {names}; keep {key.name} from annotators")

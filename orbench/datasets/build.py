@@ -26,8 +26,7 @@ def build(args: argparse.Namespace) -> Path:
     for name in args.names or DATASETS:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
-    public = prompts_of(args.exclude)
-    found = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
+    found = choose(prompts, prompts_of(args.exclude), args)
     chosen = dict(zip(args.names or DATASETS, found.values(), strict=False))  # two names: no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
@@ -38,7 +37,7 @@ def build(args: argparse.Namespace) -> Path:
         say(line)
     if args.audit_sample:
         kept = [one.row for one in prompts if not one.reason]
-        audit.write_sheets(folder / "audit_sheet.csv", kept, args.audit_sample, args.seed)
+        audit.write_sheets(folder / "audit_sheet.csv", kept, args.audit_sample)
     return folder / f"{next(iter(chosen))}.csv"
 
 
