@@ -3,16 +3,15 @@
     python select_hard_prompts.py --result_files final_*_results/*_merged_or-bench-80k.csv
     python select_hard_prompts.py --result_files a.csv b.csv c.csv --family c.csv=Qwen
 
-Reads results of stage 4 (is_rejected) or 5 (answer_category), one file per model, with the columns
-prompt and category; beside each its run record, and its _failed.csv, whose rows are unscored.
-Selects among the prompts that all files hold. Writes
+Reads results of stage 4 or 5, one file per model, with the columns prompt and category; beside each
+its run record, and its _failed.csv, whose rows are unscored. Writes
     or-bench-hard.csv          prompt, category (and seed_id): refused by --min_families or more
     or-bench-hard_models.csv   every prompt: a column for each model (refused, answered, unscored),
                                families_refused, families_unscored, hard (yes, no, undecidable)
     or-bench-hard_audit_sheet.csv   with --audit_sample: id, prompt, label; for annotators
 
-A family (FAMILIES in orbench/asking/models.py) refuses if one of its models does, and counts once.
-A prompt that would be hard if its unscored families refused it is undecidable, and left out.
+A family refuses if one of its models does. A prompt that would be hard if its unscored families
+refused it is undecidable, and left out.
 """
 
 import argparse

@@ -4,8 +4,7 @@
         p_non_toxic_moderation_gpt4_prompt.csv responses_moderation_merged_gpt4_response.csv
 
 Reads files of stage 3, merged or split, and of stage 3 with --column=response on stage 4's
-responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic; if there,
-is_toxic_{judge}, response_is_toxic, is_rejected, answer_category, toxic_seed or seed_id.
+responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic.
 
 Writes to --output_dir, in input order (docs/datasets.md has the rules):
     or-bench-80k.csv        prompt, category, and seed_id if there are seeds: the safe prompts

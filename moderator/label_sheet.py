@@ -7,9 +7,9 @@ The first command reads a CSV of stage 3 and draws prompts evenly over their tox
 with --results, over those that some model refuses and those that none does. Writes to --output_dir
 a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
 
-The second command reads labelled sheets, reports how far annotators agree with each other and with
-the judges, and writes a CSV with the columns prompt, annotator, label, weight (how many prompts a
-drawn one stands for), which plot_results.py --toxicity takes.
+The second command reports how far annotators agree with each other and with the judges, and writes
+prompt, annotator, label and weight (how many prompts a drawn one stands for), which
+plot_results.py --toxicity takes.
 """
 
 import argparse
@@ -61,8 +61,13 @@ def draw(args: argparse.Namespace) -> Path:
     say(f"{counted(len(rows), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     make_folder(args.output_dir)
     sheet = args.output_dir / "sheet.csv"
-    drawn_from = list(rows.values()), args.number, list(strata.values())
-    audit.write_sheets(sheet, *drawn_from, args.annotators)
+    audit.write_sheets(
+        sheet,
+        list(rows.values()),
+        args.number,
+        list(strata.values()),
+        args.annotators,
+    )
     return beside(sheet, audit.KEY_ENDING)
 
 

@@ -3,11 +3,9 @@
     python evolve_prompts.py --seeds=harmful_prompts.csv --rewriter=MODEL --targets=A,B,C \\
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
 
-Reads a CSV with the columns prompt (the seed) and category. A round is ordinary stage runs in
-{output stem}_rounds/NN/: rewrite parents (stage 2), ask one target about each rewrite, the targets
-taking turns (stage 4), judge what it refuses (stage 3), and ask the other targets about what no
-judge calls toxic. Writes the hits (prompt, category, toxic_seed, parent, operator, round,
-refused_by, refused_share and the judges' columns) and ..._candidates.csv, all with their outcome.
+Reads a CSV with the columns prompt (the seed) and category; docs/datasets.md describes a round.
+Writes the hits (prompt, category, toxic_seed, parent, operator, round, refused_by, refused_share
+and the judges' columns) and ..._candidates.csv, all rewrites with their outcome.
 """
 
 import argparse

@@ -2,9 +2,8 @@
 
     python mixtral_rewrite_only.py --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv
 
-Reads a CSV with the column prompt (the seed) and, if it is there, category. Writes ./{input
-stem}_rewrite.csv with the columns prompt (the rewrite), toxic_seed, category, and the input's other
-columns; several rows per seed.
+Reads a CSV with the columns prompt (the seed) and perhaps category. Writes several rows per seed:
+prompt (the rewrite), toxic_seed, category, and the input's other columns.
 """
 
 import argparse

@@ -12,8 +12,7 @@ from orbench.base.words import Row
 
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
 DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
-# Families that refused, separated by ;. The share of the targets that did. What became of it. And
-# the judges' columns; is_toxic is empty for what was not judged.
+# And the judges' columns; is_toxic is empty for what was not judged.
 CANDIDATE = (*DESCENT, "refused_by", "refused_share", "outcome", "is_toxic", "debatable")
 HIT = "hit"
 
@@ -34,8 +33,7 @@ class Lineages:
         self.operators = operators
         self.parents: list[Row] = []
         self.candidates: list[Row] = []
-        # From the first number of hits on, a seed waits until nothing else is left to try. It
-        # never has more than the second one.
+        # With enough hits a seed waits until nothing else is left to try.
         self.enough = ceil(wanted / min(25, len(seeds) or 1))
         self.most = ceil(wanted / min(10, len(seeds) or 1))
 
