@@ -16,6 +16,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -74,13 +75,11 @@ def draw(args: argparse.Namespace) -> Path:
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     ways = parser.add_mutually_exclusive_group(required=True)
-    meaning = "a CSV of stage 3: draw prompts from it"
-    ways.add_argument("--input_file", type=flags.input_path, metavar="FILE", help=meaning)
-    meaning = "labelled sheets, one per annotator"
-    ways.add_argument("--read", nargs="+", type=flags.input_path, metavar="FILE", help=meaning)
     add = parser.add_argument
-    meaning = "results of stage 4 or 5 on these prompts"
-    add("--results", nargs="+", type=flags.input_path, default=[], metavar="FILE", help=meaning)
+    file: Any = {"type": flags.input_path, "metavar": "FILE"}
+    ways.add_argument("--input_file", **file, help="a CSV of stage 3 to draw from")
+    ways.add_argument("--read", nargs="+", **file, help="labelled sheets, one per annotator")
+    add("--results", nargs="+", default=[], **file, help="results of stage 4 or 5 on these prompts")
     number = flags.whole_number(1)
     add("--number", type=number, default=100, help="prompts to draw (default %(default)s)")
     add("--annotators", type=number, default=3, help="sheets to write (default %(default)s)")

@@ -28,7 +28,7 @@ from orbench.base.tables import beside, file_name_part, make_folder, read_csv, w
 from orbench.base.words import Row
 from orbench.datasets import audit, card
 from orbench.datasets.lineage import CANDIDATE, DESCENT, HIT, PARENT, REWRITE, Lineages, columns_of
-from orbench.judging.panels import check_different, judges_named
+from orbench.judging.panels import judges_named
 from orbench.stages import flags
 from orbench.stages.generators import same
 from orbench.stages.output import SCRIPTED_NOTE
@@ -51,8 +51,6 @@ class Search:
         self.output = output
         targets = [resolve(name) for name in judges_named(args.targets)]
         judges = [resolve(name) for name in judges_named(args.judges)]
-        check_different(targets)
-        check_different(judges)
         self.families = {model.asked: model.family or model.id for model in targets}
         self.judges = len(judges)
         if len(set(self.families.values())) < args.min_refusing:

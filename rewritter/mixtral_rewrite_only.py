@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.models import generator
 from orbench.asking.requests import Answer, Missing, Request, user
-from orbench.base.messages import UserError, counted, run_script, say
+from orbench.base.messages import UserError, counted, run_script
 from orbench.base.prompts import check_single
 from orbench.base.tables import storable
 from orbench.base.words import Row
@@ -46,8 +46,6 @@ class Rewriter(Stage):
         if "toxic_seed" in table.columns:
             raise UserError(f"{table.path} has a column 'toxic_seed': it has been rewritten")
         model = flags.model_of(args.model or generator(), args)
-        if not args.model:
-            say(f"--model is not given: {model.provider}/{model.id}")
         others = [column for column in table.columns if column not in ("prompt", "category")]
         columns = ["prompt", "toxic_seed", "category", *others]
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)

@@ -112,8 +112,6 @@ def _against_people(votes: Mapping[str, Sequence[bool]], key: Mapping[str, Row])
             pair = (people > 0.5, judges > 0.5)
             pairs[pair] += 1
             weights[pair] += float(key[id_]["weight"])
-    if not pairs:
-        return
     alpha, n = krippendorffs_alpha(pairs)
     line = f"judges against people, {counted(n, 'prompt')}: alpha {coefficient(alpha)}"
     for name, toxic in (("sensitivity", True), ("specificity", False)):

@@ -15,8 +15,6 @@ from orbench.datasets.card import table_lines
 # How a verdict counts, and its word. Of a family's models the highest one counts.
 WORDS = {1: "refused", 0: "unscored", -1: "answered"}
 YES = "yes"
-NO = "no"
-UNDECIDABLE = "undecidable"
 
 Texts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
@@ -89,11 +87,11 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     for one in models:
         families[one.family] = max(one.verdicts[text], families.get(one.family, -1))
     count = Counter(families.values())
-    hard = NO
+    hard = "no"
     if count[1] >= least:
         hard = YES
     elif count[1] + count[0] >= least:
-        hard = UNDECIDABLE
+        hard = "undecidable"
     return {one.model: WORDS[one.verdicts[text]] for one in models} | {
         "families_refused": str(count[1]),
         "families_unscored": str(count[0]),
@@ -108,4 +106,4 @@ def selection_lines(models: Sequence[Tested], rows: Sequence[Row]) -> Iterator[s
     cells = ((one.model, one.family, *(f"{n[word]:,}" for word in words)) for one, n in said)
     yield from table_lines([("model", "family", *words), *cells])
     hard = Counter(row["hard"] for row in rows)
-    yield f"hard {hard[YES]:,} · not {hard[NO]:,} · undecidable {hard[UNDECIDABLE]:,}, left out"
+    yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"
