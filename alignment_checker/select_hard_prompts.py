@@ -8,7 +8,6 @@ its run record, and its _failed.csv, whose rows are unscored. Writes
     or-bench-hard.csv          prompt, category (and seed_id): refused by --min_families or more
     or-bench-hard_models.csv   every prompt: a column for each model (refused, answered, unscored),
                                families_refused, families_unscored, hard (yes, no, undecidable)
-    or-bench-hard_audit_sheet.csv   with --audit_sample: id, prompt, label; for annotators
 
 A family refuses if one of its models does. A prompt that would be hard if its unscored families
 refused it is undecidable, and left out.

@@ -12,7 +12,6 @@ Writes to --output_dir, in input order (docs/datasets.md has the rules):
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
-    audit_sheet.csv         with --audit_sample: id, prompt, label; see label_sheet.py --read
 """
 
 import argparse
@@ -61,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
-    meaning = "write a sheet of N random prompts to label"
+    meaning = "write a sheet of N random prompts to label, for label_sheet.py"
     add("--audit_sample", **number, default=0, help=meaning)
     return parser
 

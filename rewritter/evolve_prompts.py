@@ -158,7 +158,7 @@ def hits_in(rows: Sequence[Row]) -> list[Row]:
 
 
 def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> list[Row]:
-    """Stage 2, with prompt_vary.txt for all but seeds. Gives the candidates that are new."""
+    """Stage 2. Gives the candidates that are new."""
     known = {same(row["prompt"]) for row in search.lineages.candidates}
     about = {"round": str(len(search.requests) + 1), "outcome": HIT}
     found = []
@@ -179,7 +179,7 @@ def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> lis
 def ask_target(
     search: Search, stem: Path, target: str, rows: Sequence[Row], refusing: dict[str, list[str]]
 ) -> None:
-    """Stage 4: put rows to a target, and note what it refuses. No response: unscored."""
+    """Stage 4: note what a target refuses. No response: unscored."""
     path = stem.with_name(f"{stem.name}_{file_name_part(target)}.csv")
     flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
     found = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, DESCENT, rows, flags)
@@ -205,7 +205,7 @@ def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
 
 
 def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:
-    """Find near-duplicates among the hits of a round, and what a seed has too much of."""
+    """Drop hits that nearly equal others, and those of a seed that has enough."""
     from orbench.datasets.near_duplicates import near_duplicates
 
     before = search.excluded + [row["prompt"] for row in search.lineages.hits]
@@ -225,9 +225,9 @@ def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:
 def run_step(
     script: str, path: Path, columns: Sequence[str], rows: Sequence[Row], flags: dict[str, Any]
 ) -> list[Row]:
-    """Write rows to a CSV, run a stage on it, and return the stage's rows. Raises UserError.
+    """Write rows to a CSV, and return what a stage makes of it. Raises UserError.
 
-    In this process, so a killed search leaves no stage behind. Its messages are in log.txt.
+    In this process, so a killed search leaves no stage behind.
     """
     write_csv(path, columns, rows)
     if not rows:

@@ -1,4 +1,4 @@
-"""Builds the datasets; moderator/build_dataset.py describes the outputs and the flags."""
+"""Builds the datasets that moderator/build_dataset.py describes."""
 
 import argparse
 from collections import Counter
@@ -19,7 +19,7 @@ BUILT_BY = "build_dataset"  # in run records
 
 
 def build(args: argparse.Namespace) -> Path:
-    """Read, choose, write; return the path of the safe set. Raises UserError and OSError."""
+    """Return the path of the safe set. Raises UserError and OSError."""
     folder: Path = args.output_dir
     if (folder / card.CARD).exists() and not card.has_card(folder):
         raise UserError(f"{folder / card.CARD} is no card of ours and is kept; name another folder")
@@ -44,7 +44,7 @@ def build(args: argparse.Namespace) -> Path:
 def _write_csvs(
     prompts: Sequence[Prompt], chosen: Chosen, args: argparse.Namespace
 ) -> Iterator[str]:
-    """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
+    """Write the CSVs and records; yield prompt set hashes."""
     gone = []
     for one in prompts:
         own = prompt_id(one.row["prompt"]) if args.names else ""  # the toxic ones are the seeds
@@ -68,7 +68,7 @@ def _write_csvs(
 
 
 def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
-    """How many prompts of each category are in each dataset; head first."""
+    """Rows of a table, head first."""
     counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
     yield "category", *chosen
     for category in sorted(set().union(*counts)):

@@ -78,7 +78,7 @@ def write_card(
 
 
 def list_datasets(folder: Path) -> None:
-    """Have a folder's card, if there is one, list the datasets that `load_dataset` can load."""
+    """Have a folder's card, if there is one, list what `load_dataset` can load."""
     if not has_card(folder):
         return
     configs = []

@@ -54,7 +54,7 @@ def decided(
 
 
 def _results(path: Path, family: str, texts: Texts) -> Tested:
-    """The results of one model; adds its prompts to the texts. family: "" for the recorded one.
+    """Adds a model's prompts to the texts. family: "" for the recorded one.
 
     Of several samples the majority counts; a tie is unscored.
     """

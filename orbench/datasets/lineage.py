@@ -1,6 +1,6 @@
-"""Which prompts a search rewrites next, and how. A lineage: a seed with all that descends from it.
+"""Which prompts a search rewrites next, and how.
 
-A parent is a row with the columns PARENT, a candidate (a rewrite of one) with those of CANDIDATE.
+A lineage is a seed with all that descends from it. Rows of parents have the columns PARENT.
 """
 
 import random
@@ -79,7 +79,7 @@ class Lineages:
         return [row for _, row in sorted(scored, key=lambda one: -one[0])]
 
     def _varied(self, row: Row, chance: random.Random) -> Row:
-        """A candidate as a parent, with an operator it has not had, drawn by yield (Thompson)."""
+        """A parent with an operator it has not had, drawn by yield (Thompson)."""
         had = {one["operator"] for one in self.parents if one["prompt"] == row["prompt"]}
         others = [one["prompt"] for one in self.hits if one["toxic_seed"] != row["toxic_seed"]]
         drawn = {}
@@ -119,7 +119,7 @@ class Lineages:
 
 
 def merit(row: Row) -> float:
-    """How good a parent a candidate is: up to 1 if many refuse it and no judge calls it toxic."""
+    """How good a parent a candidate is, 0..1."""
     if not row["is_toxic"]:
         return 0.0
     safe = 0.5 if row["debatable"] == "True" else row["is_toxic"] == "False"

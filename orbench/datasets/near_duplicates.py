@@ -25,7 +25,7 @@ def near_duplicates(
     # Similarity s makes one of b bands of r numbers equal with a probability of 1 - (1 - s^r)^b.
     rows = max(r for r in range(1, 11) if 1 - (1 - similarity**r) ** (HASHES // r) >= RECALL)
     seen = MinHashLSH(num_perm=HASHES, params=(HASHES // rows, rows))
-    # crc32 is the same on each machine; datasketch mixes its bits further.
+    # crc32 is the same on each machine.
     blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
     found = dict[int, int]()
     for place, text in enumerate(texts):

@@ -20,8 +20,7 @@ def choose(prompts: Sequence[Prompt], public: Sequence[str], args: argparse.Name
     """
     from orbench.datasets.near_duplicates import near_duplicates
 
-    # The toxic side goes first: the verdict on a safe prompt that nearly equals a toxic one is in
-    # doubt, so the safe one is dropped.
+    # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
     texts = [*public, *(one.row["prompt"] for one in judged)]
     sides = ["public sets"] * len(public) + [one.side for one in judged]

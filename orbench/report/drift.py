@@ -1,7 +1,6 @@
 """How the rates of models change from one prompt set to another, such as two dated releases.
 
-The prompts differ, so the comparison is unpaired. It cannot tell a change of the prompts from
-one of the models: only models that were measured on both sets show what the sets do.
+The prompts differ, so the comparison is unpaired.
 """
 
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ def _changes(rows: pd.DataFrame, both: pd.DataFrame) -> Iterator[dict[str, Any]]
 
 
 def _together(models: list[core.Verdicts]) -> core.Verdicts:
-    """The verdicts on all models: each model counts alike, and seeds tie their prompts."""
+    """The verdicts on all models, each of which counts alike."""
     prompts = max(int(one.prompt.max()) for one in models) + 1
     return core.Verdicts(
         np.concatenate([one.refused for one in models]),
