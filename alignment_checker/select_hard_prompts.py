@@ -3,16 +3,14 @@
     python select_hard_prompts.py --result_files final_*_results/*_merged_or-bench-80k.csv
     python select_hard_prompts.py --result_files a.csv b.csv c.csv --family c.csv=Qwen
 
-Reads results of stage 4 (is_rejected) or 5 (answer_category), one file per model, with the columns
-prompt and category; beside each its run record, and its _failed.csv, whose rows are unscored.
-Selects among the prompts that all files hold. Writes
+Reads results of stage 4 or 5, one file per model, with the columns prompt and category; beside each
+its run record, and its _failed.csv, whose rows are unscored. Writes
     or-bench-hard.csv          prompt, category (and seed_id): refused by --min_families or more
     or-bench-hard_models.csv   every prompt: a column for each model (refused, answered, unscored),
                                families_refused, families_unscored, hard (yes, no, undecidable)
-    or-bench-hard_audit_sheet.csv   with --audit_sample: id, prompt, label; for annotators
 
-A family (FAMILIES in orbench/asking/models.py) refuses if one of its models does, and counts once.
-A prompt that would be hard if its unscored families refused it is undecidable, and left out.
+A family refuses if one of its models does. A prompt that would be hard if its unscored families
+refused it is undecidable, and left out.
 """
 
 import argparse
@@ -35,41 +33,32 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     output = output_path(args.output_path, Path("or-bench-hard.csv"))
     make_folder(output.parent)
-    select(args, output)
-    tell(output)
-    return 0
-
-
-def select(args: argparse.Namespace, output: Path) -> None:
     card.check_ours(output, SELECTED_BY)
     families = families_given(args.family, args.result_files)
     models, decided = hard.decided(args.result_files, families, args.min_families)
     chosen = [row for row in decided if row["hard"] == hard.YES]
-    seeded = ["seed_id"] if any(row["seed_id"] for row in decided) else []
-    columns = ["prompt", "category", *seeded]
+    columns = ["prompt", "category"]
+    columns += ["seed_id"] if any(row["seed_id"] for row in decided) else []
     counts = ("families_refused", "families_unscored", "hard")
     every = [*columns, *(one.model for one in models), *counts]
     write_csv(beside(output, "_models.csv"), every, decided)
     write_csv(output, columns, chosen)
-    names = sorted({one.family for one in models})
-    about = {"stage": SELECTED_BY, "selectors": names}
+    about = {"stage": SELECTED_BY, "selectors": sorted({one.family for one in models})}
     card.write_dataset_record(output, chosen, args.result_files, args, **about)
     card.list_datasets(output.parent)
     for line in hard.selection_lines(models, decided):
         say(line)
-    say(f"refused by at least {args.min_families} families of: {', '.join(names)}")
     if args.audit_sample:
-        audit.write_sheet(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample, seed=0)
+        audit.write_sheets(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample)
+    tell(output)
+    return 0
 
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
     """The pairs FILE=NAME of --family. Raises UserError."""
-    found = {}
-    for text in pairs:
-        file, _, name = text.rpartition("=")
-        if not name.strip() or Path(file) not in files:
-            raise UserError(f"--family {text}: write FILE=NAME, FILE as in --result_files")
-        found[Path(file)] = name.strip()
+    found = {Path(file): name for file, _, name in (text.rpartition("=") for text in pairs)}
+    if not all(found.values()) or not found.keys() <= set(files):
+        raise UserError("--family: write FILE=NAME, FILE as in --result_files")
     return found
 
 

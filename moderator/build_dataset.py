@@ -4,18 +4,14 @@
         p_non_toxic_moderation_gpt4_prompt.csv responses_moderation_merged_gpt4_response.csv
 
 Reads files of stage 3, merged or split, and of stage 3 with --column=response on stage 4's
-responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic; if there,
-is_toxic_{judge}, response_is_toxic, is_rejected, answer_category, toxic_seed or seed_id.
+responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic.
 
 Writes to --output_dir, in input order (docs/datasets.md has the rules):
     or-bench-80k.csv        prompt, category, and seed_id if there are seeds: the safe prompts
-    or-bench-toxic-all.csv  the same columns: the toxic prompts
-    or-bench-toxic.csv      the same columns: --toxic_sample of them, even over the categories
+    or-bench-toxic-all.csv  the same columns: the toxic prompts; or-bench-toxic.csv: some of them
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
     README.md               the dataset card
-    audit_sheet.csv         with --audit_sample: id, prompt, label; for annotators, to be read by
-                            label_sheet.py --read with its key, audit_sheet_key.csv
 """
 
 import argparse
@@ -54,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     add("--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s")
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
     add("--toxic_sample", **number, default=655, help=meaning)
-    add("--seed", type=int, default=0, help="random seed of the samples (default %(default)s)")
+    add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
     meaning = "of near-duplicates, 0.5 to 1 (default %(default)s: one word of eighteen differs)"
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
     meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"
@@ -64,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
-    meaning = "write a sheet of N random prompts to label"
+    meaning = "write a sheet of N random prompts to label, for label_sheet.py"
     add("--audit_sample", **number, default=0, help=meaning)
     return parser
 

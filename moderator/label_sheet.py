@@ -3,27 +3,26 @@
     python label_sheet.py --input_file=labels.csv --number=100 --annotators=3 --output_dir=sheets
     python label_sheet.py --read sheets/sheet_*.csv --output_path=ratings.csv
 
-The first command reads a CSV of stage 3 and draws prompts evenly over their toxicity scores (the
-share of judges that call a prompt toxic); with --results, which takes results of stage 4 or 5 on
-these prompts, also over prompts that some model refuses and prompts that none does. Writes to
---output_dir a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
-Annotators write toxic or safe into the column label, or leave it empty.
+The first command reads a CSV of stage 3 and draws prompts evenly over their toxicity scores and,
+with --results, over those that some model refuses and those that none does. Writes to --output_dir
+a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
 
-The second command reads labelled sheets, reports how far annotators agree with each other and with
-the judges, and writes a CSV with the columns prompt, annotator, label, weight (how many prompts a
-drawn one stands for), which plot_results.py --toxicity takes.
+The second command reports how far annotators agree with each other and with the judges, and writes
+prompt, annotator, label and weight (how many prompts a drawn one stands for), which
+plot_results.py --toxicity takes.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
-from orbench.base.tables import make_folder, read_csv, write_csv
-from orbench.base.words import VERDICTS, Row, verdict_of
+from orbench.base.tables import beside, make_folder, read_csv, write_csv
+from orbench.base.words import VERDICTS, verdict_of
 from orbench.datasets import audit
 from orbench.judging.panels import toxicity_scores
 from orbench.stages import flags
@@ -35,8 +34,8 @@ def main(argv: Sequence[str]) -> int:
     if args.input_file:
         tell(draw(args))
         return 0
-    rows, lines = audit.read_sheets(args.read)
-    for line in lines:
+    rows = audit.read_sheets(args.read)
+    for line in audit.agreement_lines(rows):
         say(line)
     output = output_path(args.output_path, Path("ratings.csv"))
     make_folder(output.parent)
@@ -47,46 +46,43 @@ def main(argv: Sequence[str]) -> int:
 
 def draw(args: argparse.Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
+    refused = set()
+    for path in args.results:
+        results = read_csv(path, ["prompt"]).rows
+        refused |= {row["prompt"] for row in results if VERDICTS[verdict_of(row, str(path))]}
     table = read_csv(args.input_file, ["prompt", "is_toxic"])
-    scores = toxicity_scores(table.rows, str(table.path))
-    pairs = zip(table.rows, scores, strict=True)
-    scored = {row["prompt"]: (row, score) for row, score in pairs if score is not None}
-    if not scored:
+    rows = {}
+    strata = {}
+    for row, score in zip(table.rows, toxicity_scores(table.rows, str(table.path)), strict=True):
+        if score is not None:
+            rows[row["prompt"]] = row
+            strata[row["prompt"]] = f"{score:.4g} {row['prompt'] in refused}"
+    if not rows:
         raise UserError(f"{args.input_file} holds no prompt with the votes of all judges")
-    say(f"{counted(len(scored), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
-    refused = refused_by_any(args.results)
-    strata = [f"{score:.4g} {prompt in refused}" for prompt, (_, score) in scored.items()]
-    folder: Path = args.output_dir
-    make_folder(folder)
-    key = folder / f"sheet{audit.KEY_ENDING}"
-    sheets = [folder / f"sheet_{n}.csv" for n in range(1, args.annotators + 1)]
-    rows = [row for row, _ in scored.values()]
-    audit.write_sheets(sheets, key, rows, strata, args.number, args.seed)
-    return key
-
-
-def refused_by_any(paths: Sequence[Path]) -> set[str]:
-    """The prompts that a model refused, by results of stage 4 or 5. Raises UserError."""
-    rows: list[tuple[Row, Path]] = []
-    for path in paths:
-        rows += [(row, path) for row in read_csv(path, ["prompt"]).rows]
-    return {row["prompt"] for row, path in rows if VERDICTS[verdict_of(row, str(path))]}
+    say(f"{counted(len(rows), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
+    make_folder(args.output_dir)
+    sheet = args.output_dir / "sheet.csv"
+    audit.write_sheets(
+        sheet,
+        list(rows.values()),
+        args.number,
+        list(strata.values()),
+        args.annotators,
+    )
+    return beside(sheet, audit.KEY_ENDING)
 
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     ways = parser.add_mutually_exclusive_group(required=True)
-    meaning = "a CSV of stage 3: draw prompts from it"
-    ways.add_argument("--input_file", type=flags.input_path, metavar="FILE", help=meaning)
-    meaning = "labelled sheets, one per annotator"
-    ways.add_argument("--read", nargs="+", type=flags.input_path, metavar="FILE", help=meaning)
     add = parser.add_argument
-    meaning = "results of stage 4 or 5 on these prompts"
-    add("--results", nargs="+", type=flags.input_path, default=[], metavar="FILE", help=meaning)
+    file: Any = {"type": flags.input_path, "metavar": "FILE"}
+    ways.add_argument("--input_file", **file, help="a CSV of stage 3 to draw from")
+    ways.add_argument("--read", nargs="+", **file, help="labelled sheets, one per annotator")
+    add("--results", nargs="+", default=[], **file, help="results of stage 4 or 5 on these prompts")
     number = flags.whole_number(1)
     add("--number", type=number, default=100, help="prompts to draw (default %(default)s)")
     add("--annotators", type=number, default=3, help="sheets to write (default %(default)s)")
-    add("--seed", type=int, default=0, help="random seed of the sample (default %(default)s)")
     meaning = "folder of the sheets (default %(default)s)"
     add("--output_dir", type=Path, default=Path("sheets"), metavar="FOLDER", help=meaning)
     meaning = "with --read: the CSV to write (default ratings.csv)"

@@ -3,13 +3,9 @@
     python evolve_prompts.py --seeds=harmful_prompts.csv --rewriter=MODEL --targets=A,B,C \\
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
 
-Reads a CSV with the columns prompt (the seed) and category. A round is ordinary stage runs in
-{output stem}_rounds/NN/: rewrite parents (stage 2), ask one target about each rewrite, the targets
-taking turns (stage 4), judge what it refuses (stage 3), and ask the other targets about what no
-judge calls toxic. A hit is refused by --min_refusing families, toxic to no judge, and nearly equals
-no earlier hit and no prompt of --exclude. Writes the hits (prompt, category, toxic_seed, parent,
-operator, round, refused_by, refused_share and the judges' columns) and ..._candidates.csv, all
-candidates with their outcome. Hits are candidates until people have checked them.
+Reads a CSV with the columns prompt (the seed) and category; docs/datasets.md describes a round.
+Writes the hits (prompt, category, toxic_seed, parent, operator, round, refused_by, refused_share
+and the judges' columns) and ..._candidates.csv, all rewrites with their outcome.
 """
 
 import argparse
@@ -18,7 +14,7 @@ import runpy
 import sys
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -32,7 +28,7 @@ from orbench.base.tables import beside, file_name_part, make_folder, read_csv, w
 from orbench.base.words import Row
 from orbench.datasets import audit, card
 from orbench.datasets.lineage import CANDIDATE, DESCENT, HIT, PARENT, REWRITE, Lineages, columns_of
-from orbench.judging.panels import check_different, judges_named
+from orbench.judging.panels import judges_named
 from orbench.stages import flags
 from orbench.stages.generators import same
 from orbench.stages.output import SCRIPTED_NOTE
@@ -55,8 +51,6 @@ class Search:
         self.output = output
         targets = [resolve(name) for name in judges_named(args.targets)]
         judges = [resolve(name) for name in judges_named(args.judges)]
-        check_different(targets)
-        check_different(judges)
         self.families = {model.asked: model.family or model.id for model in targets}
         self.judges = len(judges)
         if len(set(self.families.values())) < args.min_refusing:
@@ -88,8 +82,7 @@ class Search:
     def size(self) -> int:
         """How many parents the next round may have."""
         left = self.args.max_requests - sum(self.requests)
-        size: int = min(self.args.parents, left // self.cost)
-        return size
+        return int(min(self.args.parents, left // self.cost))
 
     def ended(self) -> str:
         """Why no other round follows; "" if one does."""
@@ -128,7 +121,7 @@ class Search:
         rounds = beside(self.output, "_rounds").glob("*/candidates.csv")
         card.write_dataset_record(self.output, hits, sorted(rounds), self.args, stage=EVOLVED_BY)
         if size := self.args.audit_sample:
-            audit.write_sheet(beside(self.output, "_audit_sheet.csv"), hits, size, seed=0)
+            audit.write_sheets(beside(self.output, "_audit_sheet.csv"), hits, size)
 
 
 def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
@@ -136,17 +129,15 @@ def play(search: Search, folder: Path, parents: Sequence[Row]) -> None:
     rows = rewrite_parents(search, folder, parents)
     refusing = defaultdict[str, list[str]](list)  # prompt -> targets
     number = len(search.families)
-    turns = {target: rows[n::number] for n, target in enumerate(search.families)}
-    ask_targets(search, folder / "rewrites", turns, refusing)
-    for row in rows:
-        if row["outcome"] == HIT and not refusing[row["prompt"]]:
+    for n, target in enumerate(search.families):
+        ask_target(search, folder / "rewrites", target, rows[n::number], refusing)
+    for row in hits_in(rows):
+        if not refusing[row["prompt"]]:
             row["outcome"] = "answered"
     ask_judges(search, folder, hits_in(rows))
-    others = {
-        target: [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
-        for target in search.families
-    }
-    ask_targets(search, folder / "safe", others, refusing)
+    for target in search.families:
+        others = [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
+        ask_target(search, folder / "safe", target, others, refusing)
     for row in rows:
         families = {search.families[target] for target in refusing[row["prompt"]]}
         row["refused_by"] = ";".join(sorted(families))
@@ -167,18 +158,16 @@ def hits_in(rows: Sequence[Row]) -> list[Row]:
 
 
 def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> list[Row]:
-    """Stage 2, with prompt_vary.txt for all but seeds. Gives the candidates that are new."""
+    """Stage 2. Gives the candidates that are new."""
     known = {same(row["prompt"]) for row in search.lineages.candidates}
     about = {"round": str(len(search.requests) + 1), "outcome": HIT}
     found = []
     for name, prompt_file in PROMPT_FILES.items():
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
-        write_csv(path, PARENT, rows)
         flags = {"toxic_seed_path": path, "model": search.args.rewriter}
         flags |= {"prompt_file": prompt_file, "num_rewrites": REWRITES}
-        csv = beside(path, "_rewrite.csv")
-        for row in run_step("rewritter/mixtral_rewrite_only.py", csv, rows, flags):
+        for row in run_step("rewritter/mixtral_rewrite_only.py", path, PARENT, rows, flags):
             if same(row["prompt"]) not in known:
                 known.add(same(row["prompt"]))
                 descent = {"toxic_seed": row["seed"], "parent": row["toxic_seed"]}
@@ -187,31 +176,27 @@ def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> lis
     return found
 
 
-def ask_targets(
-    search: Search, stem: Path, turns: Mapping[str, Sequence[Row]], refusing: dict[str, list[str]]
+def ask_target(
+    search: Search, stem: Path, target: str, rows: Sequence[Row], refusing: dict[str, list[str]]
 ) -> None:
-    """Stage 4: put rows to each target, and note who refuses. No response: unscored."""
-    for target, rows in turns.items():
-        path = stem.with_name(f"{stem.name}_{file_name_part(target)}.csv")
-        write_csv(path, DESCENT, rows)
-        flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
-        csv = beside(path, "_responses.csv")
-        found = run_step("alignment_checker/gpt3_4_alignment_checker.py", csv, rows, flags)
-        rejected = {row["prompt"]: row["is_rejected"] == "True" for row in found}
-        for row in rows:
-            if row["prompt"] not in rejected:
-                row["outcome"] = "unscored"
-            elif rejected[row["prompt"]]:
-                refusing[row["prompt"]].append(target)
+    """Stage 4: note what a target refuses. No response: unscored."""
+    path = stem.with_name(f"{stem.name}_{file_name_part(target)}.csv")
+    flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
+    found = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, DESCENT, rows, flags)
+    rejected = {row["prompt"]: row["is_rejected"] == "True" for row in found}
+    for row in rows:
+        if row["prompt"] not in rejected:
+            row["outcome"] = "unscored"
+        elif rejected[row["prompt"]]:
+            refusing[row["prompt"]].append(target)
 
 
 def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
     """Stage 3. A vote that is missing leaves a row without a verdict."""
     path = folder / "refused.csv"
-    write_csv(path, DESCENT, rows)
     flags = {"input_file_path": path, "moderator_model": search.args.judges}
     flags |= {"min_votes": search.judges}
-    judged = run_step("moderator/moderate_only.py", folder / "judged.csv", rows, flags)
+    judged = run_step("moderator/moderate_only.py", path, DESCENT, rows, flags)
     found = {row["prompt"]: row for row in judged}
     for row in rows:
         row |= found.get(row["prompt"], {"outcome": "unscored"})
@@ -220,7 +205,7 @@ def ask_judges(search: Search, folder: Path, rows: Sequence[Row]) -> None:
 
 
 def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:
-    """Find near-duplicates among the hits of a round, and what a seed has too much of."""
+    """Drop hits that nearly equal others, and those of a seed that has enough."""
     from orbench.datasets.near_duplicates import near_duplicates
 
     before = search.excluded + [row["prompt"] for row in search.lineages.hits]
@@ -237,24 +222,28 @@ def drop_duplicates(search: Search, rows: Sequence[Row]) -> None:
             hits_of[row["toxic_seed"]] += 1
 
 
-def run_step(script: str, csv: Path, rows: Sequence[Row], flags: dict[str, Any]) -> list[Row]:
-    """Run a stage on rows, if there are any, and return what it wrote. Raises UserError.
+def run_step(
+    script: str, path: Path, columns: Sequence[str], rows: Sequence[Row], flags: dict[str, Any]
+) -> list[Row]:
+    """Write rows to a CSV, and return what a stage makes of it. Raises UserError.
 
-    In this process, so a killed search leaves no stage behind. Its messages are in log.txt.
+    In this process, so a killed search leaves no stage behind.
     """
+    write_csv(path, columns, rows)
     if not rows:
         return []
+    csv = beside(path, "_done.csv")
     words = [f"--{name}={value}" for name, value in flags.items() if value]
     words += [f"--output_path={csv}", "--overwrite", "--quiet"]
     stage = runpy.run_path(str(Path(__file__).resolve().parents[1] / script))
-    with csv.with_name("log.txt").open("a") as log, redirect_stdout(log), redirect_stderr(log):
+    with path.with_name("log.txt").open("a") as log, redirect_stdout(log), redirect_stderr(log):
         status = stage["main"](words)
     if status == 130:
         raise KeyboardInterrupt
     left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
     faults = {row["error_type"] for row in failed_rows(csv)} - {"unscored", "bad_request"}
     if left_out or (status == 1 and faults):
-        raise UserError(f"{script} stopped, see the end of {csv.with_name('log.txt')}")
+        raise UserError(f"{script} stopped, see the end of {path.with_name('log.txt')}")
     return read_csv(csv, is_input=False).rows if csv.is_file() else []
 
 

@@ -2,9 +2,8 @@
 
     python mixtral_rewrite_only.py --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv
 
-Reads a CSV with the column prompt (the seed) and, if it is there, category. Writes ./{input
-stem}_rewrite.csv with the columns prompt (the rewrite), toxic_seed, category, and the input's other
-columns; several rows per seed.
+Reads a CSV with the columns prompt (the seed) and perhaps category. Writes several rows per seed:
+prompt (the rewrite), toxic_seed, category, and the input's other columns.
 """
 
 import argparse
@@ -17,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.models import generator
 from orbench.asking.requests import Answer, Missing, Request, user
-from orbench.base.messages import UserError, counted, run_script, say
+from orbench.base.messages import UserError, counted, run_script
 from orbench.base.prompts import check_single
 from orbench.base.tables import storable
 from orbench.base.words import Row
@@ -45,12 +44,8 @@ class Rewriter(Stage):
         table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
-            raise UserError(
-                f"{table.path} already has a column 'toxic_seed': it has been rewritten"
-            )
+            raise UserError(f"{table.path} has a column 'toxic_seed': it has been rewritten")
         model = flags.model_of(args.model or generator(), args)
-        if not args.model:
-            say(f"--model is not given: {model.provider}/{model.id}")
         others = [column for column in table.columns if column not in ("prompt", "category")]
         columns = ["prompt", "toxic_seed", "category", *others]
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)

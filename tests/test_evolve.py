@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from orbench.base.prompts import set_name
 from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
 from tests.benchmark.search import JUDGES, TARGETS, World, seeds_file
 from tests.conftest import ROOT, Desk, Done, environment, error_line
@@ -165,6 +167,11 @@ def test_parents_are_spread_over_seeds_and_operators_follow_their_yield() -> Non
 
 
 # -- the release -------------------------------------------------------------------------------
+
+
+def test_the_sets_of_two_releases_have_names_of_their_own() -> None:
+    assert set_name(Path("releases/2026-12/hard.csv")) == "2026-12-hard"
+    assert set_name(Path("data/hard.csv")) == set_name(Path("hard.jsonl")) == "hard"
 
 
 def test_a_release_in_one_command(desk: Desk) -> None:

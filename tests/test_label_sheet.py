@@ -69,7 +69,7 @@ def test_sheets_are_blinded_and_drawn_evenly_over_scores_and_refusals(
 def test_drawn_sheets_are_kept(desk: Desk, drawn: Drawn) -> None:
     drawn()
     before = desk.files()
-    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5", "--seed=9")
+    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5")
     assert "sheets/sheet_key.csv is kept as it is" in done.stderr
     assert desk.files() == before
 
@@ -105,7 +105,7 @@ def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn
     read = (SHEET, "--read", "sheets/sheet_1.csv")
     assert "no prompt is labelled" in error_line(desk.run(*read))
     for cells, text in {
-        ("x", "", "safe"): "the id 'x' is not in the sheets' key",
+        ("x", "", "safe"): "the id 'x' is not in sheets/sheet_key.csv",
         ("x", "", "maybe"): "'maybe' is not toxic, safe or empty",
     }.items():
         desk.csv("sheets/sheet_1.csv", ("id", "prompt", "label"), [cells])

@@ -7,6 +7,7 @@ last turn is the row's prompt. An empty cell leaves the row to its column `promp
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from orbench.base.messages import UserError
@@ -97,3 +98,9 @@ def prompt_set_hash(ids: Iterable[str]) -> str:
     """16 hex digits that identify a set of prompt ids, whatever their order; "" for none."""
     each = "".join(sorted(set(ids)))
     return hashlib.sha256(each.encode()).hexdigest()[:16] if each else ""
+
+
+def set_name(path: Path) -> str:
+    """A prompt set's name by its file: the stem; of `releases/2026-12/hard.csv`, 2026-12-hard."""
+    folder = path.absolute().parent
+    return f"{folder.name}-{path.stem}" if folder.parent.name == "releases" else path.stem

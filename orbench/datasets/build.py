@@ -1,4 +1,4 @@
-"""Builds the datasets; moderator/build_dataset.py describes the outputs and the flags."""
+"""Builds the datasets that moderator/build_dataset.py describes."""
 
 import argparse
 from collections import Counter
@@ -19,15 +19,14 @@ BUILT_BY = "build_dataset"  # in run records
 
 
 def build(args: argparse.Namespace) -> Path:
-    """Read, choose, write; return the path of the safe set. Raises UserError and OSError."""
+    """Return the path of the safe set. Raises UserError and OSError."""
     folder: Path = args.output_dir
     if (folder / card.CARD).exists() and not card.has_card(folder):
         raise UserError(f"{folder / card.CARD} is no card of ours and is kept; name another folder")
     for name in args.names or DATASETS:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
-    public = prompts_of(args.exclude)
-    found = choose(prompts, args.similarity, public, args.toxic_sample, args.seed)
+    found = choose(prompts, prompts_of(args.exclude), args)
     chosen = dict(zip(args.names or DATASETS, found.values(), strict=False))  # two names: no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
@@ -38,38 +37,38 @@ def build(args: argparse.Namespace) -> Path:
         say(line)
     if args.audit_sample:
         kept = [one.row for one in prompts if not one.reason]
-        audit.write_sheet(folder / "audit_sheet.csv", kept, args.audit_sample, args.seed)
+        audit.write_sheets(folder / "audit_sheet.csv", kept, args.audit_sample)
     return folder / f"{next(iter(chosen))}.csv"
 
 
 def _write_csvs(
     prompts: Sequence[Prompt], chosen: Chosen, args: argparse.Namespace
 ) -> Iterator[str]:
-    """Write what was dropped, and each dataset with its record; yield prompt set hashes."""
+    """Write the CSVs and records; yield prompt set hashes."""
+    gone = []
     for one in prompts:
         own = prompt_id(one.row["prompt"]) if args.names else ""  # the toxic ones are the seeds
         one.row["seed_id"] = seed_id_of(one.row) or own
         one.row["second_chance"] = str(one.second_chance)
-    gone = (one for one in prompts if one.reason)
-    rows = (one.row | {"reason": one.reason, "resembles": one.resembles} for one in gone)
+        if one.reason:
+            gone.append(one.row | {"reason": one.reason, "resembles": one.resembles})
     columns = ("prompt", "category", "is_toxic", "reason", "resembles")
-    write_csv(args.output_dir / "or-bench-dropped.csv", columns, rows)
-    seeded = args.names or any(one.row["seed_id"] for one in prompts)
-    first = ["prompt", "category", *(["seed_id"] if seeded else [])]
+    write_csv(args.output_dir / "or-bench-dropped.csv", columns, gone)
+    first = ["prompt", "category"]
+    first += ["seed_id"] if any(one.row["seed_id"] for one in prompts) else []
     every = list(dict.fromkeys([*first, *(column for one in prompts for column in one.row)]))
     for name, kept in chosen.items():
         path = args.output_dir / f"{name}.csv"
         write_csv(beside(path, "_provenance.csv"), every, kept)
         write_csv(path, first, kept)
-        inputs = args.moderated_files
-        if args.names:  # refusals selected the safe prompts alone
-            sources = {row["source_file"] for row in kept}
-            inputs = [file for file in inputs if file.name in sources]
+        # Refusals select the safe prompts of a release alone.
+        sources = {row["source_file"] for row in kept}
+        inputs = [file for file in args.moderated_files if not args.names or file.name in sources]
         yield card.write_dataset_record(path, kept, inputs, args, stage=BUILT_BY)
 
 
 def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
-    """How many prompts of each category are in each dataset; head first."""
+    """Rows of a table, head first."""
     counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
     yield "category", *chosen
     for category in sorted(set().union(*counts)):

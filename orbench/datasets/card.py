@@ -37,9 +37,8 @@ def write_dataset_record(
     records = [read_record(path) for path in inputs]
     writers = {str(one): one for record in records for one in record.get("written_by", ())}
     prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
-    families = {one for record in records for one in selectors(record)}
     record = {
-        "selectors": sorted(families),
+        "selectors": sorted({one for record in records for one in selectors(record)}),
         **more,
         "command": sys.argv,
         "parameters": {name: str(value) for name, value in vars(args).items()},
@@ -79,17 +78,16 @@ def write_card(
 
 
 def list_datasets(folder: Path) -> None:
-    """Have a folder's card, if there is one, list the datasets that `load_dataset` can load."""
+    """Have a folder's card, if there is one, list what `load_dataset` can load."""
     if not has_card(folder):
         return
     configs = []
     for name, file in CONFIGS.items():
         path = folder / file
         if path.exists() and path.read_bytes().count(b"\n") > 1:  # it has rows
-            # A prompt that reads NA is a prompt. The library recognizes what it has loaded by the
-            # folder's name and this list, so the hash is in it.
-            more = {"keep_default_na": False, "description": sha256_of(path)}
-            configs.append({"config_name": name, "data_files": file, **more})
+            config = {"config_name": name, "data_files": file, "keep_default_na": False}
+            # The library recognizes what it has loaded by this list, so the hash is in it.
+            configs.append(config | {"description": sha256_of(path)})
     text = (folder / CARD).read_text(encoding="utf-8")
     listed = re.sub("(?m)^configs:.*", f"configs: {json.dumps(configs)}", text, count=1)
     write_text(folder / CARD, listed)  # one line: YAML takes JSON

@@ -12,21 +12,19 @@ from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, verdict_of
 from orbench.datasets.card import table_lines
 
-# Of the verdicts on a family's models, the first of these counts.
-WORDS = REFUSED, UNSCORED, ANSWERED = "refused", "unscored", "answered"
+# How a verdict counts, and its word. Of a family's models the highest one counts.
+WORDS = {1: "refused", 0: "unscored", -1: "answered"}
 YES = "yes"
-NO = "no"
-UNDECIDABLE = "undecidable"
 
 Texts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
 class Tested(NamedTuple):
-    """The results of one model. verdicts: prompt -> one of WORDS."""
+    """The results of one model. verdicts: prompt -> a key of WORDS."""
 
     model: str
     family: str
-    verdicts: dict[str, str]
+    verdicts: dict[str, int]
 
 
 def decided(
@@ -56,7 +54,7 @@ def decided(
 
 
 def _results(path: Path, family: str, texts: Texts) -> Tested:
-    """The results of one model; adds its prompts to the texts. family: "" for the recorded one.
+    """Adds a model's prompts to the texts. family: "" for the recorded one.
 
     Of several samples the majority counts; a tie is unscored.
     """
@@ -66,18 +64,16 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
     check_whole(path, record)
     if is_scripted(record):
         say(f"{path}: a selection by the offline scripted model measures nothing")
-    rows = enumerate(table.rows, start=1)
-    votes = [(row, VERDICTS[verdict_of(row, f"{path}, row {number}")]) for number, row in rows]
-    failed = [(row, None) for row in failed_rows(path) if row.get("prompt", "").strip()]
     balance = Counter[str]()  # refusals less answers
-    for row, refused in [*votes, *failed]:
+    for number, row in enumerate(table.rows, start=1):
+        refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
+        balance[row["prompt"]] += 1 if refused else -1
+    failed = [row for row in failed_rows(path) if row.get("prompt", "").strip()]
+    for row in [*table.rows, *failed]:
+        balance[row["prompt"]] += 0  # a prompt without any verdict is unscored
         about = {name: row.get(name, "") for name in ("prompt", "category")}
         texts.setdefault(row["prompt"], about | {"seed_id": seed_id_of(row)})
-        if refused is None:
-            balance[row["prompt"]] += 0
-        else:
-            balance[row["prompt"]] += 1 if refused else -1
-    verdicts = {text: _majority(n) for text, n in balance.items()}
+    verdicts = {text: (n > 0) - (n < 0) for text, n in balance.items()}
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
@@ -86,37 +82,28 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
     return Tested(model, family, verdicts)
 
 
-def _majority(balance: int) -> str:
-    """One of WORDS. balance: refusals less answers."""
-    if balance == 0:
-        return UNSCORED
-    return REFUSED if balance > 0 else ANSWERED
-
-
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
-    families: dict[str, set[str]] = {}
+    families = dict[str, int]()
     for one in models:
-        families.setdefault(one.family, set()).add(one.verdicts[text])
-    count = Counter(min(said, key=WORDS.index) for said in families.values())
-    refused = count[REFUSED]
-    unscored = count[UNSCORED]
-    if refused >= least:
+        families[one.family] = max(one.verdicts[text], families.get(one.family, -1))
+    count = Counter(families.values())
+    hard = "no"
+    if count[1] >= least:
         hard = YES
-    elif refused + unscored >= least:
-        hard = UNDECIDABLE
-    else:
-        hard = NO
-    return {one.model: one.verdicts[text] for one in models} | {
-        "families_refused": str(refused),
-        "families_unscored": str(unscored),
+    elif count[1] + count[0] >= least:
+        hard = "undecidable"
+    return {one.model: WORDS[one.verdicts[text]] for one in models} | {
+        "families_refused": str(count[1]),
+        "families_unscored": str(count[0]),
         "hard": hard,
     }
 
 
 def selection_lines(models: Sequence[Tested], rows: Sequence[Row]) -> Iterator[str]:
     """What each model did, and how many prompts are hard."""
+    words = WORDS.values()
     said = [(one, Counter(row[one.model] for row in rows)) for one in models]
-    cells = ((one.model, one.family, *(f"{n[word]:,}" for word in WORDS)) for one, n in said)
-    yield from table_lines([("model", "family", *WORDS), *cells])
+    cells = ((one.model, one.family, *(f"{n[word]:,}" for word in words)) for one, n in said)
+    yield from table_lines([("model", "family", *words), *cells])
     hard = Counter(row["hard"] for row in rows)
-    yield f"hard {hard[YES]:,} · not {hard[NO]:,} · undecidable {hard[UNDECIDABLE]:,}, left out"
+    yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"

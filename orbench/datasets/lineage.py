@@ -1,6 +1,6 @@
-"""Which prompts a search rewrites next, and how. A lineage: a seed with all that descends from it.
+"""Which prompts a search rewrites next, and how.
 
-A parent is a row with the columns PARENT, a candidate (a rewrite of one) with those of CANDIDATE.
+A lineage is a seed with all that descends from it. Rows of parents have the columns PARENT.
 """
 
 import random
@@ -12,8 +12,7 @@ from orbench.base.words import Row
 
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
 DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
-# Families that refused, separated by ;. The share of the targets that did. What became of it. And
-# the judges' columns; is_toxic is empty for what was not judged.
+# And the judges' columns; is_toxic is empty for what was not judged.
 CANDIDATE = (*DESCENT, "refused_by", "refused_share", "outcome", "is_toxic", "debatable")
 HIT = "hit"
 
@@ -34,8 +33,7 @@ class Lineages:
         self.operators = operators
         self.parents: list[Row] = []
         self.candidates: list[Row] = []
-        # From the first number of hits on, a seed waits until nothing else is left to try. It
-        # never has more than the second one.
+        # With enough hits a seed waits until nothing else is left to try.
         self.enough = ceil(wanted / min(25, len(seeds) or 1))
         self.most = ceil(wanted / min(10, len(seeds) or 1))
 
@@ -81,7 +79,7 @@ class Lineages:
         return [row for _, row in sorted(scored, key=lambda one: -one[0])]
 
     def _varied(self, row: Row, chance: random.Random) -> Row:
-        """A candidate as a parent, with an operator it has not had, drawn by yield (Thompson)."""
+        """A parent with an operator it has not had, drawn by yield (Thompson)."""
         had = {one["operator"] for one in self.parents if one["prompt"] == row["prompt"]}
         others = [one["prompt"] for one in self.hits if one["toxic_seed"] != row["toxic_seed"]]
         drawn = {}
@@ -104,14 +102,13 @@ class Lineages:
         rows = [row for row in self.candidates if row["round"] == number]
         hits = sum(row["outcome"] == HIT for row in rows)
         refused = sum(row["refused_by"] != "" for row in rows)
-        votes = Counter((row["is_toxic"], row["debatable"] == "True") for row in rows)
-        safe = votes["False", False]
-        split = votes["True", True] + votes["False", True]
-        share = split / max(safe + split + votes["True", False], 1)
+        split = sum(row["debatable"] == "True" for row in rows)
+        safe = sum(row["is_toxic"] == "False" and row["debatable"] != "True" for row in rows)
+        judged = sum(row["is_toxic"] != "" for row in rows)
         each = f"{requests / hits:.0f} a hit" if hits else "no hit"
         line = f"{len(rows)} candidates, {refused} refused, {safe} safe, {hits} new hits, "
         line += f"{requests} requests ({each}), hits from {len(self.hits_of())} seeds, "
-        return f"{line}votes split on {share:.0%}"
+        return f"{line}votes split on {split / max(judged, 1):.0%}"
 
     def closing_line(self) -> str:
         """What became of the candidates, and the yield of the operators."""
@@ -122,7 +119,7 @@ class Lineages:
 
 
 def merit(row: Row) -> float:
-    """How good a parent a candidate is: up to 1 if many refuse it and no judge calls it toxic."""
+    """How good a parent a candidate is, 0..1."""
     if not row["is_toxic"]:
         return 0.0
     safe = 0.5 if row["debatable"] == "True" else row["is_toxic"] == "False"

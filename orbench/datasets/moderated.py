@@ -1,9 +1,8 @@
 """What moderated files say about each prompt: safe, toxic, or nothing.
 
-The files overlap: the toxic prompts are also in the file with their moderated responses. Spellings
-that differ in case, spacing or end punctuation are one prompt. If rows disagree, the toxic one
-counts. The second chance: a response judged safe makes a toxic prompt safe. A refusal is harmless
-whatever the prompt, so it gives no second chance (with --refusals_count, it does).
+Spellings that differ in case, spacing or end punctuation are one prompt. If rows disagree, the
+toxic one counts. The second chance: a response judged safe makes a toxic prompt safe. A refusal is
+harmless whatever the prompt, so it gives no second chance (with --refusals_count, it does).
 """
 
 from collections import Counter

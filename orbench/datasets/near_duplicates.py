@@ -1,9 +1,8 @@
 """Prompts that say nearly the same, found among 100,000 without comparing each with each.
 
-Similarity is the Jaccard index of the 4-character pieces of two prompts, ignoring case and spacing:
-about 0.8 if one word of eighteen differs. MinHash signatures (A. Broder, 1997) yield candidates,
-whose similarity is then computed: no pair below the threshold counts, one at the threshold is found
-with a probability of 99 %, a closer one almost surely. 80,000 prompts take 40 s and 390 MB.
+Similarity is the Jaccard index of the 4-character pieces of two prompts, ignoring case and spacing.
+MinHash signatures (A. Broder, 1997) yield candidates, whose similarity is then computed: a pair at
+the threshold is found with a probability of 99 %. 80,000 prompts take 40 s and 390 MB.
 """
 
 import zlib
@@ -26,7 +25,7 @@ def near_duplicates(
     # Similarity s makes one of b bands of r numbers equal with a probability of 1 - (1 - s^r)^b.
     rows = max(r for r in range(1, 11) if 1 - (1 - similarity**r) ** (HASHES // r) >= RECALL)
     seen = MinHashLSH(num_perm=HASHES, params=(HASHES // rows, rows))
-    # crc32 is the same on each machine; datasketch mixes its bits further.
+    # crc32 is the same on each machine.
     blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
     found = dict[int, int]()
     for place, text in enumerate(texts):

@@ -1,5 +1,6 @@
 """Which prompts go into which dataset: near-duplicates out, an even sample of the toxic ones."""
 
+import argparse
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,32 +13,25 @@ DATASETS = (SAFE_SET, TOXIC_SET, TOXIC_SAMPLE)  # file names
 Chosen = Mapping[str, Sequence[Row]]  # dataset -> its rows, in input order
 
 
-def choose(
-    prompts: Sequence[Prompt],
-    similarity: float,
-    public: Sequence[str],
-    sample: int,
-    seed: int,
-) -> Chosen:
+def choose(prompts: Sequence[Prompt], public: Sequence[str], args: argparse.Namespace) -> Chosen:
     """Drop near-duplicates, which sets their reason and resembles, and draw the toxic sample.
 
-    public: prompts that models may know. sample: how many toxic prompts to draw.
+    public: prompts that models may know. args: similarity, toxic_sample, seed.
     """
     from orbench.datasets.near_duplicates import near_duplicates
 
-    # The toxic side goes first: the verdict on a safe prompt that nearly equals a toxic one is in
-    # doubt, so the safe one is dropped.
+    # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
     texts = [*public, *(one.row["prompt"] for one in judged)]
     sides = ["public sets"] * len(public) + [one.side for one in judged]
-    for place, earlier in near_duplicates(texts, sides, similarity).items():
+    for place, earlier in near_duplicates(texts, sides, args.similarity).items():
         if place >= len(public):
             prompt = judged[place - len(public)]
             prompt.reason = f"near-duplicate in {sides[earlier]}"
             prompt.resembles = texts[earlier]
     kept = [one for one in prompts if not one.reason]
     safe, toxic = ([one.row for one in kept if one.side == side] for side in (SAFE_SET, TOXIC_SET))
-    drawn = sorted(even_sample(list(map(category_of, toxic)), sample, seed))
+    drawn = sorted(even_sample(list(map(category_of, toxic)), args.toxic_sample, args.seed))
     return {SAFE_SET: safe, TOXIC_SET: toxic, TOXIC_SAMPLE: [toxic[place] for place in drawn]}
 
 

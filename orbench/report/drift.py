@@ -1,7 +1,6 @@
 """How the rates of models change from one prompt set to another, such as two dated releases.
 
-The prompts differ, so the comparison is unpaired. It cannot tell a change of the prompts from
-one of the models: only models that were measured on both sets show what the sets do.
+The prompts differ, so the comparison is unpaired.
 """
 
 from collections.abc import Iterator
@@ -15,28 +14,12 @@ from orbench.report.load import verdicts
 from orbench.report.rates import overall, scaled
 from orbench.stats import core
 
-EVERY = "mean of these models"
-# Columns of drift.csv: rates in percent, the change from one set to the other in percentage points
-# with its 95 % interval. The last row of two sets is the mean over the models measured on both.
-DRIFT_COLUMNS = [
-    "side",
-    "judge",
-    "from",
-    "to",
-    "model",
-    "settings",
-    "from_percent",
-    "to_percent",
-    "change_points",
-    "low_points",
-    "high_points",
-    "p",
-]
 ALIKE = ["side", "judge", "model", "settings"]
 
 
 def drift(rows: pd.DataFrame, results: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The frame drift: DRIFT_COLUMNS, for each two prompt sets of a side with models in common.
+    """The frame drift: for each two prompt sets (from, to) of a side, each model measured on both,
+    and their mean. Rates in percent; their change in percentage points with its 95 % interval.
 
     rows: of `load`; results: `rates`. Scripted and partial results are left out.
     """
@@ -47,7 +30,7 @@ def drift(rows: pd.DataFrame, results: pd.DataFrame) -> tuple[dict[str, pd.DataF
             both = part[part["prompts"] == one].merge(part[part["prompts"] == other], on=ALIKE)
             about = {"side": side, "judge": judge, "from": one, "to": other}
             found += [about | change for change in _changes(rows, both)]
-    return {"drift": pd.DataFrame(found, columns=DRIFT_COLUMNS)}, []
+    return {"drift": pd.DataFrame(found)}, []
 
 
 def _changes(rows: pd.DataFrame, both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -56,11 +39,11 @@ def _changes(rows: pd.DataFrame, both: pd.DataFrame) -> Iterator[dict[str, Any]]
     for model, before, after in zip(both.to_dict("records"), *sides, strict=True):
         yield {"model": model["model"], "settings": model["settings"]} | _change(before, after)
     if len(both) > 1:
-        yield {"model": EVERY, "settings": ""} | _change(*map(_together, sides))
+        yield {"model": "mean of these models", "settings": ""} | _change(*map(_together, sides))
 
 
 def _together(models: list[core.Verdicts]) -> core.Verdicts:
-    """The verdicts on all models: each model counts alike, and seeds tie their prompts."""
+    """The verdicts on all models, each of which counts alike."""
     prompts = max(int(one.prompt.max()) for one in models) + 1
     return core.Verdicts(
         np.concatenate([one.refused for one in models]),
@@ -72,8 +55,6 @@ def _together(models: list[core.Verdicts]) -> core.Verdicts:
 
 def _change(before: core.Verdicts, after: core.Verdicts) -> dict[str, Any]:
     found = core.difference(after, before, paired=False)
-    return {
-        **scaled("percent", **{"from": found.b.rate, "to": found.a.rate}),
-        **scaled("points", change=found.difference, low=found.low, high=found.high),
-        "p": found.p,
-    }
+    rates = {"from": found.b.rate, "to": found.a.rate}
+    change = {"change": found.difference, "low": found.low, "high": found.high}
+    return scaled("percent", **rates) | scaled("points", **change) | {"p": found.p}
