@@ -5,7 +5,6 @@ retries. Answers are read as plain data (`client.post(..., cast_to=object)`): th
 CPU time of `chat.completions.create`, and a malformed answer cannot raise from inside the package.
 """
 
-import gc
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -95,13 +94,9 @@ def headers_of(protocol: Protocol, key: str) -> dict[str, Any]:
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
     """An openai client for an endpoint. Raises UserError for an unusable key or environment."""
     key = _key_of(model)
-    # Not looking for garbage among its thousands of types saves a tenth of the loading time.
-    gc.disable()
     import httpx2
     import openai
 
-    gc.freeze()
-    gc.enable()
     try:  # without redirects, which turn a POST into a GET and lose the request
         http_client = openai.DefaultAioHttpClient(follow_redirects=False)
     except (OSError, ValueError, httpx2.InvalidURL) as error:
@@ -126,9 +121,6 @@ def _key_of(model: Model) -> str:
     if not (key.isascii() and (key.isprintable() or not key)):
         raise UserError(f"{model.key_variable} holds characters that no key has; copy it again")
     return key or "none"  # the openai package requires one
-
-
-# -- reading an answer -------------------------------------------------------------------------
 
 
 def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:

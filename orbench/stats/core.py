@@ -136,7 +136,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
         p = max(p, found.p)
     else:  # the end near 0 is that of t, so that it agrees with p; the far end is the wider one
-        half = error * _t(found.df)
+        half = error * t95(found.df)
         low = gap - half if gap > ROUNDING else min(low, gap - half)
         high = gap + half if gap < -ROUNDING else max(high, gap + half)
     if p >= ALPHA:
@@ -266,15 +266,16 @@ def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:
 
 def _allowance(df: float, rows: int) -> float:
     """For few clusters: a ratio of t quantiles, squared (Korn, Graubard, Surv. Meth. 24 (1998))."""
-    return float(_t(df) / _t(max(1, rows - 1))) ** 2
+    return float(t95(df) / t95(rows - 1)) ** 2
 
 
 def _dot(x: Array, y: Array) -> float:
     return float((x * y).sum())  # x @ y starts threads, which costs more than it saves
 
 
-def _t(df: float) -> float:
-    return float(stdtrit(df, 1 - ALPHA / 2))
+def t95(df: float) -> float:
+    """The t distribution's 97.5 % quantile, of one degree of freedom at least."""
+    return float(stdtrit(max(1.0, df), 1 - ALPHA / 2))
 
 
 def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
@@ -291,7 +292,7 @@ def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
     below, above = np.sqrt(np.maximum(0, squares)).tolist()
     gap = a.rate - b.rate
     df = min(a.df, b.df)
-    p = _p_of_t(gap, (below if gap > 0 else above) / _t(df), df)
+    p = _p_of_t(gap, (below if gap > 0 else above) / t95(df), df)
     return Difference(a, b, gap - below, gap + above, p, correlation, df)
 
 
