@@ -43,8 +43,7 @@ class Batch(NamedTuple):
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        entries = json.loads(state.read_text(encoding="utf-8"))
-        batches = [Batch(**entry) for entry in entries]
+        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
         for batch in batches:  # what Python cannot do with an entry, it raises here
             path = PROTOCOLS[batch.protocol].path
             "".join([batch.id, path, *batch.model, *batch.rejected])
@@ -128,8 +127,8 @@ class _Batches:
 
     def ours(self) -> list[tuple["Service", Batch]]:
         """The batches under way of this run's models."""
-        known = [(self.services.get(tuple(batch.model)), batch) for batch in self.batches]
-        return [(service, batch) for service, batch in known if service]
+        keyed = [(tuple(batch.model), batch) for batch in self.batches]
+        return [(self.services[key], batch) for key, batch in keyed if key in self.services]
 
     async def submit_pending(self) -> bool:
         """Put what is pending into batches. Returns whether there was anything. Raises Fatal."""

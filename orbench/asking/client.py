@@ -132,11 +132,8 @@ def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
         answer = _answer_in(protocol.read(data), model)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise faults.Passing("the body is no answer of the API (a gateway's page?)") from error
-    fields: dict[str, Any] = answer._asdict()
-    for name, value in fields.items():
-        if isinstance(value, str):
-            fields[name] = faults.masked(value, model)
-    return Answer(**fields)
+    texts = {name: one for name, one in answer._asdict().items() if isinstance(one, str)}
+    return answer._replace(**{name: faults.masked(one, model) for name, one in texts.items()})
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
@@ -144,7 +141,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     error = data.get("error")
     choices = data.get("choices")
     if isinstance(error, dict) and declares_policy(error):
-        return blocked_by_policy(error)
+        return _blocked_by_policy(error)
     choice = choices[0] if choices else {}
     finish_reason = str(choice.get("finish_reason") or "")
     # In a choice: a gateway whose provider failed half-way.
@@ -199,13 +196,12 @@ def _tokens_in(usage: dict[str, Any]) -> Answer:
     )
 
 
-def blocked_by_policy(error: dict[str, Any]) -> Answer:
-    """The answer that an error object stands for: blocked by the provider's content policy."""
+def _blocked_by_policy(error: dict[str, Any]) -> Answer:
     return Answer("", "content_filter", api_category=category_in(error))
 
 
 def answer_to_error(reply: faults.ErrorReply, model: Model) -> Answer:
     """What an error status stands for: a block by policy is an answer. Raises all other faults."""
     if reply.is_policy_block:
-        return blocked_by_policy(reply.error)
+        return _blocked_by_policy(reply.error)
     raise faults.fault_of(reply, model)

@@ -14,7 +14,7 @@ RUBRICS = {"three": ("prompt.txt", THREE_CLASSES), "graded": ("prompt_graded.txt
 
 
 def without_judge(
-    row: Mapping[str, str], phrases: Sequence[str], *, rules: bool, certain: bool
+    row: Mapping[str, str], *, phrases: Sequence[str], rules: bool, certain: bool
 ) -> Opinion | Missing | None:
     """The class of a response that needs no judge, or why it is unscored; None: ask the judge.
 

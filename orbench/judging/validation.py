@@ -18,8 +18,10 @@ MEASURES = ("accuracy", "kappa", "precision", "recall", "F1")
 BIASED_AT = 0.001  # p of the difference between labelled rows and others
 
 
-def check_labels(table: Table, column: str) -> None:
+def check_labels(table: Table, column: str | None) -> None:
     """Raise UserError for a missing column or an unknown label; a blank cell is no label."""
+    if column is None:
+        return
     if column not in table.columns:
         meant = did_you_mean(column, table.columns)
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
