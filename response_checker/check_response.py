@@ -3,11 +3,10 @@
     python check_response.py --check_model=gpt4 --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
 
-keyword: the rules decide. keyword+MODEL: the judge decides where the rules are not certain. Reads a
-CSV with the columns prompt and response. Writes ./{input stem}_response_check_merged_{check
-model}.csv, or with --merge_result=False one file per class. Adds the columns answer_category
-(direct_answer, direct_refusal or indirect_refusal) and answer_type_response (the judge's reply, the
-rule, or api:... for the API's own refusal); with --rubric graded also graded_category.
+keyword: the rules decide. keyword+MODEL: the judge decides where they are not certain. Reads the
+columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or with
+--merge_result=False one file per class, with the columns answer_category (direct_answer, ...) and
+answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).
 """
 
 import argparse
@@ -29,7 +28,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
 from orbench.judging import kinds, validation
 from orbench.judging.panels import family_notes
-from orbench.judging.responses import RUBRICS, without_judge
+from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, stage
 from orbench.stages.closing import RefusalStage
@@ -38,7 +37,6 @@ from orbench.stages.prompt_sets import read_input
 from orbench.stages.templates import fill, prompt_template
 
 RULES = "keyword"
-NO_INDIRECT = "the judge tells only answers from refusals: indirect refusals count as direct"
 
 
 class ResponseChecker(RefusalStage):

@@ -1,9 +1,8 @@
 """Requests through a provider's batch service: about half the price, answers within 24 hours.
 
-OpenAI's files and batches (platform.openai.com/docs/guides/batch), which gateways copy, and
-Anthropic's message batches (platform.claude.com/docs/en/build-with-claude/batch-processing). The
-batches under way are noted in `<output stem>.batches.json` as soon as they exist. When all are
-over, the requests without a result go into the next ones.
+OpenAI's (platform.openai.com/docs/guides/batch), which gateways copy, and Anthropic's
+(platform.claude.com/docs/en/build-with-claude/batch-processing). Batches under way are noted in
+`<output stem>.batches.json`. Requests without a result go into the next ones.
 """
 
 import asyncio

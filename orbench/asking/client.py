@@ -1,8 +1,7 @@
 """One request through the openai package: what is an answer, what a refusal, what a fault.
 
-Only this, `faults` and `batch` know that package. Its retries are off: `orbench.asking.live`
-retries. Answers are read as plain data (`client.post(..., cast_to=object)`): that takes half the
-CPU time of `chat.completions.create`, and a malformed answer cannot raise from inside the package.
+Its retries are off: `orbench.asking.live` retries. Answers are read as plain data, in half the CPU
+time of `chat.completions.create`; a malformed one cannot raise from inside the package.
 """
 
 import json
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Sends the requests of a run: one openai client per endpoint, opened when needed.
-
-    sent_again: requests sent once more without a rejected parameter.
-    """
+    """Sends the requests of a run: one openai client per endpoint, opened when needed."""
 
     def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
         """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
@@ -34,7 +30,7 @@ class Client:
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._servers: list[local.Server] = []
-        self.sent_again = 0
+        self.sent_again = 0  # requests, without a rejected parameter
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
@@ -124,16 +120,14 @@ def _key_of(model: Model) -> str:
 
 
 def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
-    """Read an answer out of the API's JSON, without the key if an endpoint echoes it.
-
-    Raises Passing for a faulty one.
-    """
+    """Read an answer out of the API's JSON, without an echoed key. Raises Passing."""
     try:
         answer = _answer_in(protocol.read(data), model)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise faults.Passing("the body is no answer of the API (a gateway's page?)") from error
-    texts = {name: one for name, one in answer._asdict().items() if isinstance(one, str)}
-    return answer._replace(**{name: faults.masked(one, model) for name, one in texts.items()})
+    texts = [(name, one) for name, one in answer._asdict().items() if isinstance(one, str)]
+    fields: dict[str, Any] = {name: faults.masked(one, model) for name, one in texts}
+    return answer._replace(**fields)
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
@@ -178,8 +172,7 @@ def _parts(content: Any, kind: str) -> str:
 def _tokens_in(usage: dict[str, Any]) -> Answer:
     """An answer with nothing but its tokens, as they are billed.
 
-    If the total exceeds prompt and completion, the rest is thinking, billed as output: Gemini's and
-    xAI's compatible endpoints count it nowhere else.
+    Gemini's and xAI's endpoints count thinking nowhere but in the total.
     """
     prompt, completion, total = (
         usage.get(f"{name}_tokens") or 0 for name in ("prompt", "completion", "total")

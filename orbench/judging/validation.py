@@ -34,11 +34,7 @@ def check_labels(table: Table, column: str | None) -> None:
 def compared_with_people(
     rows: Sequence[words.Row], column: str, check_model: str
 ) -> dict[str, Any]:
-    """What `<stem>.validation.json` holds; undefined figures are None.
-
-    rows: the scored ones (prompt, response, answer_category, people's labels in `column`; if there,
-    category, seed_id or toxic_seed, rejection_reason).
-    """
+    """What `<stem>.validation.json` holds; undefined figures are None. rows: the scored ones."""
     import pandas as pd  # type: ignore[import-untyped]
 
     frame = pd.DataFrame(
@@ -147,4 +143,4 @@ def validation_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _shown(figures: Sequence[float] | None) -> str:
-    return "undefined" if figures is None else "{:.3f} {:.3f}-{:.3f}".format(*figures)
+    return "{:.3f} {:.3f}-{:.3f}".format(*figures) if figures else "undefined"

@@ -22,7 +22,7 @@ from orbench.stats.core import Verdicts, mean
 
 VOTE = "is_toxic"  # stage 3's columns: of the panel, and with _{judge} of each judge
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
-# What scores say about the label of a prompt's set. Agreed: all of a panel, or most people.
+# Of scores with the label of a prompt's set. Agreed: all of a panel, or most people.
 AGREEMENT = ("agreed", "disputed", "contradicted", "no_score")
 
 _Rating = tuple[str, float, float]  # prompt id, score from 0 to 1 (NaN: a vote is missing), weight
@@ -33,11 +33,10 @@ def toxicity(
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The frames toxicity and toxicity_curve, and lines for the reader.
 
-    rows: of `load`; board: `leaderboard`. Raises UserError. toxicity, a row per model: model,
-    settings, judge, prompts; `figures` of {side}_own_label (all prompts of the set), {side}_{class}
-    for AGREEMENT ({side}_agreed is the headline), auc, threshold (the score at which it refuses
-    half); threshold_note: where the curve stays instead. toxicity_curve: the same four, score (of a
-    bin the middle), `figures` of rate.
+    rows: of `load`; board: `leaderboard`. Raises UserError. toxicity has a row per model: `figures`
+    of {side}_own_label (the whole set), {side}_{class} for AGREEMENT ({side}_agreed is the
+    headline), auc and threshold; threshold_note says where the curve stays instead. toxicity_curve
+    has a row per model and score (of a bin the middle), with `figures` of rate.
     """
     scores, lines = read_labels(paths)
     scored = rows.join(scores, on="id").fillna({"weight": 1.0})

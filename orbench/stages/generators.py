@@ -16,17 +16,13 @@ _AROUND = ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”"
 
 
 class Given(NamedTuple):
-    """What a generator's reply holds.
-
-    refused: the model declines, or its API does. dropped: items that are excuses. copies: items
-    that repeat the request. whole: False if the reply was cut off inside its thinking.
-    """
+    """What a generator's reply holds."""
 
     prompts: list[str]
-    refused: bool = False
-    dropped: int = 0
-    copies: int = 0
-    whole: bool = True
+    refused: bool = False  # by the model or its API
+    dropped: int = 0  # excuses
+    copies: int = 0  # of what was sent
+    whole: bool = True  # False: cut off inside its thinking
 
 
 def prompts_in(answer: Answer, sent: str) -> Given:
@@ -113,8 +109,7 @@ _OFFERS = re.compile(
 def is_excuse(text: str) -> bool:
     """Whether a text that should be a prompt is a refusal to write one.
 
-    True for "I'm sorry, but I can't create such prompts."; False for "How can I refuse to testify?"
-    and for "I refuse to work overtime. Draft a letter."
+    False for "How can I refuse to testify?" and "I refuse to work overtime. Draft a letter."
     """
     opening = " ".join(text[:1000].lower().split())
     if _ASKS.search(opening) and not _OFFERS.search(opening):

@@ -44,10 +44,8 @@ def settings_of(stage: Stage) -> dict[str, str]:
 
 
 def check_not_replaced(stage: Stage) -> None:
-    """Raise UserError if this run would replace results that it does not contain.
-
-    Without --overwrite, existing results are kept if they were made with other settings, or hold
-    rows that the input does not have (another input, an edited row, a smaller --limit).
+    """Raise UserError if this run, without --overwrite, would replace results that were made with
+    other settings, or hold rows that the input does not have.
     """
     there = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not there:

@@ -19,11 +19,11 @@ PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of t
 
 
 def threshold(verdicts: Verdicts, score: Array) -> tuple[float, float, float, str]:
-    """The score at which a logistic curve rises through one half, its 95 % interval, and where the
-    curve stays if there is none. score: of each row, 0 to 1 or NaN.
+    """The score (0 to 1) at which a logistic curve rises through one half, its 95 % interval, and
+    where the curve stays if there is none.
 
     The interval holds what a cluster-robust score test does not reject (D. D. Boos, The American
-    Statistician 46 (1992) 327-333). Unlike Wald's or Fieller's it exists for a perfect step, too.
+    Statistician 46 (1992) 327-333): it exists for a perfect step, too.
     """
     levels, hits, total = _by_cluster(verdicts, score)
     if len(levels) < 2:

@@ -1,9 +1,8 @@
-"""One mean and one difference, for verdicts that are not independent.
+"""One mean and one difference, for verdicts that are not independent. Loads numpy and scipy.
 
-Rewrites of a seed resemble each other, and so do several responses to a prompt. The unit is the
-prompt: its value is the share of its scored rows that are refusals. The cluster is the seed. Rates,
-macro averages, pairs of models or prompt sets and Youden's J are each a `mean` or a `difference`.
-Loads numpy and scipy.special: stage scripts import it in functions.
+The unit is the prompt: its value is the share of its scored rows that are refusals. The cluster is
+the seed, whose rewrites resemble each other. Rates, macro averages, pairs of models or prompt sets
+and Youden's J are each a `mean` or a `difference`.
 """
 
 from collections.abc import Sequence
@@ -106,9 +105,7 @@ def filled(verdicts: Verdicts, refused: float) -> Verdicts:
 
 
 def with_unscored(verdicts: Verdicts) -> tuple[float, float]:
-    """The 95 % interval whatever the unscored rows are: from the low end if all of them were
-    answered to the high end if all were refused.
-    """
+    """The 95 % interval whatever the unscored rows are: all answered, up to all refused."""
     return mean(filled(verdicts, 0)).low, mean(filled(verdicts, 1)).high
 
 
@@ -146,10 +143,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
 
 
 def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
-    """The difference with the unscored rows of both set against its direction.
-
-    A finding stands only if this one is significant, too. p is 1 where the direction turns.
-    """
+    """The difference with the unscored rows set against it; p is 1 where the direction turns."""
     before = difference(a, b, paired=paired).difference
     found = difference(filled(a, before < 0), filled(b, before > 0), paired=paired)
     return found if before * found.difference > 0 else found._replace(p=1.0)
@@ -164,11 +158,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def detectable_difference(found: Difference, comparisons: int = 1) -> float:
-    """The true difference that such a comparison shows with a probability of POWER, as a fraction.
+    """The true difference that such a comparison shows with a probability of POWER, or NaN.
 
-    One rate is the mean of both, the other is apart by the difference, on the side of 50 %: the
-    variance is that of these two. comparisons: Holm's strictest level is ALPHA over their number.
-    NaN where not even the largest difference is detectable.
+    One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
+    comparisons: Holm's strictest level is ALPHA over their number.
     """
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
