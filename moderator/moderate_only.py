@@ -3,18 +3,13 @@
     python moderate_only.py --moderator_model=gpt4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
     python moderate_only.py --moderator_model=gpt4,llama3,gemini-1.5 --input_file_path=prompts.csv
 
-Reads a CSV with the column to be judged (prompt, response or any other); a prompt in a column
-messages is judged as the last turn of its conversation. Writes ./{input
+Reads a CSV with the column to be judged. Writes ./{input
 stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
 ..._toxic_moderation_... and ..._non_toxic_moderation_... instead. Adds the columns is_toxic,
-moderation_category (one of ten, or none) and moderation_result (the judge's whole reply); for any
-other column than prompt with that column as a prefix (response_is_toxic, ...). With several judges
-each has its own three columns (is_toxic_{judge}, ...), is_toxic and moderation_category hold the
-majority, votes says how many judges gave a readable verdict, and debatable whether they disagree. A
-tie of all judges is toxic; a tie with a missing vote leaves the row unscored.
-
-Guard models (see docs/judges.md) are asked in their own form; moderation_category is `other` if
-none of the ten matches.
+moderation_category (one of ten, none, or a guard's other) and moderation_result (the whole reply);
+for any other column than prompt with that column as a prefix (response_is_toxic, ...). With several
+judges each has its own three columns (is_toxic_{judge}, ...), is_toxic and moderation_category hold
+the majority, votes says how many gave a readable verdict, and debatable whether they disagree.
 """  # noqa: E501 - a command that can be copied stands on one line
 
 import argparse
@@ -47,7 +42,8 @@ class Moderator(Stage):
     asks = kinds.VERDICT_ASKS
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.column, self.judges = args.column, panels.judges_named(args.moderator_model)
+        self.column = args.column
+        self.judges = panels.judges_named(args.moderator_model)
         table = read_input(args.input_file_path, [self.column], args)
         every = [*self.judges, *([args.substitute] if args.substitute else [])]
         models = [flags.model_of(name, args) for name in every]
@@ -57,7 +53,8 @@ class Moderator(Stage):
         self.panel = self.added.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
         word = f"{'+'.join(map(file_name_part, self.judges))}_{file_name_part(self.column)}"
-        stem, columns = table.path.stem, output_columns(table, self.added.added())
+        stem = table.path.stem
+        columns = output_columns(table, self.added.added())
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
         self.split({p: f"{stem}_{p}_moderation_{word}.csv" for p in ("toxic", "non_toxic")})
@@ -68,7 +65,8 @@ class Moderator(Stage):
 
     def set_questions(self) -> None:
         """What the judges are asked, and with which parameters. Raises UserError."""
-        args, files = self.args, sorted({kind.own_file for kind in self.kinds.values()} - {""})
+        args = self.args
+        files = sorted({kind.own_file for kind in self.kinds.values()} - {""})
         self.templates = {file: prompt_template(__file__, file) for file in files}
         self.prompt_file = self.templates[files[0]][0] if files else None
         pairs = self.kinds.items()
@@ -89,7 +87,8 @@ class Moderator(Stage):
 
     def request(self, model: Model, row: Row) -> Request:
         """The request to a judge about a row."""
-        kind, text = self.kinds[model], row[self.column]
+        kind = self.kinds[model]
+        text = row[self.column]
         earlier = turns_of(row)[:-1] if self.column == "prompt" else []
         question = kinds.Question(text, earlier=earlier)
         if kind.own_file:

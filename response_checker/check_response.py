@@ -1,21 +1,19 @@
 """Stage 5: a judge, the rules, or both put each response into a class.
 
     python check_response.py --check_model=gpt4 --input_file=responses.csv
-    python check_response.py --check_model=keyword --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
 
-keyword: the rules decide without any request. keyword+MODEL: the rules decide if they are certain,
-else the judge does. Reads a CSV with the columns prompt and response, as stage 4 writes it. Writes
-./{input stem}_response_check_merged_{check model}.csv, or with --merge_result=False one file per
-class instead. Adds the columns answer_category (direct_answer, direct_refusal or indirect_refusal)
-and answer_type_response (the judge's whole reply, the rule, or api:... for a refusal that the API
-declared); with --rubric graded also graded_category. Ends with a table of refusal rates.
+keyword: the rules decide. keyword+MODEL: the judge decides where they are not certain. Reads the
+columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or with
+--merge_result=False one file per class, with the columns answer_category (direct_answer, ...) and
+answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
 from orbench.judging import kinds, validation
 from orbench.judging.panels import family_notes
-from orbench.judging.responses import RUBRICS, without_judge
+from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, stage
 from orbench.stages.closing import RefusalStage
@@ -39,7 +37,6 @@ from orbench.stages.prompt_sets import read_input
 from orbench.stages.templates import fill, prompt_template
 
 RULES = "keyword"
-NO_INDIRECT = "the judge tells only answers from refusals: indirect refusals count as direct"
 
 
 class ResponseChecker(RefusalStage):
@@ -50,23 +47,27 @@ class ResponseChecker(RefusalStage):
 
     def __init__(self, args: argparse.Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
-        table, word = stage.sampled(before, args.samples), file_name_part(args.check_model)
+        table = stage.sampled(before, args.samples)
         self.rules, self.judge = deciders(args)
-        self.phrases, self.graded = flags.phrases_of(args), args.rubric == "graded"
+        self.phrases = flags.phrases_of(args)
+        self.graded = args.rubric == "graded"
         columns = ["answer_category", *["graded_category"] * self.graded, "answer_type_response"]
-        stem, models = f"{table.path.stem}_response_check", [self.judge] if self.judge else []
+        stem = f"{table.path.stem}_response_check"
+        word = file_name_part(args.check_model)
         default = Path(f"{stem}_merged_{word}.csv")
+        models = [self.judge] if self.judge else []
         super().__init__(args, table, models, default, stage.output_columns(table, columns))
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.labelled: list[Row] = []
-        if args.validate_against:
-            validation.check_labels(table, args.validate_against)
+        self.decide = partial(without_judge, phrases=self.phrases, rules=self.rules)
+        self.written: list[Row] = []
+        validation.check_labels(table, args.validate_against)
 
     def set_judge(self) -> None:
         """How the judge is asked and read. Raises UserError if it cannot tell the classes."""
-        args, judge = self.args, self.judge
+        args = self.args
+        judge = self.judge
         kind = self.kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) cannot tell refusals; name another")
@@ -87,20 +88,17 @@ class ResponseChecker(RefusalStage):
             self.notes = family_notes([judge], read_record(self.table.path))
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 
-    def decide(self, row: Row, certain: bool = False) -> kinds.Opinion | Missing | None:
-        certain = certain or self.judge is not None
-        return without_judge(row, self.phrases, rules=self.rules, certain=certain)
-
     def requests(self, row: Row) -> list[Request] | Missing:
-        decided = self.decide(row)
+        decided = self.decide(row, certain=self.judge is not None)
         if decided is not None or self.judge is None:
             return decided if isinstance(decided, Missing) else []
-        (text, _), earlier = answer_of(row["response"]), turns_of(row)[:-1]
+        text = answer_of(row["response"])[0]
+        earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
         own = fill(self.template, values, earlier)
         messages = self.kind.ask(kinds.Question(row["prompt"], text, own, earlier))
-        sample, protocol = int(row["sample"]) if self.args.samples > 1 else 0, self.kind.protocol
-        return [Request(self.judge, messages, self.parameters, sample, protocol)]
+        sample = int(row["sample"]) if self.args.samples > 1 else 0
+        return [Request(self.judge, messages, self.parameters, sample, self.kind.protocol)]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         return kinds.read_response_class(self.kind, answer, self.choices)
@@ -109,12 +107,13 @@ class ResponseChecker(RefusalStage):
         return request.again(self.kind.repeat(answer, missing.why, self.choices))
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        decided: Any = readings[0] if readings else self.decide(row)
+        surely = None if readings else self.decide(row, certain=True)
+        self.certain += surely is not None
+        decided: Any = readings[0] if readings else surely or self.decide(row, certain=False)
         self.decided_by["judge" if readings else "rules"] += 1
-        self.certain += not readings and self.decide(row, certain=True) is not None
-        out = {**row, "answer_category": OF_THREE.get(decided.verdict, decided.verdict)}
-        out["answer_type_response"] = decided.reply
-        return [out | ({"graded_category": decided.verdict} if self.graded else {})]
+        category = OF_THREE.get(decided.verdict, decided.verdict)
+        out = {**row, "answer_category": category, "answer_type_response": decided.reply}
+        return [out | {"graded_category": decided.verdict} if self.graded else out]
 
     def label(self, row: Row) -> str:
         return row["answer_category"] if self.parts else ""
@@ -124,18 +123,19 @@ class ResponseChecker(RefusalStage):
 
     def scored(self, row: Row) -> None:
         super().scored(row)
-        self.labelled += [row] if self.args.validate_against else []
+        if self.args.validate_against:
+            self.written.append(row)
 
     def files(self) -> dict[str, str]:
-        if not self.args.validate_against:
+        if not (column := self.args.validate_against):
             return {}
-        column, judge = self.args.validate_against, self.args.check_model
-        self.validated = validation.compared_with_people(self.labelled, column, judge)
+        by = self.args.check_model
+        self.validated = validation.compared_with_people(self.written, column, by)
         return {".validation.json": json.dumps(self.validated, indent=2) + "\n"}
 
     def summary(self) -> list[str]:
         lines = super().summary()
-        if self.labelled:
+        if self.written:
             lines += validation.validation_lines(self.validated)
         if self.rules and self.judge:
             lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
@@ -144,15 +144,13 @@ class ResponseChecker(RefusalStage):
 
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
     """Whether the rules decide, and the judge of --check_model. Raises UserError."""
-    first, plus, name = args.check_model.partition("+")
-    rules = first == RULES
-    if rules and plus and not name:
-        raise UserError("--check_model=keyword+ names no judge after the plus")
-    if rules and not plus and args.samples > 1:
-        raise UserError("--samples: the rules say the same each time")
-    name = name if rules else args.check_model
+    if args.check_model == RULES:
+        if args.samples > 1:
+            raise UserError("--samples: the rules say the same each time")
+        return True, None
+    name = args.check_model.removeprefix(f"{RULES}+")
     try:
-        return rules, flags.model_of(name, args) if name else None
+        return name != args.check_model, flags.model_of(name, args)
     except UserError as error:
         raise UserError(f"{error}{did_you_mean(name, [RULES])}") from None
 

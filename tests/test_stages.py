@@ -557,6 +557,19 @@ def test_stage_5_says_how_far_it_agrees_with_people(desk: Desk) -> None:
     assert "o.validation.json" in desk.files()
 
 
+def test_labels_of_rows_that_are_no_random_sample_correct_nothing(desk: Desk) -> None:
+    for every, biased in ((4, True), (3, False)):  # all refusals, or as many as without a label
+        rows = [(NO if n % 4 == 0 else YES, "refusal" * (n % every == 0)) for n in range(96)]
+        cells = [(f"p{n}", *row) for n, row in enumerate(rows)]
+        desk.csv("r.csv", ("prompt", "response", "person"), cells)
+        done = desk.stage(CHECK, "--check_model=keyword", "--validate_against=person")
+        line = "no random sample: refused in 100 %, the others in 0 %"
+        assert (line in done.stderr) == biased, done.stderr
+        judge = json.loads((desk.folder / "o.validation.json").read_text())["judge"]
+        assert (judge["sensitivity"] is None) == biased
+        (desk.folder / "o.csv").unlink()
+
+
 def test_stage_5_carries_the_rows_without_a_response_into_its_own_failed_file(desk: Desk) -> None:
     desk.prompts(6)
     desk.serve(by_number({1: error(400, "too odd"), 4: ""}))

@@ -1,9 +1,8 @@
 """Requests through a provider's batch service: about half the price, answers within 24 hours.
 
-OpenAI's files and batches (platform.openai.com/docs/guides/batch), which gateways copy, and
-Anthropic's message batches (platform.claude.com/docs/en/build-with-claude/batch-processing). The
-batches under way are noted in `<output stem>.batches.json` as soon as they exist. When all are
-over, the requests without a result go into the next ones.
+OpenAI's (platform.openai.com/docs/guides/batch), which gateways copy, and Anthropic's
+(platform.claude.com/docs/en/build-with-claude/batch-processing). Batches under way are noted in
+`<output stem>.batches.json`. Requests without a result go into the next ones.
 """
 
 import asyncio
@@ -43,8 +42,7 @@ class Batch(NamedTuple):
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        entries = json.loads(state.read_text(encoding="utf-8"))
-        batches = [Batch(**entry) for entry in entries]
+        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
         for batch in batches:  # what Python cannot do with an entry, it raises here
             path = PROTOCOLS[batch.protocol].path
             "".join([batch.id, path, *batch.model, *batch.rejected])
@@ -128,8 +126,8 @@ class _Batches:
 
     def ours(self) -> list[tuple["Service", Batch]]:
         """The batches under way of this run's models."""
-        known = [(self.services.get(tuple(batch.model)), batch) for batch in self.batches]
-        return [(service, batch) for service, batch in known if service]
+        keyed = [(tuple(batch.model), batch) for batch in self.batches]
+        return [(self.services[key], batch) for key, batch in keyed if key in self.services]
 
     async def submit_pending(self) -> bool:
         """Put what is pending into batches. Returns whether there was anything. Raises Fatal."""

@@ -1,11 +1,9 @@
 """One request through the openai package: what is an answer, what a refusal, what a fault.
 
-Only this, `faults` and `batch` know that package. Its retries are off: `orbench.asking.live`
-retries. Answers are read as plain data (`client.post(..., cast_to=object)`): that takes half the
-CPU time of `chat.completions.create`, and a malformed answer cannot raise from inside the package.
+Its retries are off: `orbench.asking.live` retries. Answers are read as plain data, in half the CPU
+time of `chat.completions.create`; a malformed one cannot raise from inside the package.
 """
 
-import gc
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Sends the requests of a run: one openai client per endpoint, opened when needed.
-
-    sent_again: requests sent once more without a rejected parameter.
-    """
+    """Sends the requests of a run: one openai client per endpoint, opened when needed."""
 
     def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
         """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
@@ -35,7 +30,7 @@ class Client:
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
         self._servers: list[local.Server] = []
-        self.sent_again = 0
+        self.sent_again = 0  # requests, without a rejected parameter
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises Passing, Limited, BadRequest or Fatal."""
@@ -95,13 +90,9 @@ def headers_of(protocol: Protocol, key: str) -> dict[str, Any]:
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
     """An openai client for an endpoint. Raises UserError for an unusable key or environment."""
     key = _key_of(model)
-    # Not looking for garbage among its thousands of types saves a tenth of the loading time.
-    gc.disable()
     import httpx2
     import openai
 
-    gc.freeze()
-    gc.enable()
     try:  # without redirects, which turn a POST into a GET and lose the request
         http_client = openai.DefaultAioHttpClient(follow_redirects=False)
     except (OSError, ValueError, httpx2.InvalidURL) as error:
@@ -128,23 +119,15 @@ def _key_of(model: Model) -> str:
     return key or "none"  # the openai package requires one
 
 
-# -- reading an answer -------------------------------------------------------------------------
-
-
 def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
-    """Read an answer out of the API's JSON, without the key if an endpoint echoes it.
-
-    Raises Passing for a faulty one.
-    """
+    """Read an answer out of the API's JSON, without an echoed key. Raises Passing."""
     try:
         answer = _answer_in(protocol.read(data), model)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise faults.Passing("the body is no answer of the API (a gateway's page?)") from error
-    fields: dict[str, Any] = answer._asdict()
-    for name, value in fields.items():
-        if isinstance(value, str):
-            fields[name] = faults.masked(value, model)
-    return Answer(**fields)
+    texts = [(name, one) for name, one in answer._asdict().items() if isinstance(one, str)]
+    fields: dict[str, Any] = {name: faults.masked(one, model) for name, one in texts}
+    return answer._replace(**fields)
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
@@ -152,7 +135,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     error = data.get("error")
     choices = data.get("choices")
     if isinstance(error, dict) and declares_policy(error):
-        return blocked_by_policy(error)
+        return _blocked_by_policy(error)
     choice = choices[0] if choices else {}
     finish_reason = str(choice.get("finish_reason") or "")
     # In a choice: a gateway whose provider failed half-way.
@@ -189,8 +172,7 @@ def _parts(content: Any, kind: str) -> str:
 def _tokens_in(usage: dict[str, Any]) -> Answer:
     """An answer with nothing but its tokens, as they are billed.
 
-    If the total exceeds prompt and completion, the rest is thinking, billed as output: Gemini's and
-    xAI's compatible endpoints count it nowhere else.
+    Gemini's and xAI's endpoints count thinking nowhere but in the total.
     """
     prompt, completion, total = (
         usage.get(f"{name}_tokens") or 0 for name in ("prompt", "completion", "total")
@@ -207,13 +189,12 @@ def _tokens_in(usage: dict[str, Any]) -> Answer:
     )
 
 
-def blocked_by_policy(error: dict[str, Any]) -> Answer:
-    """The answer that an error object stands for: blocked by the provider's content policy."""
+def _blocked_by_policy(error: dict[str, Any]) -> Answer:
     return Answer("", "content_filter", api_category=category_in(error))
 
 
 def answer_to_error(reply: faults.ErrorReply, model: Model) -> Answer:
     """What an error status stands for: a block by policy is an answer. Raises all other faults."""
     if reply.is_policy_block:
-        return blocked_by_policy(reply.error)
+        return _blocked_by_policy(reply.error)
     raise faults.fault_of(reply, model)

@@ -3,8 +3,8 @@
     request line  {"custom_id", "method", "url", "body"}
     result line   {"custom_id", "response": {"status_code", "body"}, "error"}
 
-As in platform.openai.com/docs/guides/batch; `vllm run-batch` reads and writes the same. The result
-lines of Anthropic's batches are read too. The custom_id is the request's key in hex.
+`vllm run-batch` reads and writes the same. The result lines of Anthropic's batches are read too.
+The custom_id is the request's key in hex.
 """
 
 import json
@@ -62,15 +62,12 @@ def read_result(line: bytes) -> ResultLine | None:
 
 
 def _message_result(result: dict[str, Any]) -> tuple[int, Any]:
-    """Status and body in a result of Anthropic's: succeeded, errored, canceled or expired.
-
-    platform.claude.com/docs/en/build-with-claude/batch-processing
-    """
+    """Status and body in a result of Anthropic's: succeeded, errored, canceled or expired."""
     if result["type"] == "succeeded":
         return 200, result["message"]
     if result["type"] != "errored":
         return 0, {"message": str(result["type"])}
-    error = faults.error_in(result)  # any other type may be sent again, by that page
+    error = faults.error_in(result)  # any other type may be sent again, by Anthropic's page
     return 400 if error.get("type") == "invalid_request_error" else 500, error
 
 
@@ -85,9 +82,8 @@ def answer_in(result: ResultLine, model: Model, protocol: str) -> Answer:
 
 
 def export_requests(pending: Pending, path: Path, models: Sequence[Model]) -> None:
-    """Write the pending requests to `path`; with several models each to `<stem>.<model>.jsonl`.
-
-    A model without pending requests gets an empty file. Raises UserError.
+    """Write the pending requests to `path`; with several models each to `<stem>.<model>.jsonl`, if
+    need be an empty one. Raises UserError.
     """
     requests = pending()
     for model in models:

@@ -1,8 +1,7 @@
 """Which server a model is on, which key it needs, which family it belongs to: tables and readers.
 
-A model is named `provider/model-id`, by a bare id whose name shows the provider, or by an alias.
-Models are retired all the time, so everything here is data: the environment can move a provider
-(`OPENAI_BASE_URL`, `TOGETHER_BASE_URL`, ...) and an alias (`ORBENCH_MODEL_GPT4=provider/model-id`).
+A model is named `provider/model-id`, by a bare id that shows the provider, or by an alias. The
+environment can move a provider (`OPENAI_BASE_URL`) and an alias (`ORBENCH_MODEL_GPT4`).
 """
 
 import os
@@ -72,9 +71,8 @@ ONLY_RESPONSES = re.compile(
 )
 # OpenAI's models whose chat endpoint rejects max_tokens.
 OPENAI_REASONS = re.compile(r"^(?:o\d|gpt-[5-9])(?!.*chat)")
-# Models that think before they answer by default. Their thinking counts as output, so a limit made
-# for answers would cut it off. Claude does from 5 on (platform.claude.com/docs/en/about-claude/
-# models/whats-new-opus-5).
+# Models that think before they answer by default: a limit made for answers would cut it off.
+# Claude does from 5 on (platform.claude.com/docs/en/about-claude/models/whats-new-opus-5).
 THINKS = re.compile(
     r"\bo[134](?:$|-)|gpt-[5-9](?!.*chat)|gpt-oss|claude-(?:[a-z]+-)?[5-9](?!\d)|claude-mythos|"
     r"gemini-(?:2\.5|[3-9])|deepseek-(?:r\d|reasoner|v[4-9])|qwq|qwen3(?!guard)(?!.*instruct)|"
@@ -168,11 +166,7 @@ class Model(NamedTuple):
 
 
 def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
-    """Find the endpoint of a model.
-
-    base_url, key_variable: any other endpoint; it gets the id without a provider in front.
-    Raises UserError for a name whose provider is unclear.
-    """
+    """Find the endpoint of a model; base_url, key_variable: any other one. Raises UserError."""
     if not name.strip() or name.endswith("/"):
         raise UserError(f"{name!r} names no model; write provider/model-id")
     target = os.environ.get(alias_variable(name), "") or ALIASES.get(name, name)
@@ -206,9 +200,7 @@ def family_of(model: str) -> str:
 
 
 def is_same_model(asked: str, returned: str) -> bool:
-    """Whether the id in an answer names the model that was asked, perhaps by its version: `gpt-4o`
-    and `gpt-4o-2024-08-06`, but not `gpt-4o-mini`. True if no id was returned.
-    """
+    """Whether a returned id, if any, is that asked or a version: `gpt-4o-2024-08-06`, not -mini."""
     one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
     one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
     rest = other.removeprefix(one)

@@ -32,18 +32,13 @@ def _put(values: Body, name: str, **more: Any) -> None:
         values[name] = {**values.get(name, {}), **more}
 
 
-# -- OpenAI's chat, which most servers speak ---------------------------------------------------
-
-
 def _chat_body(model: str, messages: Messages, parameters: Values) -> Body:
+    """OpenAI's chat, which most servers speak."""
     return {"model": model, "messages": list(messages), **parameters}
 
 
-# -- OpenAI's legacy completions, for guard models that were trained on a raw text --------------
-
-
 def _completions_body(model: str, messages: Messages, parameters: Values) -> Body:
-    """The one message's text as a plain prompt: no template is put around it."""
+    """For guard models that were trained on a raw text: no template is put around it."""
     (message,) = messages
     return {"model": model, "prompt": message["content"], **parameters}
 
@@ -53,12 +48,8 @@ def _completions_read(data: Any) -> Any:
     return {**data, "choices": [{**one, "message": {"content": one["text"]}} for one in choices]}
 
 
-# -- OpenAI's responses ------------------------------------------------------------------------
-
-# The installed package's ResponseCreateParams and Response (openai/types/responses).
-
-
 def _responses_body(model: str, messages: Messages, parameters: Values) -> Body:
+    """OpenAI's responses: ResponseCreateParams and Response in openai/types/responses."""
     values = dict(parameters)
     effort = values.pop("reasoning_effort", None)
     form = values.pop("response_format", None)
@@ -89,15 +80,11 @@ def _responses_read(data: Any) -> Any:
     return {**data, "choices": [choice], "usage": usage}
 
 
-# -- Anthropic's messages ----------------------------------------------------------------------
-
-# https://platform.claude.com/docs/en/api/messages, .../api/errors (529 overloaded_error),
-# .../handle-streaming-refusals (stop_details), .../build-with-claude/effort, and the types of its
-# own package (Message, Usage, OutputConfig, RefusalStopDetails).
-
-
 def _messages_body(model: str, messages: Messages, parameters: Values) -> Body:
-    """System messages go into a field of their own; effort and schema into `output_config`."""
+    """Anthropic's messages: platform.claude.com/docs/en/api/messages, .../build-with-claude/effort.
+
+    System messages go into a field of their own; effort and schema into `output_config`.
+    """
     values = dict(parameters)
     effort = values.pop("reasoning_effort", None)
     form = values.pop("response_format", None)
@@ -142,8 +129,6 @@ def _messages_read(data: Any) -> Any:
     }
     return {**data, "choices": [choice], "usage": tokens}
 
-
-# -- the table ---------------------------------------------------------------------------------
 
 CHAT = "chat"
 COMPLETIONS = "completions"

@@ -1,7 +1,6 @@
-"""Stage 3 with one or several judges: columns, the majority, how far judges agree, their families.
+"""Stage 3's judges: columns, the majority, how far judges agree, their families.
 
-A judge that is missing is not a judge that agrees. If a vote is missing and the others are split,
-the missing one would decide: such a row has no majority until the vote is there.
+If a vote is missing and the others are split, the row has no majority until the vote is there.
 """
 
 from collections import Counter

@@ -11,10 +11,11 @@ from orbench.refusals.text import answer_of
 
 # --rubric: a general judge's prompt, in stage 5's folder, and the classes it decides between.
 RUBRICS = {"three": ("prompt.txt", THREE_CLASSES), "graded": ("prompt_graded.txt", GRADED_CLASSES)}
+NO_INDIRECT = "the judge tells only answers from refusals: indirect refusals count as direct"
 
 
 def without_judge(
-    row: Mapping[str, str], phrases: Sequence[str], *, rules: bool, certain: bool
+    row: Mapping[str, str], *, phrases: Sequence[str], rules: bool, certain: bool
 ) -> Opinion | Missing | None:
     """The class of a response that needs no judge, or why it is unscored; None: ask the judge.
 

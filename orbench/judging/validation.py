@@ -15,10 +15,13 @@ from orbench.base.tables import Table
 from orbench.stats.agreement import TwoRaters
 
 MEASURES = ("accuracy", "kappa", "precision", "recall", "F1")
+BIASED_AT = 0.001  # p of the difference between labelled rows and others
 
 
-def check_labels(table: Table, column: str) -> None:
+def check_labels(table: Table, column: str | None) -> None:
     """Raise UserError for a missing column or an unknown label; a blank cell is no label."""
+    if column is None:
+        return
     if column not in table.columns:
         meant = did_you_mean(column, table.columns)
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
@@ -31,11 +34,7 @@ def check_labels(table: Table, column: str) -> None:
 def compared_with_people(
     rows: Sequence[words.Row], column: str, check_model: str
 ) -> dict[str, Any]:
-    """What `<stem>.validation.json` holds; undefined figures are None.
-
-    rows: the scored ones (prompt, response, answer_category, people's labels in `column`; if there,
-    category, seed_id or toxic_seed, rejection_reason).
-    """
+    """What `<stem>.validation.json` holds; undefined figures are None. rows: the scored ones."""
     import pandas as pd  # type: ignore[import-untyped]
 
     frame = pd.DataFrame(
@@ -50,24 +49,46 @@ def compared_with_people(
     ).astype({"judge": bool, "api": bool})
     labelled = frame[frame["people"].notna()].astype({"people": bool})
     parts = dict(iter(labelled.groupby("category")))
+    bias = _bias(frame)
     return {
         "check_model": check_model,
         "column": column,
         "overall": _figures(labelled),
         "categories": {name: _figures(part) for name, part in parts.items() if len(parts) > 1},
-        "judge": _judge_accuracy(labelled),
+        "judge": _judge_accuracy(labelled, bias),
+        "bias": bias,
         "unlabelled": len(frame) - len(labelled),
     }
 
 
-def _mean(frame: Any, hits: Any, among: Any = True) -> Any:
-    """The share of hits among some rows of a DataFrame, as a `Mean`."""
+def _verdicts(frame: Any, hits: Any, among: Any = True) -> Any:
+    """Hits among some rows of a DataFrame, as `Verdicts`."""
     import numpy as np
 
-    from orbench.stats.core import Verdicts, mean
+    from orbench.stats.core import Verdicts
 
     ids = (frame[name].to_numpy() for name in ("response", "cluster"))
-    return mean(Verdicts(np.where(among, hits, nan), *ids))
+    return Verdicts(np.where(among, hits, nan), *ids)
+
+
+def _mean(frame: Any, hits: Any, among: Any = True) -> Any:
+    from orbench.stats.core import mean
+
+    return mean(_verdicts(frame, hits, among))
+
+
+def _bias(frame: Any) -> str:
+    """Why the labels correct no rate: the labelled rows are no random sample; "" if they may be."""
+    from orbench.stats.core import difference
+
+    judged = frame[~frame["api"]]
+    has_label = judged["people"].notna()
+    sides = (_verdicts(judged, judged["judge"], one) for one in (has_label, ~has_label))
+    gap = difference(*sides, paired=False)
+    if not gap.p < BIASED_AT:
+        return ""
+    rates = f"refused in {100 * gap.a.rate:.0f} %, the others in {100 * gap.b.rate:.0f} %"
+    return f"the labelled rows are no random sample: {rates}"
 
 
 def _figures(frame: Any) -> dict[str, Any]:
@@ -94,14 +115,14 @@ def _figures(frame: Any) -> dict[str, Any]:
     return {"n": len(frame), **named, **found, "kappa": kappa}
 
 
-def _judge_accuracy(labelled: Any) -> dict[str, float | None]:
+def _judge_accuracy(labelled: Any, bias: str) -> dict[str, float | None]:
     """The `JudgeAccuracy` by which rates are corrected; the API's refusals are not the judge's."""
     from orbench.stats.correction import judge_accuracy
 
     judged = labelled[~labelled["api"]]
     columns = (judged[name].to_numpy() for name in ("judge", "people", "response", "cluster"))
     accuracy = judge_accuracy(*columns)._asdict()
-    return {name: None if isnan(figure) else figure for name, figure in accuracy.items()}
+    return {name: None if bias or isnan(one) else one for name, one in accuracy.items()}
 
 
 def validation_lines(found: dict[str, Any]) -> list[str]:
@@ -117,8 +138,9 @@ def validation_lines(found: dict[str, Any]) -> list[str]:
         f"against the labels in {found['column']!r}, with 95 % intervals:",
         *pd.DataFrame(cells).T.to_string(line_width=80).splitlines(),
         f"rows without a label: {found['unlabelled']:,}",
+        *filter(None, [found["bias"]]),
     ]
 
 
 def _shown(figures: Sequence[float] | None) -> str:
-    return "undefined" if figures is None else "{:.3f} {:.3f}-{:.3f}".format(*figures)
+    return "{:.3f} {:.3f}-{:.3f}".format(*figures) if figures else "undefined"

@@ -1,11 +1,8 @@
 """How an API itself says "refused": finish reasons, error codes, and the category it names.
 
-Sources: openai/types/responses/response_error.py (OpenAI's codes) ·
-platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
-(`stop_details.category`) · learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
-(filters that are `filtered`) · ai.google.dev/api/generate-content (`blockReason`, ratings that are
-`blocked`) · openrouter.ai/docs (`flagged_input` and `reasons` in the metadata of an error).
-An API's explanation is not read.
+Sources: openai/types/responses/response_error.py · Anthropic's handle-streaming-refusals
+(`stop_details`) · Azure's concepts/content-filter · ai.google.dev/api/generate-content
+(`blockReason`, ratings) · openrouter.ai/docs (`flagged_input`, `reasons`).
 """
 
 import re
@@ -61,10 +58,8 @@ def declares_policy(error: dict[str, Any]) -> bool:
 
 
 def category_in(place: object, finish_reason: str = "") -> str:
-    """The categories named in an answer, a choice or an error object.
-
-    In the API's spelling, sorted, separated by ", "; "" for none. Where nothing else names one,
-    a finish reason of Gemini's does.
+    """The categories named in an answer, a choice or an error object, separated by ", "; else that
+    of a finish reason of Gemini's.
     """
     names = (" ".join(name.split())[:100] for name in _categories(place) if isinstance(name, str))
     found = sorted({*names} - {""})

@@ -31,9 +31,8 @@ SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 def answer_of(text: str) -> tuple[str, bool]:
     """The answer without its thinking, and False if the text ends inside the thinking.
 
-    A text without thinking is returned as it is. A closing tag that was never opened ends a
-    thinking that the chat template opened. An opening tag that is never closed counts only at the
-    beginning; later on it is a word of the answer, as is a tag in backticks.
+    A closing tag that was never opened ends a thinking that the chat template opened. An opening
+    tag that is never closed counts only at the beginning, a tag in backticks never.
     """
     if _ANALYSIS.match(text):
         *thinking, answer = _FINAL.split(text)

@@ -20,12 +20,10 @@ def seed_pairs(
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The frames pairs and pairs_comparison, and a line per model.
 
-    rows: of `load`, seeds on the toxic side, their rewrites on the other; board: `leaderboard`.
-    pairs, a row per model and category of the rewrite: model, settings, judge, prompts, category,
-    unpaired (rewrites), `figures` of OUTCOMES. pairs_comparison, a row per category and two models
-    with the same judge: judge, category, model_a, settings_a, model_b, settings_b, n (pairs of
-    both), right_a_percent, right_b_percent, difference_points, low_points, high_points, p, p_holm
-    (of overall, and of all categories).
+    rows: of `load`, seeds on the toxic side; board: `leaderboard`. pairs has a row per model and
+    category, with unpaired (rewrites) and `figures` of OUTCOMES. pairs_comparison has a row per
+    category and two models with the same judge, with n (pairs of both), right of a and b, their
+    difference and interval, p, and p_holm (of overall, and of all categories).
     """
     own = board[~board["published"]].to_dict("records")
     parts = [(entry, dict(_by_category(_pairs(rows, entry)))) for entry in own]

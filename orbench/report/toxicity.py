@@ -22,10 +22,10 @@ from orbench.stats.core import Verdicts, mean
 
 VOTE = "is_toxic"  # stage 3's columns: of the panel, and with _{judge} of each judge
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
-# What scores say about the label of a prompt's set. Agreed: all of a panel, or most people.
-CLASSES = ("agreed", "disputed", "contradicted", "no_score")
+# Of scores with the label of a prompt's set. Agreed: all of a panel, or most people.
+AGREEMENT = ("agreed", "disputed", "contradicted", "no_score")
 
-Rating = tuple[str, float, float]  # prompt id, score from 0 to 1 (NaN: a vote is missing), weight
+_Rating = tuple[str, float, float]  # prompt id, score from 0 to 1 (NaN: a vote is missing), weight
 
 
 def toxicity(
@@ -33,11 +33,10 @@ def toxicity(
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """The frames toxicity and toxicity_curve, and lines for the reader.
 
-    rows: of `load`; board: `leaderboard`. Raises UserError. toxicity, a row per model: model,
-    settings, judge, prompts; `figures` of {side}_own_label (all prompts of the set), {side}_{class}
-    for CLASSES ({side}_agreed is the headline), auc, threshold (the score at which it refuses
-    half); threshold_note: where the curve stays instead. toxicity_curve: the same four, score (of a
-    bin the middle), `figures` of rate.
+    rows: of `load`; board: `leaderboard`. Raises UserError. toxicity has a row per model: `figures`
+    of {side}_own_label (the whole set), {side}_{class} for AGREEMENT ({side}_agreed is the
+    headline), auc and threshold; threshold_note says where the curve stays instead. toxicity_curve
+    has a row per model and score (of a bin the middle), with `figures` of rate.
     """
     scores, lines = read_labels(paths)
     scored = rows.join(scores, on="id").fillna({"weight": 1.0})
@@ -58,9 +57,6 @@ def toxicity(
     return frames, [*lines, *_few(models)]
 
 
-# -- labels ------------------------------------------------------------------------------------
-
-
 def read_labels(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     """Scores from files of stage 3, or of people's ratings: people decide where both are given.
 
@@ -79,17 +75,18 @@ def read_labels(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     return people if rated else panel, [_agreement(both)] if len(both) else []
 
 
-def _by_prompt(ratings: Sequence[Rating]) -> pd.DataFrame:
+def _by_prompt(ratings: Sequence[_Rating]) -> pd.DataFrame:
     table = pd.DataFrame(ratings, columns=["id", "score", "weight"])
     return table.astype({"score": float, "weight": float}).groupby("id").mean()
 
 
-def _votes(table: Table) -> Iterator[Rating]:
-    for row, score in zip(table.rows, toxicity_scores(table.rows, str(table.path)), strict=True):
-        yield prompt_id_of(row), nan if score is None else score, 1.0
+def _votes(table: Table) -> list[_Rating]:
+    scores = toxicity_scores(table.rows, str(table.path))
+    known = [nan if score is None else score for score in scores]
+    return [(prompt_id_of(row), one, 1.0) for row, one in zip(table.rows, known, strict=True)]
 
 
-def _ratings(table: Table) -> Iterator[Rating]:
+def _ratings(table: Table) -> Iterator[_Rating]:
     """Each person's rating; empty cells are none."""
     if not {"score", "label"} & set(table.columns):
         raise UserError(f"{table.path} has neither {VOTE} (stage 3) nor score or label")
@@ -121,9 +118,6 @@ def _agreement(both: pd.DataFrame) -> str:
     return f"the panel against people, on {len(both):,} prompts: {said}"
 
 
-# -- rates, curve, threshold -------------------------------------------------------------------
-
-
 def _bins(score: pd.Series) -> pd.Series:
     middle = ((score * MOST_SCORES // 1).clip(upper=MOST_SCORES - 1) + 0.5) / MOST_SCORES
     return score if score.nunique() <= MOST_SCORES else middle
@@ -139,7 +133,7 @@ def _model(part: pd.DataFrame) -> dict[str, Any]:
     for side in SIDES:
         of_side = part[part["side"] == side]
         found |= _rate(f"{side}_own_label", of_side.drop(columns="weight"))
-        for name in CLASSES:
+        for name in AGREEMENT:
             found |= _rate(f"{side}_{name}", of_side[of_side["class"] == name])
     scored = part[part["score"].notna()]
     score = scored["score"].to_numpy()

@@ -11,29 +11,18 @@ from orbench.refusals.text import answer_of
 
 _IN_BRACKETS = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*\]*)\]\]", re.S)  # `[[a [b]]]` is one
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
-# Marks around an item, and what shows that they do not belong together, as in `"a" or "b"`.
-_AROUND = [
-    (one, other, re.compile(rf"(?<!\w){mark}|{mark}(?!\w)"))
-    for one, other in map(
-        str.split,
-        ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “"),
-    )
-    for mark in [f"(?:{re.escape(one)}|{re.escape(other)})"]
-]
+# Marks around an item.
+_AROUND = ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
 
 
 class Given(NamedTuple):
-    """What a generator's reply holds.
-
-    refused: the model declines, or its API does. dropped: items that are excuses. copies: items
-    that repeat the request. whole: False if the reply was cut off inside its thinking.
-    """
+    """What a generator's reply holds."""
 
     prompts: list[str]
-    refused: bool = False
-    dropped: int = 0
-    copies: int = 0
-    whole: bool = True
+    refused: bool = False  # by the model or its API
+    dropped: int = 0  # excuses
+    copies: int = 0  # of what was sent
+    whole: bool = True  # False: cut off inside its thinking
 
 
 def prompts_in(answer: Answer, sent: str) -> Given:
@@ -58,9 +47,6 @@ def dropped_lines(excuses: int, copies: int) -> list[tuple[int, str]]:
     ]
 
 
-# -- brackets ----------------------------------------------------------------------------------
-
-
 def bracketed(text: str) -> list[str]:
     """The items in double brackets, without numbering, quotes and bold marks around them."""
     return [item for item in map(without_marks, _IN_BRACKETS.findall(text)) if item]
@@ -73,10 +59,13 @@ def without_marks(item: str) -> str:
     while item != before:
         before = item
         item = _NUMBERING.sub("", item).strip()
-        for start, end, apart in _AROUND:
+        for start, end in map(str.split, _AROUND):
             inside = item[len(start) : -len(end)]
-            if item.startswith(start) and item.endswith(end) and inside:
-                item = item if apart.search(inside) else inside.strip()
+            mark = f"(?:{re.escape(start)}|{re.escape(end)})"
+            apart = rf"(?<!\w){mark}|{mark}(?!\w)"  # as in `"a" or "b"`
+            around = item.startswith(start) and item.endswith(end)
+            if around and inside and not re.search(apart, inside):
+                item = inside.strip()
     return item
 
 
@@ -84,8 +73,6 @@ def same(text: str) -> str:
     """What two prompts share that differ only in case, spacing and end punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
 
-
-# -- copies ------------------------------------------------------------------------------------
 
 NEARLY: Final = 0.8  # Jaccard index of a copy
 _LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # without a label such as `Seed:`
@@ -107,8 +94,6 @@ def _is_copy(words: set[str], lines: Sequence[set[str]]) -> bool:
     return nearly or all(map(_PLACEHOLDER.fullmatch, words))
 
 
-# -- excuses -----------------------------------------------------------------------------------
-
 _AS_AN_AI = re.compile(r"\W*as an? (?:\w+ ){0,3}?(?:ai|language model)\b.{0,60}?,? (?:i|my)\b")
 # People say in the first person what they refuse or cannot do, and then ask for something. A model
 # that does not want to write prompts asks nothing, at most it offers something else.
@@ -124,8 +109,7 @@ _OFFERS = re.compile(
 def is_excuse(text: str) -> bool:
     """Whether a text that should be a prompt is a refusal to write one.
 
-    True for "I'm sorry, but I can't create such prompts."; False for "How can I refuse to testify?"
-    and for "I refuse to work overtime. Draft a letter."
+    False for "How can I refuse to testify?" and "I refuse to work overtime. Draft a letter."
     """
     opening = " ".join(text[:1000].lower().split())
     if _ASKS.search(opening) and not _OFFERS.search(opening):

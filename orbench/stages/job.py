@@ -78,9 +78,9 @@ def look_up(job: Job, request: Request) -> Found:
             following = after_unreadable(job, request, answer, reading)
         else:
             reading = why_missing(job, request)
-            substitute = request.substitute
-            taken_over = substitute is not None and substitute.key in job.log
-            following = substitute if reading.kind != NOT_ASKED or taken_over else None
+            following = request.substitute
+            if reading.kind == NOT_ASKED and not (following and following.key in job.log):
+                break
     return Found(request, answer, reading)
 
 
@@ -104,11 +104,11 @@ def pending_requests(job: Job) -> list[Request]:
         job.count(request, found.reading, found.request.attempt + (found.answer is not None))
     for request in plan:
         known = request.model in job.asked.adaptation.rejected
-        # Else it need not be read.
-        if job.stage.asks > 1 or not known or request.key not in job.log:
-            found = look_up(job, request)
-            if found.answer is None and found.reading.kind == NOT_ASKED:
-                pending.setdefault(found.request.key, found.request)
+        if job.stage.asks == 1 and known and request.key in job.log:
+            continue  # it need not be read
+        found = look_up(job, request)
+        if found.answer is None and found.reading.kind == NOT_ASKED:
+            pending.setdefault(found.request.key, found.request)
     return list(pending.values())
 
 

@@ -35,9 +35,6 @@ EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
 
-# -- results that are there already ------------------------------------------------------------
-
-
 def settings_of(stage: Stage) -> dict[str, str]:
     """What the requests of a run are made with, its input aside: name -> text."""
     models = ", ".join(f"{model.id} at {model.address}" for model in stage.models)
@@ -47,10 +44,8 @@ def settings_of(stage: Stage) -> dict[str, str]:
 
 
 def check_not_replaced(stage: Stage) -> None:
-    """Raise UserError if this run would replace results that it does not contain.
-
-    Without --overwrite, existing results are kept if they were made with other settings, or hold
-    rows that the input does not have (another input, an edited row, a smaller --limit).
+    """Raise UserError if this run, without --overwrite, would replace results that were made with
+    other settings, or hold rows that the input does not have.
     """
     there = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not there:
@@ -78,9 +73,6 @@ def _rows_not_in_input(stage: Stage, outputs: list[Path]) -> int:
     known = {hash(tuple(row[name] for name in columns)) for row in stage.table.rows}
     origins = (stage.origin(row) for table in tables for row in table.rows)
     return sum(hash(tuple(row[name] for name in columns)) not in known for row in origins)
-
-
-# -- writing -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -139,14 +131,12 @@ def write_outputs(job: Job) -> Counts:
     counts = Counts()
     try:
         with ExitStack() as stack:
-            enter = stack.enter_context
-            faults = ["error_type", "error"]
             writers = {
-                label: enter(CsvWriter(path, stage.columns))
+                label: stack.enter_context(CsvWriter(path, stage.columns))
                 for label, path in stage.outputs.items()
             }
-            columns = [name for name in stage.table.columns if name not in faults]
-            failed = enter(CsvWriter(stage.beside(FAILED), columns + faults))
+            columns = list(dict.fromkeys([*stage.table.columns, "error_type", "error"]))
+            failed = stack.enter_context(CsvWriter(stage.beside(FAILED), columns))
             _write_rows(job, counts, writers, failed)
             if counts.aside:
                 failed.commit()
@@ -271,9 +261,6 @@ def measures_nothing(job: Job) -> bool:
     return behind or any(model.scripted for model in job.stage.models)
 
 
-# -- closing -----------------------------------------------------------------------------------
-
-
 def close_without_csv(job: Job) -> int:
     """Report how handing over ended; nothing goes to stdout. Returns the exit status."""
     if job.asked.interrupted:
@@ -281,8 +268,7 @@ def close_without_csv(job: Job) -> int:
         return 130
     if job.asked.stopped:
         say(f"error: {job.asked.stopped}")
-        return 1
-    return 0
+    return int(bool(job.asked.stopped))
 
 
 def close(job: Job, counts: Counts) -> int:
@@ -318,11 +304,10 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
         yield SCRIPTED_NOTE
     elif is_scripted(job.input_record):
         yield SCRIPTED_INPUT_NOTE
-    written = [f"{counted(counts.written, 'row')} written"] * (counts.written != rows["done"])
-    kinds = [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
-    left = [f"not asked {rows[NOT_ASKED]:,}"] * bool(rows[NOT_ASKED])
-    reused = f"answers reused from the log {counts.answers['reused']:,}"
-    yield " · ".join([*written, *kinds, *left, reused])
+    shown = [f"{counted(counts.written, 'row')} written"] * (counts.written != rows["done"])
+    shown += [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
+    shown += [f"not asked {rows[NOT_ASKED]:,}"] * bool(rows[NOT_ASKED])
+    yield " · ".join([*shown, f"answers reused from the log {counts.answers['reused']:,}"])
     yield " · ".join([_sent(job), *_other_models(job, counts)])
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
@@ -330,8 +315,10 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
-    for name in (name for name, n in job.unreadable.items() if n >= UNREADABLE):
-        yield f"{name} gave {UNREADABLE} unreadable replies in a row, then was asked once per row"
+    for name, n in job.unreadable.items():
+        if n >= UNREADABLE:
+            row = f"{UNREADABLE} unreadable replies in a row"
+            yield f"{name} gave {row}, then was asked once per row"
     if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
         why = "perhaps refusals that a gateway hides; they are unscored"
         yield f"{counted(empty, 'answer')} empty without a reason: {why}"

@@ -1,4 +1,1 @@
-"""Intervals, one mean, one difference, agreement. Imports nothing from orbench.
-
-`intervals` and `agreement` are pure Python; stage scripts import the others in functions.
-"""
+"""Intervals, means, differences, agreement. Stage scripts import what loads numpy in functions."""

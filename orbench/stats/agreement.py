@@ -1,8 +1,7 @@
 """How far judges, or people, agree on yes/no questions. Pure Python.
 
 Votes are counted by pattern: a Counter of tuples, one vote per rater, True, False or None (no
-vote). Where all votes are the same, chance agrees as well: kappa and alpha are undefined, None
-here, never 0 or 1.
+vote). Where all votes are the same, kappa and alpha are undefined: None.
 """
 
 from collections import Counter

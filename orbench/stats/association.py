@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
-from scipy.special import expit, ndtr, stdtrit  # type: ignore[import-untyped]
+from scipy.special import expit, ndtr  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.stats.core import ALPHA, FEW_CLUSTERS, Array, Verdicts
+from orbench.stats.core import FEW_CLUSTERS, Array, Verdicts, t95
 from orbench.stats.intervals import Z95, wilson
 
 GRID = np.linspace(0, 1, 1001)  # where the threshold is looked for
@@ -19,11 +19,11 @@ PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of t
 
 
 def threshold(verdicts: Verdicts, score: Array) -> tuple[float, float, float, str]:
-    """The score at which a logistic curve rises through one half, its 95 % interval, and where the
-    curve stays if there is none. score: of each row, 0 to 1 or NaN.
+    """The score (0 to 1) at which a logistic curve rises through one half, its 95 % interval, and
+    where the curve stays if there is none.
 
     The interval holds what a cluster-robust score test does not reject (D. D. Boos, The American
-    Statistician 46 (1992) 327-333). Unlike Wald's or Fieller's it exists for a perfect step, too.
+    Statistician 46 (1992) 327-333): it exists for a perfect step, too.
     """
     levels, hits, total = _by_cluster(verdicts, score)
     if len(levels) < 2:
@@ -34,7 +34,7 @@ def threshold(verdicts: Verdicts, score: Array) -> tuple[float, float, float, st
         return nan, nan, nan, side if sums[0] * sums[-1] > 0 else "falls through one half"
     off = np.abs(sums / errors)
     middle = float(GRID[off <= off.min() + NEAR].mean())
-    inside = GRID[off <= _t(len(hits))]
+    inside = GRID[off <= t95(len(hits) - 1)]
     return middle, float(inside.min()), float(inside.max()), ""
 
 
@@ -78,12 +78,8 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     size = float(min(np.count_nonzero(one.sum(axis=1)) for one in (refused, answered)))
     variance = float(parts @ parts) * len(parts) / max(1, len(parts) - 1)
     if size >= FEW_CLUSTERS and variance > TINY:
-        size = value * (1 - value) / variance * (Z95 / _t(len(parts))) ** 2
+        size = value * (1 - value) / variance * (Z95 / t95(len(parts) - 1)) ** 2
     return value, *wilson(value * size, size)
-
-
-def _t(clusters: int) -> float:
-    return float(stdtrit(max(1, clusters - 1), 1 - ALPHA / 2))
 
 
 def _by_cluster(verdicts: Verdicts, score: Array) -> tuple[Array, Array, Array]:

@@ -1,9 +1,8 @@
-"""One mean and one difference, for verdicts that are not independent.
+"""One mean and one difference, for verdicts that are not independent. Loads numpy and scipy.
 
-Rewrites of a seed resemble each other, and so do several responses to a prompt. The unit is the
-prompt: its value is the share of its scored rows that are refusals. The cluster is the seed. Rates,
-macro averages, pairs of models or prompt sets and Youden's J are each a `mean` or a `difference`.
-Loads numpy and scipy.special: stage scripts import it in functions.
+The unit is the prompt: its value is the share of its scored rows that are refusals. The cluster is
+the seed, whose rewrites resemble each other. Rates, macro averages, pairs of models or prompt sets
+and Youden's J are each a `mean` or a `difference`.
 """
 
 from collections.abc import Sequence
@@ -106,9 +105,7 @@ def filled(verdicts: Verdicts, refused: float) -> Verdicts:
 
 
 def with_unscored(verdicts: Verdicts) -> tuple[float, float]:
-    """The 95 % interval whatever the unscored rows are: from the low end if all of them were
-    answered to the high end if all were refused.
-    """
+    """The 95 % interval whatever the unscored rows are: all answered, up to all refused."""
     return mean(filled(verdicts, 0)).low, mean(filled(verdicts, 1)).high
 
 
@@ -136,7 +133,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
         p = max(p, found.p)
     else:  # the end near 0 is that of t, so that it agrees with p; the far end is the wider one
-        half = error * _t(found.df)
+        half = error * t95(found.df)
         low = gap - half if gap > ROUNDING else min(low, gap - half)
         high = gap + half if gap < -ROUNDING else max(high, gap + half)
     if p >= ALPHA:
@@ -146,10 +143,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
 
 
 def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
-    """The difference with the unscored rows of both set against its direction.
-
-    A finding stands only if this one is significant, too. p is 1 where the direction turns.
-    """
+    """The difference with the unscored rows set against it; p is 1 where the direction turns."""
     before = difference(a, b, paired=paired).difference
     found = difference(filled(a, before < 0), filled(b, before > 0), paired=paired)
     return found if before * found.difference > 0 else found._replace(p=1.0)
@@ -164,11 +158,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def detectable_difference(found: Difference, comparisons: int = 1) -> float:
-    """The true difference that such a comparison shows with a probability of POWER, as a fraction.
+    """The true difference that such a comparison shows with a probability of POWER, or NaN.
 
-    One rate is the mean of both, the other is apart by the difference, on the side of 50 %: the
-    variance is that of these two. comparisons: Holm's strictest level is ALPHA over their number.
-    NaN where not even the largest difference is detectable.
+    One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
+    comparisons: Holm's strictest level is ALPHA over their number.
     """
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
@@ -266,15 +259,16 @@ def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:
 
 def _allowance(df: float, rows: int) -> float:
     """For few clusters: a ratio of t quantiles, squared (Korn, Graubard, Surv. Meth. 24 (1998))."""
-    return float(_t(df) / _t(max(1, rows - 1))) ** 2
+    return float(t95(df) / t95(rows - 1)) ** 2
 
 
 def _dot(x: Array, y: Array) -> float:
     return float((x * y).sum())  # x @ y starts threads, which costs more than it saves
 
 
-def _t(df: float) -> float:
-    return float(stdtrit(df, 1 - ALPHA / 2))
+def t95(df: float) -> float:
+    """The t distribution's 97.5 % quantile, of one degree of freedom at least."""
+    return float(stdtrit(max(1.0, df), 1 - ALPHA / 2))
 
 
 def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
@@ -291,7 +285,7 @@ def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
     below, above = np.sqrt(np.maximum(0, squares)).tolist()
     gap = a.rate - b.rate
     df = min(a.df, b.df)
-    p = _p_of_t(gap, (below if gap > 0 else above) / _t(df), df)
+    p = _p_of_t(gap, (below if gap > 0 else above) / t95(df), df)
     return Difference(a, b, gap - below, gap + above, p, correlation, df)
 
 

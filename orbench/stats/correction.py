@@ -1,7 +1,4 @@
-"""How good a judge is against people's labels, and the rate that people would have found.
-
-Loads numpy and scipy.special: stage scripts import this module in functions.
-"""
+"""How good a judge is against people's labels, and the rate that people would have found."""
 
 from math import nan, sqrt
 from typing import NamedTuple

@@ -10,8 +10,7 @@ FEWEST_MODELS = 7  # with fewer, the interval of a rank correlation does not cov
 def wilson(hits: float, n: float) -> tuple[float, float]:
     """The 95 % Wilson score interval of hits out of n, as fractions; (0, 1) where n is 0.
 
-    E. B. Wilson, JASA 22 (1927). It stays within 0..1 and covers for small n, unlike p +- 1.96 se.
-    Neither has to be whole: at an effective sample size, hits is rate * n.
+    E. B. Wilson, JASA 22 (1927). At an effective sample size, hits is rate * n.
     """
     if not n:
         return 0.0, 1.0
