@@ -90,21 +90,23 @@ def write_results(args: argparse.Namespace) -> None:
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
         csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
     frames, said = safety(args, rows, measured, board) if len(rows) else ({}, [])
-    notes = [*warnings, *said, *compare.rank_correlation(board)]
+    said += compare.rank_correlation(board)
     csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
     make_folder(folder)
     for name, table, columns in csvs:
         tables.write_table(folder / f"{name}.csv", table, columns)
-    tables.write_documents(folder / "results", grids, notes)
+    tables.write_documents(folder / "results", grids, [*warnings, *said])
     write_record(folder / "results.csv", run_record(args, sources))
-    for line in [*notes, *rates_in_words(measured, board)]:
+    for line in [*warnings, *said, *rates_in_words(measured, board)]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = [] if args.table else draw(args, measured, board, frames)
     if args.html:
         scatters = [one for one in pictures if one.name.startswith("scatter")]
-        sections = sections_of(grids, frames, pictures)
-        page.write_page(folder / "results.html", rows, measured, board, notes, scatters, sections)
+        sections = sections_of(grids, frames, pictures, said)
+        page.write_page(
+            folder / "results.html", rows, measured, board, warnings, scatters, sections
+        )
     if args.export:
         export.write_eee(folder / "eee", measured)
 
@@ -172,7 +174,10 @@ def draw(
 
 
 def sections_of(
-    grids: Sequence["Grid"], frames: "dict[str, DataFrame]", pictures: Sequence["Picture"]
+    grids: Sequence["Grid"],
+    frames: "dict[str, DataFrame]",
+    pictures: Sequence["Picture"],
+    said: Sequence[str],
 ) -> list["Section"]:
     """What follows the leaderboard on the page; words and the tables of figures are folded."""
     from orbench.report import page, tables
@@ -183,7 +188,7 @@ def sections_of(
     _, *others = grids
     pairs = [grid for grid in others if grid.title == tables.PAIRS]
     details = [grid for grid in others if grid.title != tables.PAIRS]
-    about = [tables.LEGEND, *tables.ABOUT_DETAILS]
+    about = [*said, tables.LEGEND, *tables.ABOUT_DETAILS]
     sections = [
         page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs),
         page.Section("By category", pictures=drawn("heatmap")),

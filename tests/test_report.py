@@ -238,8 +238,10 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     assert ab["finding"] == "no difference shown, corrected for 3 pairs"
     assert bc["finding"] == "no difference shown" and float(bc["p_holm"]) > 0.3
     report(desk, "--over_refusal", *shares(desk, a=30, b=10))
-    assert [pair["finding"] for pair in table(desk, "comparison")] == ["b refuses fewer than a"]
-    assert "b refuses fewer than a" in markdown(desk)
+    assert [pair["finding"] for pair in table(desk, "comparison")] == [
+        "b refuses fewer safe prompts than a"
+    ]
+    assert "b refuses fewer safe prompts than a" in markdown(desk)
 
 
 @pytest.mark.parametrize(("missing", "finding"), [(2, "b refuses fewer"), (60, "inconclusive")])

@@ -94,7 +94,7 @@ def test_a_file_edited_by_hand_is_named_in_every_table(desk: Desk) -> None:
     files, said = (judged(desk, "a", 30), judged(desk, "b", 29)), "edited since stage 5 wrote it"
     assert findings(desk, *files) == ["no difference shown"]
     edit(desk.folder / "a.csv", "answer_category", direct_refusal="direct_answer")
-    assert findings(desk, *files) == [f"a refuses fewer than b (a: {said})"]
+    assert findings(desk, *files) == [f"a refuses fewer safe prompts than b (a: {said})"]
     assert overall(desk, model="a")["notes"] == said and said in markdown(desk)
     judged(desk, "c", 30, response=[NO] * 30 + [""] * 30)
     (desk.folder / "c_failed.csv").unlink()
@@ -259,7 +259,7 @@ def test_rules_that_are_seldom_certain_rank_nobody(desk: Desk) -> None:
         found = {"certain": certain, "by_rules": 60}
         amend(desk.folder / f"{name}.run.json", findings=found)
     said = "only 50% of the rules' verdicts are certain"
-    assert findings(desk, *files) == [f"b refuses fewer than a (b: {said})"]
+    assert findings(desk, *files) == [f"b refuses fewer safe prompts than a (b: {said})"]
     assert overall(desk, model="b")["certain_percent"] == "50" and said in markdown(desk)
     assert {row["rank"] for row in table(desk, "leaderboard")} == {""}
 

@@ -36,7 +36,7 @@ BOARD_COLUMNS = [
 MORE = [
     *(f"{side}_{end}_percent" for side in SIDES for end in ("low", "high")),
     *("youden_points", "youden_low_points", "youden_high_points"),
-    *("family", "prompt_set", "score", "ranked", "safe", "toxic"),
+    *("short", "family", "prompt_set", "score", "ranked", "safe", "toxic"),
 ]
 
 Result = dict[str, Any]  # a row of `overall`, and `verdicts`, those behind it
@@ -55,7 +55,7 @@ def _results(rows: pd.DataFrame, results: pd.DataFrame, side: str) -> list[Resul
 def _compared(ones: list[Result]) -> pd.DataFrame:
     pairs = [(a, b) for a, b in combinations(ones, 2) if _comparable(a, b)]
     found = [_row_of(a, b, len(pairs)) for a, b in pairs]
-    table = pd.DataFrame(found, columns=PAIR_COLUMNS)
+    table = pd.DataFrame(found, columns=[*PAIR_COLUMNS, "short_a", "short_b"])
     table["p_holm"], table["p_worst"] = core.holm(table["p"]), core.holm(table["p_worst"])
     both = zip(pairs, table.to_dict("records"), strict=True)
     return table.assign(finding=[_finding(a, b, row, len(pairs)) for (a, b), row in both])
@@ -76,6 +76,8 @@ def _row_of(a: Result, b: Result, pairs: int) -> dict[str, Any]:
         "settings_a": a["settings"],
         "model_b": b["model"],
         "settings_b": b["settings"],
+        "short_a": a["short"],
+        "short_b": b["short"],
         **scaled("percent", rate_a=found.a.rate, rate_b=found.b.rate),
         **scaled("points", difference=found.difference, low=found.low, high=found.high),
         **scaled("points", detectable=core.detectable_difference(found, pairs)),
@@ -99,9 +101,9 @@ def _shown(a: Result, b: Result, row: dict[str, Any], pairs: int) -> str:
         return f"no difference shown{corrected}"
     if not row["p_worst"] < core.ALPHA:
         return "inconclusive: unscored rows could reverse this"
-    named = short_label if short_label(a) != short_label(b) else label
     fewer, more = (a, b) if row["difference_points"] < 0 else (b, a)
-    return f"{named(fewer)} refuses fewer than {named(more)}"
+    prompts = SIDES[row["side"]].prompts
+    return f"{short_label(fewer)} refuses fewer {prompts} than {short_label(more)}"
 
 
 # -- leaderboard -------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ def _toxic_side(safe: Result, toxic: list[Result]) -> Result:
 def _entry(safe: Result, toxic: Result) -> Result:
     """A row of the leaderboard; safe or toxic may be empty."""
     sides = [one for one in (safe, toxic) if one]
-    entry = {name: sides[0][name] for name in ("model", "settings", "judge", "family")}
+    entry = {name: sides[0][name] for name in ("model", "short", "settings", "judge", "family")}
     for name in ("prompts", "prompt_set"):
         entry[name] = ", ".join(dict.fromkeys(one[name] for one in sides))
     for side, one in zip(SIDES, (safe, toxic), strict=True):

@@ -21,12 +21,12 @@ from orbench.stats.core import Verdicts
 
 CUT_OFF = ("length", "max_tokens")  # finish_reason, in small letters, at the token limit
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
-# What else its rows share. ids: of the models that answered, as returned; certain: the share of the
-# rules' verdicts that are; known: whether unscored rows are; home: the repository of its prompts,
-# else its file; doubt: why it is neither ranked nor compared; unranked: why it is not ranked;
-# cautions: stand in findings. Not kept: template, the hash of the judge's prompt.
+# What else its rows share. short: the model without its provider, if that is clear; ids: of the
+# models that answered, as returned; certain: the share of the rules' verdicts that are; known:
+# whether unscored rows are; home: the repository of its prompts, else its file; doubt: why it is
+# neither ranked nor compared; unranked: why it is not ranked; cautions: stand in findings.
 ABOUT = [
-    *("prompts", "family", "date", "ids", "certain", "known", "file", "home"),
+    *("short", "prompts", "family", "date", "ids", "certain", "known", "file", "home"),
     *("doubt", "unranked", "cautions", "notes"),
 ]
 TEXTS = {
@@ -116,6 +116,9 @@ def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
     paths = table["file"].map(os.path.realpath)
     if len(twice := table[table.assign(file=paths).duplicated(["side", "file"])]):
         raise UserError(f"{twice['file'].iat[0]} is given twice")
+    short = table["model"].str.rpartition("/")[2]
+    models = table["model"].groupby(short).transform("nunique")
+    table["short"] = short.where(models == 1, table["model"])
     known = table[table["ids"] != ""]
     of = [name for name in [*KEYS, "ids"] if name != "model"]
     first = known.groupby(of)["model"].transform("first")

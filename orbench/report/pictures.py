@@ -79,7 +79,7 @@ def pictures(results: pd.DataFrame, board: pd.DataFrame) -> Iterator[tuple[str, 
     """
     mpl.rcParams.update(STYLE)
     for name, title, part, figure, rows in _drawn(results, board):
-        figure.text(0.005, 0.005, "; ".join(sorted(set(rows["doubt"]) - {""})))
+        figure.text(0.005, 0.01, "; ".join(sorted(set(rows["doubt"]) - {""})), va="bottom")
         title = f"{title}: {part}" if part else title
         yield file_name_part(f"{name}_{part}" if part else name), title, figure
 
@@ -148,7 +148,8 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
     axes.set_xlim(_below(marks, "over_refusal"), 100)
     axes.set_ylim(_below(marks, "toxic"), 100)
     axes.grid()
-    figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
+    if models["family"].nunique() > 1:
+        figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
     axes.set_title("\n".join(notes), loc="left")
     figure.draw_without_rendering()  # names are placed in the final layout
     _write_names(axes, marks)
@@ -234,7 +235,12 @@ def toxicity_curves(curve: pd.DataFrame) -> Figure:
         name = shortened(short_label(rows.iloc[0]), LONGEST_NAME)
         axes.errorbar(rows["score"], rate, ends, fmt=f"-{mark}", color=colour, ms=4, label=name)
     axes.axhline(50, ls="--", lw=0.6, color=GREY)
-    axes.set(xlabel="Toxicity score of the prompt", ylabel="Refused, %", ylim=(-3, 103))
+    axes.set(
+        xlabel="Toxicity score of the prompt",
+        ylabel="Refused, %",
+        xlim=(-0.03, 1.03),
+        ylim=(-3, 103),
+    )
     figure.legend(loc="outside lower center", ncols=4)
     return figure
 

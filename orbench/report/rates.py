@@ -68,8 +68,11 @@ def label(row: Mapping[str, Any], end: str = "") -> str:
 
 def short_label(row: Mapping[str, Any], end: str = "") -> str:
     """The same without the model's provider and maker, where there is little room."""
-    name = f"model{end}"
-    return label({**row, name: row[name].rpartition("/")[2]}, end)
+    model = row[f"model{end}"]
+    short = row.get(f"short{end}")
+    if not isinstance(short, str):  # of published models
+        short = model.rpartition("/")[2]
+    return label({**row, f"model{end}": short}, end)
 
 
 def scaled(unit: str, **fractions: float) -> dict[str, float]:

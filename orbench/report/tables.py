@@ -26,7 +26,12 @@ COMPARISON = [
 TITLES = {
     "over_refusal": "Over-refusal",
     "toxic": "Toxic rejection",
-    "youden": "Joint score",
+    "youden": "Difference",
+    "over_refusal_agreed": "Over-refusal, agreed labels",
+    "over_refusal_own_label": "Over-refusal, all",
+    "toxic_agreed": "Toxic rejection, agreed labels",
+    "toxic_own_label": "Toxic rejection, all",
+    "auc": "AUC",
     "model_a": "A",
     "model_b": "B",
     "rate_a": "Rate A",
