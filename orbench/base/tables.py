@@ -223,9 +223,6 @@ def sync_folder(folder: Path) -> None:
     os.close(descriptor)
 
 
-# -- names -------------------------------------------------------------------------------------
-
-
 def beside(csv_path: Path, ending: str) -> Path:
     """A file that belongs to a CSV: `<stem><ending>` in its folder."""
     return csv_path.with_name(csv_path.stem + ending)

@@ -173,4 +173,5 @@ def foresee(stage: Stage, to_send: int, tokens: int) -> None:
     n = to_send + later
     models = stage.models if n else []
     replies = [asyncio.run(probe(one, args.max_tokens, dry=args.dry_run)) for one in models]
-    print(n, tokens + later * LATER_TOKENS, round(n * sum(replies) / max(1, len(models))))
+    seconds = n * sum(replies) / max(1, len(models))
+    print(n, tokens + later * LATER_TOKENS, round(seconds))

@@ -209,8 +209,7 @@ def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str =
     add = parser.add_argument
     if parts:
         meaning = f"one CSV with all rows (true, the default), or {parts} (false)"
-        words = "true|false"
-        add("--merge_result", type=true_or_false, default=True, metavar=words, help=meaning)
+        add("--merge_result", type=true_or_false, default=True, metavar="BOOL", help=meaning)
     add("--output_path", type=given, help=f"the CSV to write (default {default})")
 
 

@@ -165,7 +165,6 @@ def _fetch(asked: PromptSet) -> Path:
 
 def _downloaded(url: str) -> Path:
     """A file of the web, downloaded once, into a folder of its own. Raises UserError."""
-    from urllib.error import URLError
     from urllib.request import urlopen
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orbench")
@@ -176,7 +175,7 @@ def _downloaded(url: str) -> Path:
         try:
             with urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
                 write_bytes(path, answer.read())
-        except (URLError, OSError, ValueError) as error:  # without its query: a token may be in it
+        except (OSError, ValueError) as error:  # without its query: a token may be in it
             why = clean(str(error)).replace(url, without_query(url))[:200]
             raise UserError(f"{without_query(url)} cannot be downloaded: {why}") from None
     return path
