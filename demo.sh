@@ -1,6 +1,5 @@
 #!/bin/sh
-# The five stages in a chain, small, in the folder demo/. Each prints the path of its CSV on stdout,
-# and that is the next one's input. Stages 4 and 5 and the page are measure.py's, see there.
+# The five stages in a chain, small, in the folder demo/; stages 4 and 5 and the page by measure.py.
 #
 #   sh demo.sh                          stages 1 to 3 are scripted, stage 4 asks smollm2, a small
 #                                       model that runs on this machine, stage 5 decides by rules
@@ -16,7 +15,6 @@ stage() {
   python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
 }
 
-# --overwrite: the files are the demo's own, whichever model wrote the last ones.
 seeds_of() { # the model, the category, how many
   stage toxic_prompt_generator/generate_toxic_promt_from_category.py \
     --model="$1" --category="$2" --num_toxic_prompts="$3" --output_path="seeds/$2.csv" --overwrite

@@ -99,16 +99,16 @@ def main(argv: Sequence[str]) -> int:
     panel = [word for word in setting("LABELS").split() if word not in ratings]
     labels = folder / "labels" / file_name_part("+".join(panel))
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
+    dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
     plans = list[list[int]]()  # see `engine.foresee`
     for script, flags in todo:
         later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
-        dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
         said = run(script, [*flags, *dry, f"--preflight={later}"])
         plans.append([int(number) for number in said.split()])
     requests, tokens, seconds = map(sum, zip(*plans, strict=True))
     about = f"about {tokens:,} tokens in the prompts, {seconds / 60:.0f} min"
     say(f"to send: {requests:,} requests, {about}")
-    if setting("DRY_RUN") == "1":
+    if dry:
         return 0
     for script, flags in todo:
         say(f"== {script}")

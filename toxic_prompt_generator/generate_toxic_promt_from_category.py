@@ -122,11 +122,9 @@ class SeedGenerator(Stage):
 
     def summary(self) -> list[str]:
         requests = counted(len(self.table.rows), "request")
-        lines = [
-            (self.refused, f"refused {self.refused} of {requests}; another --model may be willing"),
-            (self.failed, f"{counted(self.failed, 'request')} failed, others took their place"),
-            *dropped_lines(self.dropped, self.copies),
-        ]
+        lines = dropped_lines(self.dropped, self.copies)
+        lines += [(self.refused, f"refused {self.refused} of {requests}; try another --model")]
+        lines += [(self.failed, f"{counted(self.failed, 'request')} failed, others made up for it")]
         return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 
 

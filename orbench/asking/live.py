@@ -42,10 +42,8 @@ def ask_live(
     follow_up: FollowUp,
     progress: "Progress",
 ) -> None:
-    """Send the pending requests and what follows from their answers; log each answer.
-
-    models: substitutes too. Ends when nothing is left to do, when no model is left, or after a
-    signal. Raises UserError for a key that is not set and a log that cannot be written.
+    """Send the pending requests and what follows from their answers, until nothing or no model is
+    left, or after a signal; log each answer. models: substitutes too. Raises UserError.
     """
     asyncio.run(_Session(log, asked, limits, progress).run(pending, models, follow_up))
 
@@ -81,8 +79,7 @@ class _Session:
                     await self.client.open(model)
                     self.paces[model] = Pace(model, self.limits, self.progress.say)
                     self.unsent[model] = deque()
-                    known = model in self.asked.adaptation.rejected
-                    if known or model.base_url in IN_PROCESS:
+                    if model in self.asked.adaptation.rejected or model.base_url in IN_PROCESS:
                         self.alone[model] = 0.0
                 for request in pending():
                     self.open.add(request.key)
@@ -206,38 +203,34 @@ class Progress:
 
     def __init__(self, title: str, total: int, *, quiet: bool) -> None:
         """total: requests to be settled."""
+        from tqdm import tqdm
+
         self.title = title
         self.total = total
-        self.quiet = quiet
+        self.lines = not quiet and not sys.stderr.isatty()
         self._n = 0
         self._said = time.monotonic()
-        self._bar = None
-        if not quiet and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True)
+        off = quiet or self.lines
+        self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True, disable=off)
 
     def done(self, failed: int, retries: int) -> None:
         """One more request is settled; failed, retries: how many so far."""
         self._n += 1
-        if self._bar is not None:
-            self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
-            self._bar.update()
-        elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
+        self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
+        self._bar.update()
+        if self.lines and time.monotonic() - self._said > SAY_EVERY_S:
             self._said = time.monotonic()
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {failed:,} failed, {retries:,} retries")
 
     def say(self, line: str) -> None:
         """A line for the user, above the bar."""
-        if self._bar is not None:
-            self._bar.clear()
+        self._bar.clear()
         say(line)
 
     def close(self) -> None:
         """Leave the terminal clean."""
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
 
 async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:

@@ -102,12 +102,6 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
     _on_signals(_interrupt)
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
-    status = _status_of(main)
-    _on_signals(_leave)
-    return status
-
-
-def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     try:
         read_environment_file()
         return main(sys.argv[1:])
@@ -121,6 +115,8 @@ def _status_of(main: Callable[[Sequence[str]], int]) -> int:
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
         return 130
+    finally:
+        _on_signals(_leave)
 
 
 def _silence(stream: TextIO) -> None:

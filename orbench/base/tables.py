@@ -1,9 +1,8 @@
 """Tables in, CSV files out, and other small files written whole.
 
-Tables are CSV (separated by commas, or by semicolons as Excel writes them in many countries), JSON
-lines or parquet; the first bytes of a file tell. Cells are text and stay what they were: `NA`,
-`007` and `1e5` are strings, nothing is stripped. Files are UTF-8 with or without a BOM; a lone
-surrogate passes through.
+Tables are CSV (with commas, or semicolons as Excel writes them), JSON lines or parquet; the first
+bytes of a file tell. Cells are text and stay what they were: `007` and `1e5` are strings, nothing
+is stripped. Files are UTF-8 with or without a BOM; a lone surrogate passes through.
 """
 
 import codecs
@@ -222,9 +221,6 @@ def sync_folder(folder: Path) -> None:
     with suppress(OSError):
         os.fsync(descriptor)
     os.close(descriptor)
-
-
-# -- names -------------------------------------------------------------------------------------
 
 
 def beside(csv_path: Path, ending: str) -> Path:

@@ -17,7 +17,7 @@ def state_of(args: argparse.Namespace) -> str:
     """A hash of all that the files follow from: arguments, inputs and the suite's code."""
     given = [value for name, value in vars(args).items() if name != "output_dir"]
     words = [str(one) for value in given for one in (value if isinstance(value, list) else [value])]
-    named = [Path(word.rpartition("=")[2]) for word in words]
+    named = [Path(part) for word in words for part in (word, word.partition("=")[2])]
     inputs = [file for path in named for file in [path, *sorted(path.rglob("*.csv"))] if path.name]
     here = Path(__file__).parent
     code = sorted([*here.parent.rglob("*.py"), *here.glob("page.*")])

@@ -19,10 +19,7 @@ LATER_TOKENS = 700  # of a request about a response that is not there yet
 
 
 def run_stage(stage: Stage) -> int:
-    """Run a stage over its table. Returns the exit status; the CSV's path goes to stdout.
-
-    Raises UserError.
-    """
+    """Run a stage. Returns the exit status; the CSV's path goes to stdout. Raises UserError."""
     args = stage.args
     check_outputs(stage)
     output.check_not_replaced(stage)
@@ -65,9 +62,6 @@ def say_before(job: Job) -> None:
         say(note)
     if job.input_record.get("complete") is False:
         say(f"{job.stage.table.path} is from a run that did not finish: rows are missing in it")
-
-
-# -- asking ------------------------------------------------------------------------------------
 
 
 def ask(job: Job) -> None:
@@ -141,9 +135,6 @@ def in_batches(stage: Stage) -> set[bytes]:
     return under_way(state)
 
 
-# -- estimating --------------------------------------------------------------------------------
-
-
 def estimate(job: Job) -> int:
     """Report what a run would send and cost. Returns the exit status."""
     stage = job.stage
@@ -166,15 +157,14 @@ def estimate(job: Job) -> int:
     of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
     say(f"tokens: about {tokens:,} in the prompts{of_answers}")
     if prices := stage.args.prices:
-        cost = f"cost: about {tokens / 1e6 * prices.prompt:.2f} for the prompts"
-        more = f", at most {most / 1e6 * prices.completion:.2f} for the answers" if most else ""
-        say(cost + more)
+        cost = (tokens * prices.prompt + most * prices.completion) / 1e6
+        say(f"cost: {'at most' if most else 'for the prompts'} about {cost:.2f}")
     return 0
 
 
 def foresee(stage: Stage, to_send: int, tokens: int) -> None:
-    """For measure.py: try each endpoint that is needed, unless this is a dry run; print on stdout
-    the requests to send, the tokens of their prompts, and the seconds. Raises UserError.
+    """For measure.py: try each endpoint that is needed, unless this is a dry run; print requests to
+    send, tokens and seconds on stdout. Raises UserError.
     """
     from orbench.asking.live import probe
 
@@ -183,4 +173,5 @@ def foresee(stage: Stage, to_send: int, tokens: int) -> None:
     n = to_send + later
     models = stage.models if n else []
     replies = [asyncio.run(probe(one, args.max_tokens, dry=args.dry_run)) for one in models]
-    print(n, tokens + later * LATER_TOKENS, round(n * sum(replies) / max(1, len(models))))
+    seconds = n * sum(replies) / max(1, len(models))
+    print(n, tokens + later * LATER_TOKENS, round(seconds))

@@ -1,7 +1,4 @@
-"""The flags that the scripts share, and what they mean for a request.
-
-Imports nothing heavy: `--help` and a wrong command line answer at once.
-"""
+"""The flags that the scripts share, and what they mean for a request. Imports nothing heavy."""
 
 import argparse
 import json
@@ -130,8 +127,7 @@ def extra_body(text: str) -> dict[str, Any]:
     """A JSON object whose members go into each request's body."""
     try:
         value = json.loads(text)
-        json.dumps(value, allow_nan=False)  # ValueError also for 1e400, which is read as infinity
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
@@ -213,8 +209,7 @@ def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str =
     add = parser.add_argument
     if parts:
         meaning = f"one CSV with all rows (true, the default), or {parts} (false)"
-        words = "true|false"
-        add("--merge_result", type=true_or_false, default=True, metavar=words, help=meaning)
+        add("--merge_result", type=true_or_false, default=True, metavar="BOOL", help=meaning)
     add("--output_path", type=given, help=f"the CSV to write (default {default})")
 
 

@@ -1,6 +1,5 @@
 """A stage's input: a file, a named set, a file of the Hugging Face Hub or the web; and samples.
 
-    --input_file=prompts.csv
     --input_file=or-bench-hard-1k
     --input_file=hf://datasets/OWNER/NAME@REVISION/FILE --prompt_column=question
     --input_file=https://example.org/prompts.jsonl
@@ -96,11 +95,9 @@ def prompts_of(names: Sequence[str]) -> list[str]:
 
 
 def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
-    """`limit` rows, proportional by category, in file order.
-
-    Which rows depends on the seed and the prompts alone: the sample does not change if the file is
-    sorted, and a larger one contains it. The r-th of a category's m rows, in the order of a seeded
-    hash, stands at (r + 1/2) / m, and the first rows by place are taken.
+    """`limit` rows, proportional by category, in file order. They depend on seed and prompts alone,
+    and a larger sample contains a smaller one: the r-th of a category's m rows, by a seeded hash,
+    stands at (r + 1/2) / m, and the first by place are taken.
     """
 
     def order(row: Row) -> bytes:
@@ -115,9 +112,6 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
         places.append(((seen[name] + 0.5) / sizes[name], key, number))
         seen[name] += 1
     return [rows[number] for number in sorted(number for _, _, number in sorted(places)[:limit])]
-
-
-# -- the Hub and the web -----------------------------------------------------------------------
 
 
 def _wanted(name: str, columns: dict[str, Any]) -> PromptSet | None:
@@ -171,7 +165,6 @@ def _fetch(asked: PromptSet) -> Path:
 
 def _downloaded(url: str) -> Path:
     """A file of the web, downloaded once, into a folder of its own. Raises UserError."""
-    from urllib.error import URLError
     from urllib.request import urlopen
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orbench")
@@ -182,7 +175,7 @@ def _downloaded(url: str) -> Path:
         try:
             with urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
                 write_bytes(path, answer.read())
-        except (URLError, OSError, ValueError) as error:  # without its query: a token may be in it
+        except (OSError, ValueError) as error:  # without its query: a token may be in it
             why = clean(str(error)).replace(url, without_query(url))[:200]
             raise UserError(f"{without_query(url)} cannot be downloaded: {why}") from None
     return path
