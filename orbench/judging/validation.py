@@ -34,7 +34,10 @@ def check_labels(table: Table, column: str | None) -> None:
 def compared_with_people(
     rows: Sequence[words.Row], column: str, check_model: str
 ) -> dict[str, Any]:
-    """What `<stem>.validation.json` holds; undefined figures are None. rows: the scored ones."""
+    """What `<stem>.validation.json` holds; undefined figures are None.
+
+    rows: the scored ones, with prompt, response, answer_category and the labels in `column`.
+    """
     import pandas as pd  # type: ignore[import-untyped]
 
     frame = pd.DataFrame(
