@@ -47,5 +47,7 @@ moderated=$(stage moderator/moderate_only.py --moderator_model="$writer" \
   --input_file_path="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
 safe=$(echo "$moderated" | sed 's/_toxic/_non_toxic/')
 export MODEL="$tested" JUDGE="$judge" PROMPTS="$safe" TOXIC="$toxic" RESULTS=. OVERWRITE=1
+judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file_path="$toxic")
+export LABELS="$safe $judged" PAIRS=1
 page=$(MAX_TOKENS=40 stage measure.py)
 echo "demo/$page"

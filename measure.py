@@ -1,21 +1,23 @@
-"""Measure a model: from its name to its over-refusal and toxic rejection rates, and a page.
+"""Measure a model's over-refusal and toxic rejection rates, and write a page.
 
     make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct     (or MODEL=... python measure.py)
 
     MODEL       the model under test; BASE_URL its address, API_KEY_ENV the variable with its key,
                 MAX_TOKENS the limit of a response, EFFORT its reasoning effort
     PROMPTS     safe prompts: a file, named set, hf://datasets/... or https://... (or-bench-hard-1k)
-    TOXIC       toxic prompts likewise (or-bench-toxic; if PROMPTS is given: none)
+    TOXIC       toxic prompts, likewise (or-bench-toxic; none if PROMPTS is given)
     PROMPT_COLUMN, CATEGORY_COLUMN   the columns of these files, if not called prompt and category
     LIMIT       a sample of LIMIT prompts of each set, proportional by category
     JUDGE       keyword (the rules, the default), a model, or keyword+MODEL
-    LABELS      judges of how toxic the prompts are, separated by blanks, or people's ratings.csv
-    RESULTS     the folder of everything (results)
-    OVERWRITE=1 replaces results that were made with other settings
+    LABELS      judges of how toxic the prompts are, separated by blanks, or CSVs of people's
+                ratings or of stage 3
+    PAIRS=1     TOXIC holds the seeds of PROMPTS: compares each seed with its rewrites
+    RESULTS     the output folder (results)
+    OVERWRITE=1 replaces results made with other settings
     DRY_RUN=1   sends nothing; reports requests, tokens and minutes
 
-First, each endpoint that is needed gets one request of a few tokens. Run the same command again to
-resume; another JUDGE asks the model nothing again. The page shows every model in the folder.
+Each endpoint first gets one short test request. Rerun the same command to resume; a change of JUDGE
+sends nothing to the model again. The page shows every model in the folder.
 """
 
 import json
@@ -27,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orbench.base.messages import VARIABLES, run_script, say, tell, without_query
+from orbench.base.prompts import set_name
 from orbench.base.tables import file_name_part
 from orbench.stages.flags import Parser
 
@@ -52,7 +55,7 @@ def steps(
     """Script and flags of stages 4, 5 and, with a panel, 3, on each side."""
     for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
         if prompts := setting(variable):
-            stem = file_name_part(Path(without_query(prompts)).stem)
+            stem = file_name_part(set_name(Path(without_query(prompts))))
             file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
             responses = f"{folder}/responses/{side}/{file}"
             flags = [f"--input_file={prompts}", f"--output_path={responses}"]
@@ -87,7 +90,7 @@ def run(script: str, flags: Sequence[str]) -> str:
 def main(argv: Sequence[str]) -> int:
     Parser(__doc__).parse_args(argv)
     if not setting("MODEL"):
-        say("error: which model? For example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct")
+        say("error: MODEL is not set; example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct")
         return 2
     if not setting("PROMPTS"):
         os.environ |= {"PROMPTS": "or-bench-hard-1k", "TOXIC": setting("TOXIC", "or-bench-toxic")}
@@ -116,6 +119,7 @@ def main(argv: Sequence[str]) -> int:
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]
     flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
+    flags += ["--pairs"] * (setting("PAIRS") == "1")
     if ratings or panel:
         judged = [str(path) for path in labels.glob("*.csv") if not path.match("*_failed.csv")]
         flags += ["--toxicity", *ratings, *sorted(judged)]

@@ -1,13 +1,13 @@
 #!/bin/sh
 # A dated release of new prompts: make prompts NAME=2026-12 REWRITER=... TARGETS=... JUDGES=...
 #
-#   NAME          the folder under releases/; where it exists, the command resumes
+#   NAME          the folder under releases/; if it exists, the command resumes
 #   REWRITER      the model that writes seeds and rewrites
 #   TARGETS       "A B C": the models whose refusals select prompts
-#   JUDGES        "X Y Z": what one of them calls toxic is no safe prompt
+#   JUDGES        "X Y Z": a prompt that one of them calls toxic is not safe
 #   PER_CATEGORY  safe prompts wanted in each category (default: 100)
 #   CATEGORIES    "harmful privacy" (default: all ten)
-#   EXCLUDE       files or named sets whose prompts are left out, as those of other releases are
+#   EXCLUDE       files or named sets whose prompts are left out, as are other releases
 #
 # Writes hard.csv, and toxic.csv: the seeds that most judges call toxic.
 set -eu
@@ -24,11 +24,11 @@ settings=$(printf '%s\n' "REWRITER=${REWRITER:?$need}" "TARGETS=$TARGETS" "JUDGE
   "PER_CATEGORY=$PER_CATEGORY" "CATEGORIES=$CATEGORIES" "EXCLUDE=$EXCLUDE")
 [ -f "$work/settings" ] || echo "$settings" > "$work/settings"
 echo "$settings" | diff "$work/settings" - >&2 || {
-  echo "error: $release has other settings (<); give those, or another NAME" >&2
+  echo "error: $release has other settings (<); use those, or choose another NAME" >&2
   exit 1
 }
 
-# Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
+# Status 3: some rows failed and are in _failed.csv; continue.
 stage() {
   echo "== $1" >&2
   python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }

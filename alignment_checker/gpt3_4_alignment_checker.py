@@ -2,7 +2,7 @@
 
     python gpt3_4_alignment_checker.py --model=gpt-3.5-turbo-0125 --input_file=prompts.csv
 
-Reads a CSV with the column prompt and, if it is there, category; or with the column messages, a
+Reads a CSV with the column prompt and, optionally, category; or with the column messages, a
 conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set or
 hf://datasets/OWNER/NAME/FILE works too. Writes ./final_{model}_results/{model}_merged_{input file
 name}, or with --merge_result=False the files {model}_rejected_... and {model}_accepted_... instead.
@@ -79,14 +79,14 @@ class AlignmentChecker(RefusalStage):
             "settings": ", ".join(filter(None, words)),
         }
         if args.samples > 1 and not args.temperature:
-            say("--samples at temperature 0: the answers to a prompt will hardly differ")
+            say("--samples at temperature 0: answers to the same prompt will hardly differ")
 
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
         turns = turns_of(row)
         if self.system_prompt and turns[0]["role"] == "system":
-            raise UserError("a conversation has a system turn: leave out the system prompt")
+            raise UserError("a conversation already has a system turn; omit the system prompt")
         before = [message("system", self.system_prompt)] if self.system_prompt else []
         sample = int(row["sample"]) if self.args.samples > 1 else 0
         return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]

@@ -70,9 +70,9 @@ def parser() -> argparse.ArgumentParser:
     add("--result_files", nargs="+", type=kind, required=True, metavar="FILE", help=meaning)
     meaning = "families that must refuse a prompt (default %(default)s)"
     add("--min_families", type=flags.whole_number(1), default=3, metavar="N", help=meaning)
-    meaning = "the family of a file's model, in place of the recorded one"
+    meaning = "the family of a file's model, instead of the recorded one"
     add("--family", action="append", default=[], metavar="FILE=NAME", help=meaning)
-    meaning = "write a sheet of N hard prompts to label, toxic or safe"
+    meaning = "write a sheet of N hard prompts to label toxic or safe"
     add("--audit_sample", type=flags.whole_number(0), default=0, metavar="N", help=meaning)
     flags.add_output_flags(parser, "./or-bench-hard.csv")
     return parser

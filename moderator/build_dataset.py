@@ -1,4 +1,4 @@
-"""Build the datasets from moderated prompts: the safe ones, the toxic ones, a sample of those.
+"""Build the datasets from moderated prompts: safe ones, toxic ones, a sample of the toxic ones.
 
     python build_dataset.py --moderated_files p_toxic_moderation_gpt4_prompt.csv \\
         p_non_toxic_moderation_gpt4_prompt.csv responses_moderation_merged_gpt4_response.csv
@@ -47,15 +47,15 @@ def parser() -> argparse.ArgumentParser:
     files: Any = {"nargs": "+", "type": flags.input_path, "metavar": "FILE"}
     number: Any = {"type": flags.whole_number(0), "metavar": "N"}
     add("--moderated_files", **files, required=True, help="CSVs of stage 3, see above")
-    add("--output_dir", type=Path, default=Path("or-bench"), help="default ./%(default)s")
+    add("--output_dir", type=Path, default=Path("or-bench"), help="folder (default ./%(default)s)")
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
     add("--toxic_sample", **number, default=655, help=meaning)
     add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
-    meaning = "of near-duplicates, 0.5 to 1 (default %(default)s: one word of eighteen differs)"
+    meaning = "share in near-duplicates, 0.5 to 1 (default %(default)s: 1 of 18 words differs)"
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
     meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
-    meaning = "names of two CSVs instead: the safe prompts, all toxic ones"
+    meaning = "write two CSVs with these names instead: safe prompts, all toxic prompts"
     add("--names", nargs=2, metavar=("SAFE", "TOXIC"), help=meaning)
     meaning = "count refusals as safe responses (default: the prompt stays toxic)"
     add("--refusals_count", action="store_true", help=meaning)

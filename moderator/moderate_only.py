@@ -1,4 +1,4 @@
-"""Stage 3: judges decide whether a text is toxic, and of which category.
+"""Stage 3: judges decide whether a text is toxic, and in which category.
 
     python moderate_only.py --moderator_model=gpt4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
     python moderate_only.py --moderator_model=gpt4,llama3,gemini-1.5 --input_file_path=prompts.csv
@@ -162,7 +162,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
     meaning = "readable verdicts a row needs (default: a majority of the judges)"
     add("--min_votes", type=flags.whole_number(1), help=meaning)
-    meaning = "a judge that is asked if another one's vote is missing"
+    meaning = "a judge to ask if the vote of another one is missing"
     add("--substitute", default="", metavar="MODEL", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)

@@ -1,4 +1,4 @@
-"""Stage 5: a judge, the rules, or both put each response into a class.
+"""Stage 5: a judge, the rules, or both classify each response.
 
     python check_response.py --check_model=gpt4 --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
@@ -72,7 +72,7 @@ class ResponseChecker(RefusalStage):
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) cannot tell refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
-            raise UserError("--rubric graded needs a chat model as the judge, and no rules")
+            raise UserError("--rubric graded needs a chat model as the judge, without rules")
         prompt_file, classes = RUBRICS[args.rubric]
         path, self.template = prompt_template(__file__, prompt_file)
         self.listed = numbered_list(classes)
@@ -146,7 +146,7 @@ def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
     """Whether the rules decide, and the judge of --check_model. Raises UserError."""
     if args.check_model == RULES:
         if args.samples > 1:
-            raise UserError("--samples: the rules say the same each time")
+            raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
         return True, None
     name = args.check_model.removeprefix(f"{RULES}+")
     try:
@@ -168,7 +168,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_output_flags(parser, default, "one per class")
     meaning = "a column of people's labels: report how well the classes agree with it"
     parser.add_argument("--validate_against", type=flags.given, metavar="COLUMN", help=meaning)
-    meaning = "graded: the judge also tells partial answers and safe completions (default three)"
+    meaning = "graded: the judge also detects partial answers and safe completions (default three)"
     parser.add_argument("--rubric", choices=tuple(RUBRICS), default="three", help=meaning)
     flags.add_refusal_phrases(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)

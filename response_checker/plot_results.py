@@ -1,4 +1,4 @@
-"""Put the results of stages 4 and 5 into tables, pictures and a page.
+"""Turn the results of stages 4 and 5 into tables, pictures and a page.
 
     python plot_results.py --over_refusal final_*/*hard-1k*.csv --toxic final_*/*toxic*.csv
     python plot_results.py --merged MODEL=results.csv --table
@@ -6,24 +6,24 @@
     python plot_results.py --with_published
 
 Reads result files of stage 4 (is_rejected) or stage 5 (answer_category) with the column prompt and,
-if there, category, toxic_seed or seed_id, is_toxic (--merged) and response. The model's name comes
-from the run record beside the file, or from MODEL=FILE. Unscored rows come from {stem}_failed.csv,
-which is never given itself.
+optionally, category, toxic_seed or seed_id, is_toxic (--merged) and response. The model's name
+comes from the run record beside the file, or from MODEL=FILE. Unscored rows come from
+{stem}_failed.csv; do not give that file.
 
 Writes to --output_dir:
     results.csv        a row per model, side and category; rates and 95 % intervals in percent
     comparison.csv     a row per pair of models: paired difference, test, finding
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
     corrections.csv    with --validation: rates corrected for the judge's errors
-    triggers.csv       words in refused safe prompts against answered ones, with examples
+    triggers.csv       words in refused against answered safe prompts, with examples
     toxicity*.csv      with --toxicity: rates over prompts whose label is agreed on, by score
     pairs*.csv         with --pairs: seeds refused and their rewrites answered
-    results.md, .tex   all tables, to be read
+    results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side}, toxicity, triggers_{model} in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
-    eee/               with --export eee: rates as Every Eval Ever takes them, one file per model
+    eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Nothing is written if nothing has changed since the last run; files that it alone made are removed.
+Writes nothing if nothing has changed since the last run. Removes files that only that run made.
 """
 
 import argparse
@@ -223,21 +223,21 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     for flag, meaning in (
         ("--over_refusal", "results on safe prompts"),
         ("--toxic", "results on toxic prompts"),
-        ("--merged", "results on both, told apart by the column is_toxic"),
+        ("--merged", "results on both, separated by the column is_toxic"),
     ):
         word = "[MODEL=]FILE|FOLDER"
         add(flag, nargs="+", action="extend", default=[], metavar=word, help=meaning)
     add("--with_published", action="store_true", help="add the 32 models of the paper")
-    meaning = "what stage 5 wrote with --validate_against: adds rates corrected for the judge"
+    meaning = "what stage 5 wrote with --validate_against: adds rates corrected for judge errors"
     add("--validation", type=input_path, metavar="FILE", help=meaning)
-    meaning = "how toxic the prompts are: files of stage 3, or people's ratings (README)"
+    meaning = "labels of the prompts: files of stage 3, or people's ratings (docs/results.md)"
     add("--toxicity", type=input_path, nargs="+", action="extend", metavar="FILE", help=meaning)
     meaning = "pair rewrites (--over_refusal) with their seeds (--toxic)"
     add("--pairs", action="store_true", help=meaning)
     meaning = "where the files go (default %(default)s)"
     add("--output_dir", type=Path, default=Path("results"), metavar="FOLDER", help=meaning)
     add("--table", action="store_true", help="only tables, without matplotlib")
-    meaning = f"of the pictures, separated by commas, of {', '.join(FORMATS)} (default png)"
+    meaning = f"picture formats, comma-separated: {', '.join(FORMATS)} (default png)"
     add("--formats", type=formats, default=FORMATS[:1], metavar="LIST", help=meaning)
     add("--html", action="store_true", help="also write one self-contained page")
     add("--export", choices=("eee",), help="also write the rates in the schema of Every Eval Ever")
@@ -253,7 +253,7 @@ def formats(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
     wrong = [name for name in names if name not in FORMATS]
     if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(FORMATS)}")
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
     return names
 
 

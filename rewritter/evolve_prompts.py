@@ -1,4 +1,4 @@
-"""Search for safe prompts that models refuse: vary what worked, and ask the cheap question first.
+"""Search for safe prompts that models refuse: vary what worked, and run the cheapest check first.
 
     python evolve_prompts.py --seeds=harmful_prompts.csv --rewriter=MODEL --targets=A,B,C \\
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
@@ -54,7 +54,7 @@ class Search:
         self.families = {model.asked: model.family or model.id for model in targets}
         self.judges = len(judges)
         if len(set(self.families.values())) < args.min_refusing:
-            raise UserError(f"--targets are of fewer than {args.min_refusing} families")
+            raise UserError(f"--targets come from fewer than {args.min_refusing} families")
         seeds = read_csv(args.seeds, DESCENT[:2]).rows
         operators = Path(__file__).with_name("operators.toml").read_text()
         self.lineages = Lineages(seeds, tomllib.loads(operators), args.wanted)
@@ -95,7 +95,7 @@ class Search:
         if self.size() < 1:
             return f"--max_requests {self.args.max_requests} is reached"
         if len(hits) > 3 and max(hits[-3:]) < max(hits) / 20:
-            return "three rounds in a row brought less than a twentieth of the best one"
+            return "three rounds in a row yielded less than a twentieth of the best one"
         return ""
 
     def take(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Search:
         for name in SETTINGS:
             if before.get(name) != str(getattr(self.args, name)):
                 was = f"--{name} {before.get(name)}"
-                raise UserError(f"{folder} has {was}; give that, or another --output_path")
+                raise UserError(f"{folder} has {was}; use that, or another --output_path")
         for name in PROMPT_FILES:
             self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT, is_input=False).rows
         self.lineages.candidates += read_csv(path, CANDIDATE, is_input=False).rows
@@ -243,7 +243,7 @@ def run_step(
     left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
     faults = {row["error_type"] for row in failed_rows(csv)} - {"unscored", "bad_request"}
     if left_out or (status == 1 and faults):
-        raise UserError(f"{script} stopped, see the end of {path.with_name('log.txt')}")
+        raise UserError(f"{script} stopped; see the end of {path.with_name('log.txt')}")
     return read_csv(csv, is_input=False).rows if csv.is_file() else []
 
 
@@ -253,13 +253,13 @@ def main(argv: Sequence[str]) -> int:
     card.check_ours(output, EVOLVED_BY)
     search = Search(args, output)
     if args.dry_run:
-        say(f"a round takes at most {search.cost * args.parents:,} requests, repeats aside")
+        say(f"a round takes at most {search.cost * args.parents:,} requests, not counting repeats")
         return 0
     make_folder(output.parent)
     why = search.run()
     search.write()
     say(search.lineages.closing_line())
-    say(f"{sum(search.requests):,} requests; ended as {why}")
+    say(f"{sum(search.requests):,} requests; ended because {why}")
     if is_scripted(read_record(output)):
         say(SCRIPTED_NOTE)
     tell(output)
@@ -274,19 +274,19 @@ def parser() -> argparse.ArgumentParser:
     add("--rewriter", type=flags.given, required=True, help="the model of stage 2")
     add("--targets", required=True, help="models whose refusals count, comma-separated")
     add("--judges", required=True, help="the judges of stage 3, comma-separated")
-    add("--wanted", type=number, default=100, help="hits (default %(default)s)")
-    add("--parents", type=number, default=50, help="of a round (default %(default)s)")
+    add("--wanted", type=number, default=100, help="hits to find (default %(default)s)")
+    add("--parents", type=number, default=50, help="parents per round (default %(default)s)")
     meaning = "families of targets that must refuse a hit (default %(default)s)"
     add("--min_refusing", type=number, default=1, help=meaning)
-    add("--rounds", type=number, default=30, help="at most (default %(default)s)")
-    add("--max_requests", type=number, default=100_000, help="at most (default %(default)s)")
-    meaning = "CSVs or named sets: near-duplicates of their prompts are no hits"
+    add("--rounds", type=number, default=30, help="maximum (default %(default)s)")
+    add("--max_requests", type=number, default=100_000, help="maximum (default %(default)s)")
+    meaning = "CSVs or named sets: near-duplicates of their prompts are not hits"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
     add("--max_tokens", type=number, help="limit of a target's answer (default: that of stage 4)")
-    add("--random_seed", type=int, default=0, help="of the choices (default %(default)s)")
-    meaning = "write a sheet of N random hits to label, toxic or safe"
+    add("--random_seed", type=int, default=0, help="random seed (default %(default)s)")
+    meaning = "write a sheet of N random hits to label toxic or safe"
     add("--audit_sample", type=number, default=0, metavar="N", help=meaning)
-    add("--dry_run", action="store_true", help="send nothing; report the most a round can cost")
+    add("--dry_run", action="store_true", help="send nothing; report a round's maximum requests")
     flags.add_output_flags(parser, "./{seeds stem}_evolved.csv")
     return parser
 

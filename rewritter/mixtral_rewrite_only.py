@@ -106,11 +106,11 @@ def parser() -> argparse.ArgumentParser:
     add("--toxic_seed_path", required=True, help="the CSV of stage 1")
     flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
     number = flags.whole_number(1)
-    meaning = "prompts per seed, in one request (default 5)"
+    meaning = "rewrites per seed, in one request (default 5)"
     add("--num_rewrites", type=number, default=5, help=meaning)
     meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "
     add("--model", help=meaning + "key is set, else a current OpenAI model)")
-    meaning = "another prompt file, beside this script or a whole path (default %(default)s)"
+    meaning = "another prompt file: its name beside this script, or a path (default %(default)s)"
     add("--prompt_file", default="prompt.txt", type=flags.given, metavar="FILE", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)

@@ -379,9 +379,9 @@ def test_a_run_that_ends_while_it_waits_is_resumed(desk: Desk, number: signal.Si
         out, err = process.communicate()
         if number != signal.SIGKILL:
             assert (process.returncode, out) == (130, ""), err
-            assert "the batches go on at the provider; run the same command" in err
-        assert "3 requests under way in batches" in desk.stopped(ALIGN)
-        assert "under way in batches: 3" in desk.stage(ALIGN, "--batch", "--dry_run").stderr
+            assert "the batches continue at the provider; rerun the same command" in err
+        assert "3 requests are already in batches" in desk.stopped(ALIGN)
+        assert "already in batches: 3" in desk.stage(ALIGN, "--batch", "--dry_run").stderr
         server.stall = ""
         assert desk.stage(ALIGN, "--batch").returncode == 0
     assert len(desk.rows()) == 3

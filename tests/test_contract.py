@@ -282,7 +282,7 @@ def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
     assert (done.returncode, done.stdout) == (status, out), done.stderr
     assert "Traceback" not in done.stderr
     assert len(desk.rows(out.strip() or "o.csv")) == 1
-    assert status == 0 or "o.csv is written" in done.stderr
+    assert status == 0 or "o.csv was written" in done.stderr
 
 
 # -- flags -------------------------------------------------------------------------------------

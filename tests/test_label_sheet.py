@@ -70,7 +70,7 @@ def test_drawn_sheets_are_kept(desk: Desk, drawn: Drawn) -> None:
     drawn()
     before = desk.files()
     done = desk.run(SHEET, "--input_file=labels.csv", "--number=5")
-    assert "sheets/sheet_key.csv is kept as it is" in done.stderr
+    assert "sheets/sheet_key.csv and its sheets are kept" in done.stderr
     assert desk.files() == before
 
 

@@ -88,10 +88,10 @@ def percents(row: Row, *names: str) -> list[float]:
 
 def joint_scores(desk: Desk) -> list[float]:
     """The column of Youden's J in the leaderboard of results.md."""
-    head, _, *lines = next(part for part in markdown(desk).split("## ") if "Joint" in part).split(
-        "\n"
-    )[2:]
-    column = [cell.strip() for cell in head.split("|")].index("Joint score")
+    head, _, *lines = next(
+        part for part in markdown(desk).split("## ") if "Leaderboard" in part
+    ).split("\n")[2:]
+    column = [cell.strip() for cell in head.split("|")].index("Difference")
     cells = [line.split("|")[column].split()[0] for line in lines if "|" in line]
     return [float(cell) for cell in cells if cell != "–"]
 
@@ -448,7 +448,7 @@ def test_refusals_by_the_api_are_not_corrected_for_a_judge_that_never_saw_them(d
 def test_a_file_that_is_no_validation_is_rejected(desk: Desk, content: str) -> None:
     (desk.folder / "v.json").write_text(content)
     done = desk.run(PLOT, "--over_refusal", *shares(desk, a=5), "--validation", "v.json")
-    assert "v.json is no validation" in error_line(done)
+    assert "v.json is not a validation" in error_line(done)
 
 
 def test_what_stage_5_validated_corrects_its_rates(desk: Desk) -> None:

@@ -194,7 +194,7 @@ def test_annotators_get_a_sheet_of_hard_prompts(desk: Desk) -> None:
     selected(desk, name, flags=flags)
     drawn = {row["prompt"] for row in desk.rows("or-bench-hard_audit_sheet.csv")}
     assert len(drawn) == 3 and drawn <= {f"prompt {i}" for i in range(4)}
-    assert "is kept as it is" in selected(desk, name, flags=flags)
+    assert "and its sheets are kept" in selected(desk, name, flags=flags)
 
 
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")

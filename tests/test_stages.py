@@ -61,7 +61,7 @@ def test_stage_1_never_takes_an_excuse_for_a_prompt(desk: Desk) -> None:
     desk.serve(lambda body, seen: f"[[{NO}]]" if seen % 2 else NO)
     done = desk.stage(GENERATE, "--num_toxic_prompts=2000")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "another model" in done.stderr
+    assert "instead of" in done.stderr
     assert not (desk.folder / "o.csv").exists()
     assert len(desk.server.requests) <= 40
 

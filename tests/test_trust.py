@@ -124,7 +124,7 @@ def test_prompts_on_both_sides_stop_the_report(desk: Desk) -> None:
     judged(desk, "b", 3)
     for toxic in ("a.csv", "b.csv"):
         line = stopped(desk, "--over_refusal", "a=a.csv", "--toxic", f"a={toxic}")
-        assert "60 prompts of a stand on both sides" in line
+        assert "60 prompts of a are on both sides" in line
 
 
 def test_settings_rubric_and_judge_prompt_part_results(desk: Desk) -> None:
@@ -210,7 +210,7 @@ def test_one_model_under_two_names_has_one_rank(desk: Desk) -> None:
     files = [asked(desk, "a", "--model=gpt-4o", returned=dated)]
     files.append(asked(desk, "b", f"--model={dated}", returned=dated))
     files.append(asked(desk, "c", "--model=m/c", share=40))
-    said = f"({dated}: the same model as gpt-4o, as the returned ids say)"
+    said = f"({dated}: the same model as gpt-4o, by the returned ids)"
     assert findings(desk, *files)[0] == f"no difference shown {said}"
     assert [row["rank"] for row in table(desk, "leaderboard")] == ["1", "2", ""]
     assert "a.csv is given twice" in stopped(desk, "--over_refusal", "x=a.csv", "y=./a.csv")

@@ -2,8 +2,8 @@
 
     python generate_toxic_promt_from_category.py --category=harmful
 
-A seed is a short request that a model should refuse, never an answer to one. The model is asked
-for 20 at a time until there are as many different ones as wanted.
+A seed is a short request that a model should refuse, never an answer. Each request asks the model
+for 20 seeds, until there are enough different ones.
 
 Writes ./{category}_prompts.csv with the columns: prompt, category
 """
@@ -49,7 +49,7 @@ class SeedGenerator(Stage):
         self.wanted = args.num_toxic_prompts
         model = flags.model_of(args.model or generator(), args)
         if not args.model:
-            say(f"--model is not given: {model.provider}/{model.id}")
+            say(f"no --model given; using {model.provider}/{model.id}")
         name = self.category.name
         table = Table(Path(), ["request"], [])
         default = Path(f"{file_name_part(name)}_prompts.csv")
@@ -112,7 +112,7 @@ class SeedGenerator(Stage):
         if missing <= 0 or not_asked:
             return False
         if idle >= GIVE_UP_AFTER:
-            say(f"giving up: {idle} requests in a row brought nothing new")
+            say(f"giving up: {idle} requests in a row produced no new prompt")
             return False
         # As many as the last wave lets expect and a fifth more, but at most twice the last wave.
         a_request = sum(brought[-self.last_wave :]) / self.last_wave
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> int:
     if not (category_named(args.category) or args.new_category):
         meant = did_you_mean(args.category.lower(), CATEGORY_NAMES)
         listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-        parser().error(f"{args.category!r} {listed}; --new_category makes a new one{meant}")
+        parser().error(f"{args.category!r} {listed}; --new_category adds a new one{meant}")
     stage = SeedGenerator(args)
     status = run_stage(stage)
     if status == 0 and stage.seen and len(stage.seen) < stage.wanted:
@@ -153,9 +153,9 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     meaning = f"one of {', '.join(CATEGORY_NAMES)}"
     add("--category", required=True, type=flags.given, help=meaning)
-    add("--new_category", action="store_true", help="--category is a new one, of any other name")
+    add("--new_category", action="store_true", help="--category is a new one, with any other name")
     number = flags.whole_number(1)
-    meaning = "how many different prompts (default %(default)s)"
+    meaning = "number of different prompts (default %(default)s)"
     add("--num_toxic_prompts", type=number, default=2000, help=meaning)
     flags.add_output_flags(parser, "./{category}_prompts.csv")
     meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "

@@ -107,8 +107,8 @@ class AnswerLog:
             with suppress(OSError):
                 self._files.close()
             raise UserError(
-                f"{self.path} cannot be used: {error.strerror}; the answers in it are kept, mend "
-                "this and run the same command again"
+                f"{self.path} cannot be used: {error.strerror}; its answers are kept. Fix this "
+                "and rerun the same command"
             ) from None
 
     def __enter__(self) -> "AnswerLog":

@@ -53,7 +53,7 @@ def read_batches(state: Path) -> list[Batch]:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
-            f"{state} names the batches under way and cannot be read; restore it, or delete it to "
+            f"{state} lists batches in progress and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
         ) from None
 
@@ -82,12 +82,12 @@ def ask_in_batches(
     try:
         asyncio.run(work.run(models, wait))
     except faults.Fatal as error:
-        hint = f"; rerun to collect the batches under way, or delete {state} if they are lost"
+        hint = f"; rerun to collect the batches in progress, or delete {state} if they are lost"
         asked.stopped = f"{error}{hint if work.batches else ''}"
     except KeyboardInterrupt:
         asked.interrupted = True
         if work.batches:
-            say("the batches go on at the provider; run the same command to collect the answers")
+            say("the batches continue at the provider; rerun the same command to collect them")
 
 
 @dataclass

@@ -108,7 +108,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Passing | Limited | BadRequest 
     key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
     spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)
     if status == 402 or spent or "insufficient_quota" in (error.get("code"), error.get("type")):
-        return Fatal(f"{model.provider} says that the account has no quota left ({said})")
+        return Fatal(f"{model.provider} reports that the account has no quota left ({said})")
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     if status == 401:

@@ -106,8 +106,8 @@ class _Session:
         self.asked.interrupted = self.over = True
         grace = min(self.limits.timeout, GRACE_S if number == signal.SIGTERM else 1e9)
         self.end.reschedule(self.loop.time() + grace)
-        wait = f"waiting at most {grace:.0f} s for the answers under way"
-        self.progress.say(f"stopping: {wait}; interrupt again to leave at once")
+        wait = f"waiting at most {grace:.0f} s for the answers in flight"
+        self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
 
     def settle(self, request: Request, answer: Answer | None) -> None:
         """Queue what follows from an answer (None: there is none)."""

@@ -219,7 +219,7 @@ def _checked(url: str) -> str:
         return url
     shown = url.rpartition("@")[2].partition("?")[0]  # what could be secret stays unseen
     example = "http://localhost:8000/v1 (a key belongs in the environment, see --api_key_env)"
-    raise UserError(f"{shown!r} is no base URL such as {example}")
+    raise UserError(f"{shown!r} is not a base URL such as {example}")
 
 
 def _provider_of(id_: str) -> str:
@@ -234,4 +234,4 @@ def _provider_of(id_: str) -> str:
     meant = did_you_mean(id_, [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES)
     own = "for your own server set --base_url or OPENAI_BASE_URL"
     names = f"provider/{id_} (providers: {', '.join(PROVIDERS)})"
-    raise UserError(f"which provider serves {id_!r}? Write {names}; {own}{meant}")
+    raise UserError(f"unknown provider for {id_!r}; write {names}; {own}{meant}")

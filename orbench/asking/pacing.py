@@ -107,13 +107,13 @@ class Pace:
         if asked > LONGEST_PAUSE_S:
             self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
         elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
-            self.over = f"the endpoint cannot be reached, is it running? ({fault})"
+            self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:
             self.over = f"no answer for {silent:.0f} s ({fault})"
         elif self.closed and max(silent, asked) >= LONG_S and not self._told:
             self._told = True
             gap = max(PROBE_S, asked)
-            self._say(f"{self._name}: paused, one request every {gap:.0f} s for now ({fault})")
+            self._say(f"{self._name}: paused; sending one request every {gap:.0f} s ({fault})")
 
     def _end(self, sent: float, now: float, *, refused: bool) -> None:
         """Take a request out of flight; set the size if that ends a window."""

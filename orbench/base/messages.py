@@ -46,7 +46,7 @@ def tell(path: Path) -> None:
         print(path, flush=True)
     except OSError as error:
         _silence(sys.stdout)
-        raise UserError(f"{path} is written, but stdout is not: {error.strerror}") from None
+        raise UserError(f"{path} was written, but stdout failed: {error.strerror}") from None
 
 
 def clean(text: str) -> str:

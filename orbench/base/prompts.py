@@ -55,7 +55,7 @@ def with_prompt(row: dict[str, str], where: str) -> dict[str, str]:
         raise UserError(f"{where}: {MESSAGES} {wrong}")
     last: str = turns[-1]["content"]
     if row.get("prompt", "").strip() and row["prompt"] != last:
-        raise UserError(f"{where}: the prompt is not the last turn in {MESSAGES}; leave one out")
+        raise UserError(f"{where}: the prompt is not the last turn in {MESSAGES}; drop one")
     return {**row, "prompt": last}
 
 

@@ -118,7 +118,7 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
             nested = [json.dumps(v) if isinstance(v, (list, dict)) else v for v in values]
             yield ["" if value is None else str(value) for value in nested]
     except (ValueError, OSError, AttributeError, RecursionError) as error:
-        kind = "a parquet file" if is_parquet else "JSON lines, an object a line"
+        kind = "a parquet file" if is_parquet else "JSON lines, one object per line"
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
 
 
@@ -196,7 +196,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"the folder {folder} cannot be made: {error.strerror}") from None
+        raise UserError(f"the folder {folder} cannot be created: {error.strerror}") from None
 
 
 def _temporary(path: Path) -> Path:

@@ -34,7 +34,7 @@ def write_sheets(
     """
     key = beside(path, KEY_ENDING)
     if key.exists():
-        say(f"{key} is kept as it is, with its sheets; move them away to draw again")
+        say(f"{key} and its sheets are kept; move them away to draw again")
         return
     strata = strata or [""] * len(rows)
     places = list(even_sample(strata, min(size, len(rows)), seed=0))

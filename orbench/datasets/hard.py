@@ -39,7 +39,7 @@ def decided(
     for path in paths:
         one = _results(path, families.get(path, ""), texts)
         if one.model in [other.model for other in models]:
-            raise UserError(f"{path} is a second file of {one.model}; give one")
+            raise UserError(f"{path} is a second file of {one.model}; give only one")
         models.append(one)
     names = sorted({one.family for one in models})
     if len(names) < least:

@@ -252,6 +252,6 @@ def kind_of(model_id: str, general: bool = False) -> JudgeKind:
     kind = next(kind for kind in JUDGE_KINDS if re.search(kind.pattern, name))
     if kind is GENERAL and _UNKNOWN_GUARDS.search(name) and not general:
         known = ", ".join(kind.name for kind in JUDGE_KINDS if kind is not GENERAL)
-        line = f"{model_id} is a guard model of an unknown form; known are {known}"
-        raise UserError(f"{line}. --general_judge asks it as a general judge")
+        line = f"{model_id} is a guard model of an unknown form (known: {known})"
+        raise UserError(f"{line}; --general_judge uses it as a general judge")
     return kind

@@ -34,8 +34,8 @@ def check_different(models: Sequence[Model]) -> None:
     for model in models:
         for same in ((model.address, model.id), file_name_part(model.asked)):
             if other := known.get(same):
-                message = f"{other!r} and {model.asked!r} are the same judge; each has one vote"
-                raise UserError(message)
+                message = f"{other!r} and {model.asked!r} are the same model"
+                raise UserError(f"{message}; each judge gets one vote")
             known[same] = model.asked
 
 

@@ -27,8 +27,8 @@ def check_labels(table: Table, column: str | None) -> None:
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
     for number, row in enumerate(table.rows, start=1):
         if (label := row[column].strip()) and words.human_label(label) is None:
-            wrong = f"{table.path}, row {number}: {clean(label)[:40]!r} in {column!r} is no label"
-            raise UserError(f"{wrong} known here ({', '.join(words.HUMAN_LABELS)})")
+            wrong = f"{table.path}, row {number}: {clean(label)[:40]!r} in {column!r} is not"
+            raise UserError(f"{wrong} a known label ({', '.join(words.HUMAN_LABELS)})")
 
 
 def compared_with_people(

@@ -99,7 +99,7 @@ def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
     sides = rows.groupby(["model", "prompt"], observed=True)["side"].nunique()
     for model, shared in (sides > 1).groupby("model", observed=True).sum().items():
         if shared:
-            both = f"{counted(shared, 'prompt')} of {model} stand on both sides"
+            both = f"{counted(shared, 'prompt')} of {model} are on both sides"
             raise UserError(f"{both}; give safe prompts to --over_refusal, toxic ones to --toxic")
     return rows
 
@@ -123,7 +123,7 @@ def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
     of = [name for name in [*KEYS, "ids"] if name != "model"]
     first = known.groupby(of)["model"].transform("first")
     again = first[first != known["model"]]
-    table.loc[again.index, "unranked"] = "the same model as " + again + ", as the returned ids say"
+    table.loc[again.index, "unranked"] = "the same model as " + again + ", by the returned ids"
     every = table[["doubt", "unranked", "cautions", "notes"]]
     return table.assign(notes=every.agg(lambda row: "; ".join(filter(None, row)), axis=1))
 
@@ -205,7 +205,7 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     model = source.model or tested.shown
     if not model:
         raise UserError(
-            f"{path}: which model? There is no run record beside it; write MODEL={path}"
+            f"{path}: unknown model, as there is no run record beside it; write MODEL={path}"
         )
     family = tested.family or family_of(model)
     doubt = next((text for name, value, text in DOUBTS if record.get(name) is value), "")

@@ -49,7 +49,7 @@ function key(row, column) {
 }
 
 function compare(a, b, up) {
-  const missing = (value) => value === "" || Number.isNaN(value);  // what is not measured comes last
+  const missing = (value) => value === "" || Number.isNaN(value);  // missing values come last
   if (missing(a) || missing(b)) return missing(a) - missing(b);
   const order = typeof a === "number" ? a - b : a.localeCompare(b, "en", {numeric: true});
   return up ? order : -order;
@@ -97,7 +97,7 @@ function filter() {
     || row[RESPONSE].toLowerCase().includes(text)));
   found.sort((a, b) => refused(b) - refused(a));
   const all = data.rows.length < data.total
-    ? `; this page holds ${data.rows.length.toLocaleString("en")} of all ${rows(data.total)}, evenly spaced` : "";
+    ? `; this page holds ${data.rows.length.toLocaleString("en")} of ${rows(data.total)}, evenly spaced` : "";
   byId("count").textContent = `${rows(found.length)}, refused first${all}.`;
   byId("list").replaceChildren();
   drawn = 0;

@@ -173,7 +173,7 @@ def _read(path: Path) -> tuple[str, JudgeAccuracy]:
         figures = (float(content["judge"][name]) for name in JudgeAccuracy._fields)
         return content["check_model"], JudgeAccuracy(*figures)
     except (ValueError, LookupError, TypeError):
-        what = "is no validation with labels of both kinds"
+        what = "is not a validation with labels of both kinds"
         raise UserError(f"{path} {what}; stage 5 writes one with --validate_against") from None
 
 

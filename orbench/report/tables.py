@@ -44,22 +44,22 @@ TITLES = {
     "p_worst": "p (worst case)",
 }
 LEGEND = (
-    "Percent refused, with 95 % intervals that hold whether unscored rows are answers or refusals. "
-    f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide through unscored rows."
+    "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
+    f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
 )
 PAIRS = "Comparisons on the same prompts"
 ABOUT_PAIRS = (
-    "A paired test on the prompts of both models decides, not whether intervals overlap. p (Holm) "
-    "is corrected for the number of pairs; p (worst case) also holds if all unscored rows spoke "
-    "against the difference. A finding needs both below 0.05. Detectable: the true difference that "
-    "is shown with a probability of 80 %."
+    "A paired test on the prompts of both models decides; overlapping intervals do not. p (Holm) "
+    "is corrected for the number of pairs. p (worst case) counts all unscored rows against the "
+    "difference. A finding needs both below 0.05. Detectable: the true difference that the test "
+    "detects with a probability of 80 %."
 )
 ABOUT_DETAILS = (
     "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
     "seed and several responses to one prompt are not independent. Direct, indirect, by the API, "
     "cut off at the token limit: percent of the responses. Flip: percent of the prompts whose "
     "responses have different verdicts. Certain: percent of the rules' verdicts. Macro average: "
-    "each category counts alike.",
+    "the mean of the categories.",
     "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
     "prompt sets; never ranked.",
 )
@@ -70,8 +70,8 @@ BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
 # Frame -> title, how to read it, and columns: what stands behind the rates.
 BEHIND_RATES = {
     "toxicity": (
-        "Over-refusal of what?",
-        "A prompt's toxicity score is the share of judges, or of people, that call it toxic. "
+        "Refusals by prompt toxicity",
+        "A prompt's toxicity score is the share of judges or people who call it toxic. "
         "Agreed: the rate over prompts whose label all judges, or most people, agree with. "
         "Threshold: the score, in percent, at which the model refuses half. AUC: how well refusals "
         "tell toxic prompts from safe ones, in percent.",
@@ -86,18 +86,18 @@ BEHIND_RATES = {
     ),
     "pairs_comparison": (
         "Which model tells seeds from rewrites better?",
-        "A paired test on the pairs of both models; p (Holm) is corrected for their number.",
+        "A paired test on the pairs of both models. p (Holm) is corrected for the comparisons.",
         ["model_a", "model_b", "category", "difference", "right_a", "right_b", "n", "p_holm"],
     ),
     "drift": (
-        "From one prompt set to another",
-        "The prompts differ, so a change says how the sets differ as much as how the model did.",
+        "Change between prompt sets",
+        "The prompts differ, so a change can come from the prompt sets or from the model.",
         ["model", "side", "from", "to", "change", "p", "judge"],
     ),
     "triggers": (
-        "Words that go with refusals",
-        "Words and word pairs that are over-represented in the safe prompts that a model refuses, "
-        "or that it answers; with a second model, in those that only one of the two refuses.",
+        "Words associated with refusals",
+        "Words and word pairs that are over-represented in the safe prompts that a model refuses "
+        "or answers. With a second model: in the prompts that only one of the two refuses.",
         ["model", "against", "side", "term", "refused", "answered", "log_odds", "q"]
         + [f"example_{n}" for n in (1, 2, 3)],
     ),

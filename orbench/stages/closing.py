@@ -89,7 +89,7 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
     if not _independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):
-        yield "with unscored: the interval whether unscored rows are answers or refusals"
+        yield "with unscored: the interval that includes them, as answers or as refusals"
 
 
 def _cells(name: str, rows: Sequence[_Counted]) -> tuple[str, ...]:

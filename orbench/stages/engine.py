@@ -32,7 +32,7 @@ def run_stage(stage: Stage) -> int:
         if looks:
             return estimate(job)
         if args.from_log and not len(log):
-            raise UserError(f"there is no answer in {log.path}")
+            raise UserError(f"{log.path} holds no answers")
         say_before(job)
         while True:
             plan(job)
@@ -61,7 +61,7 @@ def say_before(job: Job) -> None:
     for note in job.stage.notes:
         say(note)
     if job.input_record.get("complete") is False:
-        say(f"{job.stage.table.path} is from a run that did not finish: rows are missing in it")
+        say(f"{job.stage.table.path} is from an unfinished run: rows are missing")
 
 
 def ask(job: Job) -> None:
@@ -85,8 +85,8 @@ def ask(job: Job) -> None:
     elif requests := pending():
         if waiting := in_batches(stage).intersection(request.key for request in requests):
             raise UserError(
-                f"{counted(len(waiting), 'request')} under way in batches would be paid for twice; "
-                f"collect them with --batch, or delete {stage.beside('.batches.json')}"
+                f"{counted(len(waiting), 'request')} are already in batches and would be paid for "
+                f"twice; collect them with --batch, or delete {stage.beside('.batches.json')}"
             )
         if args.export_requests:
             from orbench.asking.files import export_requests
@@ -95,7 +95,7 @@ def ask(job: Job) -> None:
         else:
             ask_now(job, requests)
     elif args.export_requests:
-        say("every request is answered in the log: there is nothing to export")
+        say("nothing to export: the log holds every answer")
     for note in asked.adaptation.notes:
         say(note)
     asked.adaptation.notes.clear()
@@ -152,7 +152,7 @@ def estimate(job: Job) -> int:
     answered = len(every) - len(pending)
     say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
-        say(f"under way in batches: {len(pending) - n:,}; --batch collects them")
+        say(f"already in batches: {len(pending) - n:,}; --batch collects them")
     most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
     say(f"tokens: about {tokens:,} in the prompts{of_answers}")

@@ -77,7 +77,7 @@ def given(text: str) -> str:
 def variable_name(text: str) -> str:
     """The name of an environment variable. Anything else is not shown: it may be the key itself."""
     if text not in os.environ and not re.fullmatch(r"[A-Z_][A-Z0-9_]{1,40}", text):
-        raise argparse.ArgumentTypeError("put the key into an environment variable, give its name")
+        raise argparse.ArgumentTypeError("put the key in an environment variable and give its name")
     return text
 
 
@@ -153,8 +153,8 @@ def add_model_flags(
     else:
         meaning = "ask an unknown guard model as a general judge"
         add("--general_judge", action="store_true", help=meaning)
-    usual = f"{max_tokens or 'the endpoint decides'}; {THINKERS_MAX_TOKENS} for reasoning models"
-    meaning = f"limit of an answer, thinking included (default {usual})"
+    usual = f"{max_tokens or 'set by the endpoint'}; {THINKERS_MAX_TOKENS} for reasoning models"
+    meaning = f"tokens per answer at most, thinking included (default {usual})"
     add("--max_tokens", type=whole_number(1), help=meaning)
     add("--top_p", type=positive, help="nucleus sampling (default: not sent)")
     add("--seed", type=whole_number(0), help="random seed; sample k uses seed + k")
@@ -179,7 +179,7 @@ def add_run_flags(
     meaning = "retries of a request after transient faults (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
     add("--timeout", type=positive, default=usual.timeout, help="seconds for one attempt")
-    add("--requests_per_minute", type=positive, help="a rate limit of your own")
+    add("--requests_per_minute", type=positive, help="your own rate limit")
     if limit:
         add("--limit", type=number, help="only the first LIMIT rows")
         meaning = "with --limit: a random sample, proportional by category"
@@ -215,7 +215,7 @@ def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str =
 
 def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
     """The user's own phrases for the refusal rules."""
-    meaning = "a text file of your own phrases that mark a refusal, one a line, # for comments"
+    meaning = "a text file of your own refusal phrases, one per line; # starts a comment"
     parser.add_argument("--refusal_phrases", type=given, metavar="FILE", help=meaning)
 
 

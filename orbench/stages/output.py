@@ -12,7 +12,7 @@ from pathlib import Path
 from orbench.asking.models import Model, is_same_model
 from orbench.asking.requests import Missing, Tokens
 from orbench.base.messages import UserError, counted, one_line, say, tell, without_query
-from orbench.base.prompts import prompt_id_of, prompt_set_hash
+from orbench.base.prompts import prompt_id_of, prompt_set_hash, set_name
 from orbench.base.records import (
     CARRIED,
     FAILED,
@@ -29,7 +29,7 @@ from orbench.base.words import VERDICTS, Row
 from orbench.stages.job import UNREADABLE, Found, Job, outcome
 from orbench.stages.stage import Stage
 
-SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; the outcome measures nothing"
+SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
 EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
 GENERATORS = ("toxic_prompt_generator", "rewritter")
@@ -53,7 +53,7 @@ def check_not_replaced(stage: Stage) -> None:
     before = read_record(there[0]).get("settings")
     now = settings_of(stage)
     if not isinstance(before, dict):
-        wrong = [f"{there[0]} is no result of this stage"]
+        wrong = [f"{there[0]} is not a result of this stage"]
     else:
         pairs = [(name, str(before.get(name)), str(now.get(name))) for name in before | now]
         wrong = [f"{name} was {one_line(a)}, now {one_line(b)}" for name, a, b in pairs if a != b]
@@ -148,8 +148,8 @@ def write_outputs(job: Job) -> Counts:
                 _write_others(job, counts)
     except OSError as error:
         raise UserError(
-            f"{stage.output} cannot be written: {error.strerror}; the answers are in the log, run "
-            "the same command again"
+            f"{stage.output} cannot be written: {error.strerror}; the answers are in the log: "
+            "rerun the same command"
         ) from None
     return counts
 
@@ -227,7 +227,7 @@ def _carried(stage: Stage, before: Record, time: Record) -> Record:
         wrote = [{"asked": m.asked, "id": m.id, "family": m.family} for m in stage.models]
         carried["written_by"] = [*carried.get("written_by", []), *wrote]
     if stage.under_test:
-        carried["under_test"] = {**stage.under_test, "prompts": stage.table.path.stem, **time}
+        carried["under_test"] = {**stage.under_test, "prompts": set_name(stage.table.path), **time}
     source = carried.get("source", {}) | stage.table.source
     if source:
         sampled = getattr(stage.args, "shuffle", None) is not None
@@ -320,8 +320,8 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
             row = f"{UNREADABLE} unreadable replies in a row"
             yield f"{name} gave {row}, then was asked once per row"
     if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
-        why = "perhaps refusals that a gateway hides; they are unscored"
-        yield f"{counted(empty, 'answer')} empty without a reason: {why}"
+        why = "possibly refusals hidden by a gateway; they are unscored"
+        yield f"{counted(empty, 'answer')} empty, without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:
             yield f"the most frequent error ({times:,}): {why}"
@@ -350,6 +350,6 @@ def _other_models(job: Job, counts: Counts) -> Iterator[str]:
         named = ", ".join(f"{one_line(id_)} ({n:,})" for id_, n in sorted(found.items()))
         if not all(is_same_model(model.id, id_) for id_ in ids):
             n = sum(found.values())
-            yield f"{n:,} answered by another model than {model.id}: {named}"
+            yield f"{n:,} answered by {named} instead of {model.id}"
         elif len(ids) > 1:
             yield f"{model.id} answered as {named}"

@@ -80,7 +80,7 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
         if WEB_FILE.match(name):
             table.source = {"name": "", "url": without_query(name), "sha256": sha256_of(table.path)}
     if args.shuffle is not None and args.limit is None:
-        raise UserError("--shuffle SEED chooses the rows of --limit N: give both")
+        raise UserError("--shuffle SEED needs --limit N")
     if args.shuffle is not None:
         table.rows = stratified_sample(table.rows, args.limit, args.shuffle)
     elif args.limit is not None:

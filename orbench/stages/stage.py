@@ -124,7 +124,7 @@ def output_path(given: str | None, default: Path) -> Path:
     if path.suffix != ".csv":
         raise UserError(f"{path} does not end in .csv; name a CSV file")
     if path.stem.endswith("_failed"):  # another run's failed rows, which would be lost
-        raise UserError(f"{path}: names in _failed.csv are for rows without a result")
+        raise UserError(f"{path}: names that end in _failed.csv are for rows without a result")
     try:
         return path.resolve() if path.is_symlink() else path  # write the link's target
     except OSError as error:  # a name that is too long
