@@ -90,12 +90,12 @@ def write_results(args: argparse.Namespace) -> None:
         warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
         csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
     frames, said = safety(args, rows, measured, board) if len(rows) else ({}, [])
-    said += compare.rank_correlation(board)
+    details = [*said, *compare.rank_correlation(board)]
     csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
     make_folder(folder)
     for name, table, columns in csvs:
         tables.write_table(folder / f"{name}.csv", table, columns)
-    tables.write_documents(folder / "results", grids, [*warnings, *said])
+    tables.write_documents(folder / "results", grids, [*warnings, *details])
     write_record(folder / "results.csv", run_record(args, sources))
     for line in [*warnings, *said, *rates_in_words(measured, board)]:
         say(line)
@@ -103,7 +103,7 @@ def write_results(args: argparse.Namespace) -> None:
     pictures = [] if args.table else draw(args, measured, board, frames)
     if args.html:
         scatters = [one for one in pictures if one.name.startswith("scatter")]
-        sections = sections_of(grids, frames, pictures, said)
+        sections = sections_of(grids, frames, pictures, details)
         page.write_page(
             folder / "results.html", rows, measured, board, warnings, scatters, sections
         )

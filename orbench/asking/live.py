@@ -248,7 +248,8 @@ async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
         raise UserError(f"{model.asked}: {error}") from None
     except (Passing, BadRequest, Limited) as error:
         if str(error).startswith(NO_CONNECTION):
-            mend = f"is {model.provider} running? Set --base_url (of a judge: ..._BASE_URL)"
+            server = "your server" if model.provider == "custom" else model.provider
+            mend = f"is {server} running? Set --base_url (of a judge: ..._BASE_URL)"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()

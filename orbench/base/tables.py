@@ -65,7 +65,9 @@ def read_csv(
                 )
             rows.append(dict(zip(columns, cells, strict=True)))
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again{hint}") from None
+        raise UserError(
+            f"{path} is not UTF-8 text; save it as CSV UTF-8 and run again{hint}"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: {str(error.strerror).lower()}") from None
     if is_input:

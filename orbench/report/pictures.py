@@ -141,14 +141,16 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
         _draw_trend(axes, some)
     axes.scatter(grey["over_refusal_percent"], grey["toxic_percent"], s=14, color=LIGHT_GREY)
     looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)  # no two of 77 are alike
-    for (family, same), look in zip(models.groupby("family", sort=False), looks, strict=False):
-        _draw_family(axes, family, same, *look)
+    # A model of an unknown family is one of its own.
+    names = [row["family"] or short_label(row) for row in models.to_dict("records")]
+    for (name, same), look in zip(models.groupby(names, sort=False), looks, strict=False):
+        _draw_family(axes, str(name), same, *look)
     axes.set_xlabel("Over-refusal rate (% of safe prompts refused)")
     axes.set_ylabel("Toxic rejection rate (% of toxic prompts refused)")
     axes.set_xlim(_below(marks, "over_refusal"), 100)
     axes.set_ylim(_below(marks, "toxic"), 100)
     axes.grid()
-    if models["family"].nunique() > 1:
+    if len(set(names)) > 1:
         figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
     axes.set_title("\n".join(notes), loc="left")
     figure.draw_without_rendering()  # names are placed in the final layout
@@ -176,7 +178,7 @@ def _draw_family(axes: Axes, family: str, models: pd.DataFrame, colour: str, mar
     x = models["over_refusal_percent"]
     y = models["toxic_percent"]
     shown: Any = {"color": colour, "clip_on": False, "zorder": 3}  # also at 100
-    axes.scatter(x, y, s=24, marker=marker, label=family or "other", **shown)
+    axes.scatter(x, y, s=24, marker=marker, label=family, **shown)
     axes.hlines(y, models["over_refusal_low_percent"], models["over_refusal_high_percent"], **shown)
     axes.vlines(x, models["toxic_low_percent"], models["toxic_high_percent"], **shown)
 

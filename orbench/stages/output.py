@@ -283,7 +283,8 @@ def close(job: Job, counts: Counts) -> int:
     elif asked.stopped:
         say(f"error: {asked.stopped}")
     elif nothing:
-        say(f"error: none of the {counted(len(job.plan), 'row')} has a result")
+        where = job.stage.beside(FAILED)
+        say(f"error: none of the {counted(len(job.plan), 'row')} has a result; see {where}")
     for path in counts.outputs[1:]:
         say(f"also written: {path}")
     if counts.outputs:
