@@ -203,34 +203,38 @@ class Progress:
 
     def __init__(self, title: str, total: int, *, quiet: bool) -> None:
         """total: requests to be settled."""
-        from tqdm import tqdm
-
         self.title = title
         self.total = total
-        self.lines = not quiet and not sys.stderr.isatty()
+        self.quiet = quiet
         self._n = 0
         self._said = time.monotonic()
-        off = quiet or self.lines
-        self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True, disable=off)
+        self._bar = None
+        if not quiet and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True)
 
     def done(self, failed: int, retries: int) -> None:
         """One more request is settled; failed, retries: how many so far."""
         self._n += 1
-        self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
-        self._bar.update()
-        if self.lines and time.monotonic() - self._said > SAY_EVERY_S:
+        if self._bar is not None:
+            self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
+            self._bar.update()
+        elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
             self._said = time.monotonic()
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {failed:,} failed, {retries:,} retries")
 
     def say(self, line: str) -> None:
         """A line for the user, above the bar."""
-        self._bar.clear()
+        if self._bar is not None:
+            self._bar.clear()
         say(line)
 
     def close(self) -> None:
         """Leave the terminal clean."""
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
 
 
 async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:

@@ -15,7 +15,7 @@ just below the line, vetoed, empty, or cut off inside its thinking.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -153,7 +153,8 @@ def _evidence(text: str, end: str) -> list[Evidence]:
             found.setdefault((one.rule, True), one)
         if sentence:
             read.append(whole)
-            lecturing += lead != "turn" and _lectures(sentence)
+            if lecturing == len(read) - 1:  # as all sentences before it
+                lecturing += lead != "turn" and _lectures(sentence)
             for one in _in_sentence(f" {sentence}", lead, opening):
                 found.setdefault((one.rule, opening), one)
     plain = not any(one.direct or one.points < 0 for one in found.values())
@@ -201,9 +202,17 @@ def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
             if points:
                 name = f"{kind}-{what}".replace("_", "-").rstrip("-")
                 yield Evidence(name, points, True, opening)
-    for name, rule in rules.SENTENCE_RULES.items():
-        if (points := rule.points[not opening]) and re.search(rule.pattern, sentence):
-            yield Evidence(name, points, rule.direct, opening)
+    yield from (one for one, found_in in _looked_for(opening) if found_in(sentence))
+
+
+@cache  # compiled once: this is where the time goes
+def _looked_for(opening: bool) -> list[tuple[Evidence, Callable[[str], object]]]:
+    """What a sentence may prove, and the search for it."""
+    return [
+        (Evidence(name, points, rule.direct, opening), re.compile(rule.pattern).search)
+        for name, rule in rules.SENTENCE_RULES.items()
+        if (points := rule.points[not opening])
+    ]
 
 
 def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
