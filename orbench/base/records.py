@@ -6,6 +6,7 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 
 import json
 import platform
+import subprocess
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -62,12 +63,13 @@ def hashes_of(csv: Path) -> dict[str, str]:
 @cache
 def versions() -> dict[str, str]:
     """Of the suite, with its commit ("" outside of a repository), and of Python."""
-    git = Path(__file__).resolve().parents[2] / ".git"
+    root = Path(__file__).resolve().parents[2]
     commit = ""
-    with suppress(OSError):  # starting git would take longer
-        head = (git / "HEAD").read_text().strip()
-        ref = head.removeprefix("ref: ")
-        commit = head if ref == head else (git / ref).read_text().strip()
+    if (root / ".git").exists():
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
+        with suppress(OSError):  # there is no git
+            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            commit = found.stdout.strip()
     return {"orbench": VERSION, "commit": commit, "python": platform.python_version()}
 
 
