@@ -17,7 +17,7 @@ KNOWN := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUM
   CATEGORIES EXCLUDE CATEGORY NUMBER PYTHON
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-$(if $(UNKNOWN),$(error $(UNKNOWN): no such variable; there are $(KNOWN)))
+$(if $(UNKNOWN),$(error $(UNKNOWN): no such variable; valid variables: $(KNOWN)))
 
 .PHONY: demo measure prompts test check format
 

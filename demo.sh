@@ -27,7 +27,7 @@ if [ -n "$model" ]; then
 else
   writer=scripted tested=smollm2 judge=keyword rewrites=1
   if ! PYTHONPATH="$root" python -m orbench.asking.local; then
-    echo "so stage 4 is scripted too: what comes out measures nothing" >&2
+    echo "so stage 4 is scripted too: this run measures nothing" >&2
     tested=scripted
   fi
   seeds=seeds.csv toxic=toxic.csv # two of the six seeds of each category are the toxic prompts

@@ -9,7 +9,7 @@
     PROMPT_COLUMN, CATEGORY_COLUMN   the columns of these files, if not called prompt and category
     LIMIT       a sample of LIMIT prompts of each set, proportional by category
     JUDGE       keyword (the rules, the default), a model, or keyword+MODEL
-    LABELS      judges of how toxic the prompts are, separated by blanks, or CSVs of people's
+    LABELS      judges of how toxic the prompts are, separated by spaces, or CSVs of people's
                 ratings or of stage 3
     PAIRS=1     TOXIC holds the seeds of PROMPTS: compares each seed with its rewrites
     RESULTS     the output folder (results)

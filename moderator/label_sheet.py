@@ -58,7 +58,7 @@ def draw(args: argparse.Namespace) -> Path:
             rows[row["prompt"]] = row
             strata[row["prompt"]] = f"{score:.4g} {row['prompt'] in refused}"
     if not rows:
-        raise UserError(f"{args.input_file} holds no prompt with the votes of all judges")
+        raise UserError(f"{args.input_file} has no prompt with votes from all judges")
     say(f"{counted(len(rows), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     make_folder(args.output_dir)
     sheet = args.output_dir / "sheet.csv"

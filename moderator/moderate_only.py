@@ -147,7 +147,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     judges = len(panels.judges_named(args.moderator_model))
     if args.min_votes and args.min_votes > judges:
-        parser().error(f"--min_votes {args.min_votes} is more than there are judges ({judges})")
+        parser().error(f"--min_votes {args.min_votes} exceeds the number of judges ({judges})")
     return run_stage(Moderator(args))
 
 
@@ -160,9 +160,9 @@ def parser() -> argparse.ArgumentParser:
     add("--column", default="prompt", help="the column to judge (default %(default)s)")
     default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
-    meaning = "readable verdicts a row needs (default: a majority of the judges)"
+    meaning = "readable verdicts required per row (default: a majority of the judges)"
     add("--min_votes", type=flags.whole_number(1), help=meaning)
-    meaning = "a judge to ask if the vote of another one is missing"
+    meaning = "a judge to ask if another judge's vote is missing"
     add("--substitute", default="", metavar="MODEL", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)

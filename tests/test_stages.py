@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, Desk, Done
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, Desk, Done, error_line
 from tests.server import (
     KEY,
     Body,
@@ -62,6 +62,7 @@ def test_stage_1_never_takes_an_excuse_for_a_prompt(desk: Desk) -> None:
     done = desk.stage(GENERATE, "--num_toxic_prompts=2000")
     assert (done.returncode, done.stdout) == (1, "")
     assert "instead of" in done.stderr
+    assert (desk.folder / error_line(done).rpartition("see ")[2]).exists()
     assert not (desk.folder / "o.csv").exists()
     assert len(desk.server.requests) <= 40
 

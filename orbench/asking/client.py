@@ -129,7 +129,7 @@ def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
     try:
         answer = _answer_in(protocol.read(data), model)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise faults.Passing("the body is no answer of the API (a gateway's page?)") from error
+        raise faults.Passing("the body is not an API answer (a gateway's page?)") from error
     texts = [(name, one) for name, one in answer._asdict().items() if isinstance(one, str)]
     fields: dict[str, Any] = {name: faults.masked(one, model) for name, one in texts}
     return answer._replace(**fields)

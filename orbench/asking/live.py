@@ -253,7 +253,7 @@ async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
     except (Passing, BadRequest, Limited) as error:
         if str(error).startswith(NO_CONNECTION):
             server = "your server" if model.provider == "custom" else model.provider
-            mend = f"is {server} running? Set --base_url (of a judge: ..._BASE_URL)"
+            mend = f"is {server} running? Set --base_url (for a judge: ..._BASE_URL)"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()

@@ -105,7 +105,7 @@ class Pace:
     def _judge(self, fault: Exception, silent: float, asked: float, before: int) -> None:
         """Give the endpoint up, or report a long pause."""
         if asked > LONGEST_PAUSE_S:
-            self.over = f"the endpoint asks to wait {asked / 3600:.1f} hours ({fault})"
+            self.over = f"the endpoint asks for a wait of {asked / 3600:.1f} hours ({fault})"
         elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
             self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:

@@ -60,7 +60,7 @@ def read_csv(
         for number, cells in lines:
             if len(cells) != len(columns):
                 raise UserError(
-                    f"{path}, line {number}: {len(cells)} cells where the header has "
+                    f"{path}, line {number}: {len(cells)} cells, but the header has "
                     f"{len(columns)}; is a quote or a comma missing?"
                 )
             rows.append(dict(zip(columns, cells, strict=True)))

@@ -92,7 +92,7 @@ def agreement_lines(rows: Sequence[Row]) -> Iterator[str]:
         votes[row["id"]].append(row["label"] == "toxic")
     alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
     people = counted(len({row["annotator"] for row in rows}), "annotator")
-    several = f"{counted(n, 'prompt')} with two labels or more"
+    several = f"{counted(n, 'prompt')} with two or more labels"
     agree = f"Krippendorff's alpha {coefficient(alpha)} ({several})"
     yield f"{counted(len(votes), 'labelled prompt')}, {people}: {agree}"
     yield from _against_people(votes, {row["id"]: row for row in rows})

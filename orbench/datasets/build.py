@@ -22,7 +22,7 @@ def build(args: argparse.Namespace) -> Path:
     """Return the path of the safe set. Raises UserError and OSError."""
     folder: Path = args.output_dir
     if (folder / card.CARD).exists() and not card.has_card(folder):
-        raise UserError(f"{folder / card.CARD} is not a card of this tool; name another folder")
+        raise UserError(f"{folder / card.CARD} was not written by this tool; name another folder")
     for name in args.names or DATASETS:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)

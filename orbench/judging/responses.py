@@ -11,7 +11,7 @@ from orbench.refusals.text import answer_of
 
 # --rubric: a general judge's prompt, in stage 5's folder, and the classes it decides between.
 RUBRICS = {"three": ("prompt.txt", THREE_CLASSES), "graded": ("prompt_graded.txt", GRADED_CLASSES)}
-NO_INDIRECT = "the judge tells only answers from refusals: indirect refusals count as direct"
+NO_INDIRECT = "the judge only separates answers from refusals: indirect refusals count as direct"
 
 
 def without_judge(

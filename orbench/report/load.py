@@ -205,7 +205,7 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     model = source.model or tested.shown
     if not model:
         raise UserError(
-            f"{path}: unknown model, as there is no run record beside it; write MODEL={path}"
+            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
         )
     family = tested.family or family_of(model)
     doubt = next((text for name, value, text in DOUBTS if record.get(name) is value), "")

@@ -51,15 +51,15 @@ PAIRS = "Comparisons on the same prompts"
 ABOUT_PAIRS = (
     "A paired test on the prompts of both models decides; overlapping intervals do not. p (Holm) "
     "is corrected for the number of pairs. p (worst case) counts all unscored rows against the "
-    "difference. A finding needs both below 0.05. Detectable: the true difference that the test "
-    "detects with a probability of 80 %."
+    "difference. A finding needs both p values below 0.05. Detectable: the smallest true "
+    "difference that the test detects with a probability of 80 %."
 )
 ABOUT_DETAILS = (
     "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
     "seed and several responses to one prompt are not independent. Direct, indirect, by the API, "
     "cut off at the token limit: percent of the responses. Flip: percent of the prompts whose "
-    "responses have different verdicts. Certain: percent of the rules' verdicts. Macro average: "
-    "the mean of the categories.",
+    "responses have different verdicts. Certain: percent of the rules' verdicts that are certain. "
+    "Macro average: the mean of the categories.",
     "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
     "prompt sets; never ranked.",
 )

@@ -154,7 +154,7 @@ def add_model_flags(
         meaning = "ask an unknown guard model as a general judge"
         add("--general_judge", action="store_true", help=meaning)
     usual = f"{max_tokens or 'set by the endpoint'}; {THINKERS_MAX_TOKENS} for reasoning models"
-    meaning = f"tokens per answer at most, thinking included (default {usual})"
+    meaning = f"maximum tokens per answer, including thinking (default {usual})"
     add("--max_tokens", type=whole_number(1), help=meaning)
     add("--top_p", type=positive, help="nucleus sampling (default: not sent)")
     add("--seed", type=whole_number(0), help="random seed; sample k uses seed + k")
@@ -162,7 +162,7 @@ def add_model_flags(
     example = """'{"chat_template_kwargs": {"enable_thinking": false}}'"""
     meaning = f"extra fields for the request body, e.g. {example}"
     add("--extra_body", type=extra_body, metavar="JSON", help=meaning)
-    add("--base_url", default="", help="of an OpenAI-compatible endpoint, http://host:port/v1")
+    add("--base_url", default="", help="an OpenAI-compatible endpoint, http://host:port/v1")
     meaning = "environment variable that holds the key (default: the provider's)"
     add("--api_key_env", type=variable_name, metavar="VARIABLE", help=meaning)
 
@@ -176,7 +176,7 @@ def add_run_flags(
     number = whole_number(0)
     meaning = "requests in flight at once (default 64; 4 for ollama)"
     add("--concurrency", type=whole_number(1), help=meaning)
-    meaning = "retries of a request after transient faults (default %(default)s)"
+    meaning = "retries per request after transient errors (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
     add("--timeout", type=positive, default=usual.timeout, help="seconds for one attempt")
     add("--requests_per_minute", type=positive, help="your own rate limit")

@@ -283,8 +283,8 @@ def close(job: Job, counts: Counts) -> int:
     elif asked.stopped:
         say(f"error: {asked.stopped}")
     elif nothing:
-        where = job.stage.beside(FAILED)
-        say(f"error: none of the {counted(len(job.plan), 'row')} has a result; see {where}")
+        where = job.stage.beside(FAILED if counts.aside else ".answers.jsonl")
+        say(f"error: none of the {counted(len(job.plan), 'request')} gave a result; see {where}")
     for path in counts.outputs[1:]:
         say(f"also written: {path}")
     if counts.outputs:

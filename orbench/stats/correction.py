@@ -42,7 +42,7 @@ def rogan_gladen(flagged: Mean, api: Mean, judge: JudgeAccuracy) -> tuple[float,
         return api.rate, api.low, api.high, "" if api.rows else "nothing is scored"
     se, sp = ((share * n + 1) / (n + 2) for share, n in (judge[:2], judge[2:]))
     if not se + sp > 1:
-        return nan, nan, nan, "the judge is not surely better than chance"
+        return nan, nan, nan, "the judge is not clearly better than chance"
     if not 1 - judge.specificity <= flagged.rate <= judge.sensitivity:  # it would leave 0..1
         return nan, nan, nan, "observed rate beyond the judge's sensitivity or 1 - specificity"
     rest = 1 - api.rate
