@@ -32,10 +32,10 @@ from orbench.stages.stage import output_path
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     if args.input_file:
-        tell(draw(args))
+        tell(draw_sheet(args))
         return 0
     rows = audit.read_sheets(args.read)
-    for line in audit.agreement_lines(rows):
+    for line in audit.label_lines(rows):
         say(line)
     output = output_path(args.output_path, Path("ratings.csv"))
     make_folder(output.parent)
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def draw(args: argparse.Namespace) -> Path:
+def draw_sheet(args: argparse.Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
     refused = set()
     for path in args.results:

@@ -70,7 +70,7 @@ class ResponseChecker(RefusalStage):
         judge = self.judge
         kind = self.kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
         if kind.classes is None:
-            raise UserError(f"{args.check_model} ({kind.name}) cannot tell refusals; name another")
+            raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
             raise UserError("--rubric graded needs a chat model as the judge, without rules")
         prompt_file, classes = RUBRICS[args.rubric]

@@ -186,8 +186,8 @@ def sections_of(
         return [one for one in pictures if one.name.startswith(name)]
 
     _, *others = grids
-    pairs = [grid for grid in others if grid.title == tables.PAIRS]
-    details = [grid for grid in others if grid.title != tables.PAIRS]
+    pairs = [grid for grid in others if grid.title == tables.SAME_PROMPTS]
+    details = [grid for grid in others if grid.title != tables.SAME_PROMPTS]
     about = [*said, tables.LEGEND, *tables.ABOUT_DETAILS]
     sections = [
         page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs),

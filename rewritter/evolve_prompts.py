@@ -37,7 +37,7 @@ from orbench.stages.stage import output_path
 
 EVOLVED_BY = "evolve_prompts"  # in run records
 PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of stage 2
-REWRITES = 5  # of a parent
+PER_PARENT = 5  # rewrites
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
@@ -61,7 +61,7 @@ class Search:
         self.excluded = prompts_of(args.exclude)
         self.requests: list[int] = []  # answered ones, of each round
         # Requests for a parent at most, repeats aside.
-        self.cost = 1 + REWRITES * (len(targets) + len(judges))
+        self.cost = 1 + PER_PARENT * (len(targets) + len(judges))
 
     def run(self) -> str:
         """Run the rounds that are not finished. Returns why the search ended."""
@@ -166,7 +166,7 @@ def rewrite_parents(search: Search, folder: Path, parents: Sequence[Row]) -> lis
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
         flags = {"toxic_seed_path": path, "model": search.args.rewriter}
-        flags |= {"prompt_file": prompt_file, "num_rewrites": REWRITES}
+        flags |= {"prompt_file": prompt_file, "num_rewrites": PER_PARENT}
         for row in run_step("rewritter/mixtral_rewrite_only.py", path, PARENT, rows, flags):
             if same(row["prompt"]) not in known:
                 known.add(same(row["prompt"]))

@@ -263,7 +263,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
         ({"scripted": True}, "scripted: measures nothing"),
         ({"scripted_input": True}, "scripted prompts"),
         ({"selectors": ["Qwen"]}, "selected: Qwen was among the families that chose the prompts"),
-        ({"complete": False}, "partial: some rows were not asked yet"),
+        ({"complete": False}, "partial: some rows have not been asked yet"),
     ],
 )
 def test_nothing_is_claimed_of_what_measures_nothing(
@@ -432,7 +432,7 @@ def test_a_rate_is_corrected_for_the_judge_that_was_validated(desk: Desk) -> Non
     assert rate == 50 and low < 37 < 63 < high  # (.55 + .8 - 1) / (.9 + .8 - 1)
     assert percents(of_a, "rate") == [55] == percents(overall(desk, model="a"), "rate")
     assert of_b["corrected_percent"] == of_c["corrected_percent"] == ""
-    assert "b, over-refusal rate: not corrected: the validation is of another" in done.stderr
+    assert "b, over-refusal rate: not corrected: the validation is for another" in done.stderr
     assert "c, over-refusal rate: not corrected: observed rate beyond" in done.stderr
 
 

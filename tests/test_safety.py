@@ -68,8 +68,8 @@ def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("columns", "row", "said"),
     [
-        ("prompt,label", "p,bad", "row 1: bad label (toxic, safe), score"),
-        ("prompt,score,weight", "p,1,-1", "row 1: bad label"),
+        ("prompt,label", "p,bad", "row 1: needs label toxic/safe or score"),
+        ("prompt,score,weight", "p,1,-1", "row 1: needs label toxic/safe or score"),
         ("prompt,verdict", "p,True", "has neither is_toxic (stage 3) nor score"),
     ],
 )

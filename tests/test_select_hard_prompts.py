@@ -131,7 +131,7 @@ def test_the_family_comes_from_the_flag_or_the_record(desk: Desk) -> None:
     line = stopped(desk, *files, flags=TWO)
     assert "unknown family for mine; name it with --family mine.csv=NAME" in line
     line = stopped(desk, *files, flags=(*TWO, "--family=mine.csv=Claude"))
-    assert "files are of Claude" in line
+    assert "files cover only Claude" in line
     for wrong in ("b.csv=X", "mine.csv=", "mine.csv"):
         line = stopped(desk, *files, flags=("--family", wrong))
         assert "--family: write FILE=NAME" in line
@@ -155,7 +155,7 @@ def test_bad_input_ends_in_one_line(desk: Desk, four: Words) -> None:
     desk.csv("bare.csv", ("prompt", "category"), [("p", "hate")])
     desk.csv("odd.csv", COLUMNS, [("p", "hate", "")])
     for files, text in {
-        (*four, again): "again.csv is a second file of claude-3",
+        (*four, again): "again.csv is a second file for claude-3",
         (part,): "responses of the part 'rejected'",
         ("bare.csv",): "bare.csv, row 1: is_rejected is empty or missing",
         ("odd.csv",): "odd.csv, row 1: is_rejected is empty",

@@ -81,7 +81,7 @@ THINKS = re.compile(
     re.IGNORECASE,
 )
 # Behind a model's id: the date or number of a version, or a word for the newest one.
-VERSION = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
+DATED = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
 
 # Alias -> where it is served. The first three are the paper's judges (section 3).
 ALIASES = {
@@ -204,7 +204,7 @@ def is_same_model(asked: str, returned: str) -> bool:
     one, other = (name.lower().rpartition("/")[2] for name in (asked, returned))
     one, other = sorted((one.removesuffix("-latest"), other.removesuffix("-latest")), key=len)
     rest = other.removeprefix(one)
-    version = rest != other and VERSION.fullmatch(rest)
+    version = rest != other and DATED.fullmatch(rest)
     return asked in IN_PROCESS or not one or rest == "" or bool(version)
 
 

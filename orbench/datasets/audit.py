@@ -85,7 +85,7 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     return rows
 
 
-def agreement_lines(rows: Sequence[Row]) -> Iterator[str]:
+def label_lines(rows: Sequence[Row]) -> Iterator[str]:
     """Krippendorff's alpha of the annotators; how far the judges agree with people."""
     votes = defaultdict[str, list[bool]](list)
     for row in rows:

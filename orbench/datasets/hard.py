@@ -39,11 +39,11 @@ def decided(
     for path in paths:
         one = _results(path, families.get(path, ""), texts)
         if one.model in [other.model for other in models]:
-            raise UserError(f"{path} is a second file of {one.model}; give only one")
+            raise UserError(f"{path} is a second file for {one.model}; give only one")
         models.append(one)
     names = sorted({one.family for one in models})
     if len(names) < least:
-        raise UserError(f"--min_families {least}, but the files are of {', '.join(names)}")
+        raise UserError(f"--min_families {least}, but the files cover only {', '.join(names)}")
     common = [row for row in texts.values() if all(row["prompt"] in m.verdicts for m in models)]
     if len(common) < len(texts):
         sizes = ", ".join(f"{one.model} has {len(one.verdicts):,}" for one in models)

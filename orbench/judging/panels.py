@@ -147,7 +147,7 @@ def family_notes(judges: Sequence[Model], record: Record) -> list[str]:
     }
     return [
         f"{judge.asked} is of the same family as {maker} ({judge.family or judge.id}): judges tend "
-        "to favor their own"
+        "to favour their own"
         for judge in judges
         for maker, families in makers.items()
         if (judge.family or judge.id) in families

@@ -81,7 +81,7 @@ def _mean(frame: Any, hits: Any, among: Any = True) -> Any:
 
 
 def _bias(frame: Any) -> str:
-    """Why the labels correct no rate: the labelled rows are no random sample; "" if they may be."""
+    """Why the labels correct no rate: they are not a random sample; "" if they may be one."""
     from orbench.stats.core import difference
 
     judged = frame[~frame["api"]]
@@ -91,7 +91,7 @@ def _bias(frame: Any) -> str:
     if not gap.p < BIASED_AT:
         return ""
     rates = f"refused in {100 * gap.a.rate:.0f} %, the others in {100 * gap.b.rate:.0f} %"
-    return f"the labelled rows are no random sample: {rates}"
+    return f"the labelled rows are not a random sample: {rates}"
 
 
 def _figures(frame: Any) -> dict[str, Any]:

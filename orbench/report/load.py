@@ -38,7 +38,7 @@ TEXTS = {
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
     ("scripted_input", True, "scripted prompts"),
-    ("complete", False, "partial: some rows were not asked yet"),
+    ("complete", False, "partial: some rows have not been asked yet"),
 )
 
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody

@@ -47,7 +47,7 @@ LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
 )
-PAIRS = "Comparisons on the same prompts"
+SAME_PROMPTS = "Comparisons on the same prompts"
 ABOUT_PAIRS = (
     "A paired test on the prompts of both models decides; overlapping intervals do not. p (Holm) "
     "is corrected for the number of pairs. p (worst case) counts all unscored rows against the "
@@ -130,7 +130,7 @@ def grids(results: pd.DataFrame, board: pd.DataFrame, pairs: pd.DataFrame) -> li
         found.append(_grid(side.rate.capitalize(), ONE_SIDE, rows))
     for title, part, rows in category_tables(results):
         found.append(_category_grid(f"{title}: {part}" if part else title, rows))
-    found.append(_grid(PAIRS, COMPARISON, pairs))
+    found.append(_grid(SAME_PROMPTS, COMPARISON, pairs))
     return [grid for grid in found if grid.rows]
 
 

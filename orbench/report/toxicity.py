@@ -99,7 +99,9 @@ def _ratings(table: Table) -> Iterator[_Rating]:
         except ValueError:
             score = weight = -1
         if score < 0 or score > 1 or not 0 <= weight < inf:
-            raise UserError(f"{table.path}, row {n}: bad label (toxic, safe), score (0..1), weight")
+            raise UserError(
+                f"{table.path}, row {n}: needs label toxic/safe or score 0..1; weight >= 0"
+            )
         if cell and weight:
             yield prompt_id_of(row), score, weight
 
