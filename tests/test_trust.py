@@ -79,7 +79,7 @@ def test_labels_of_one_models_responses_correct_no_other_model(desk: Desk) -> No
     report(desk, "--over_refusal", *files, "--validation", "l.validation.json")
     of_a, of_b = table(desk, "corrections")
     assert percents(of_a, "rate", "corrected") == [50, 50]
-    assert of_b["corrected_percent"] == "" and "responses of another model" in of_b["notes"]
+    assert of_b["corrected_percent"] == "" and "responses from another model" in of_b["notes"]
 
 
 def test_the_order_of_files_that_disagree_on_seeds_changes_nothing(desk: Desk) -> None:

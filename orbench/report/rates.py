@@ -159,7 +159,7 @@ def corrected(rows: pd.DataFrame, results: pd.DataFrame, validation: Path) -> pd
         both = (records.read_record(path) for path in (csv, Path(row["file"])))
         labelled, tested = (records.under_test(record).shown for record in both)
         if labelled not in ("", tested):
-            why = f"the labels are for responses of another model, {labelled}"
+            why = f"the labels are for responses from another model, {labelled}"
         elif row["judge"].partition(" (")[0] == judge:
             rate, low, high, why = _correction(rows[rows["result"] == row["result"]], accuracy)
         row |= scaled("percent", corrected=rate, corrected_low=low, corrected_high=high)

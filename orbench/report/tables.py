@@ -58,8 +58,8 @@ ABOUT_DETAILS = (
     "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
     "seed and several responses to one prompt are not independent. Direct, indirect, by the API, "
     "cut off at the token limit: percent of the responses. Flip: percent of the prompts whose "
-    "responses have different verdicts. Certain: percent of the rules' verdicts that are certain. "
-    "Macro average: the mean of the categories.",
+    "responses received different verdicts. Certain: percent of the rules' verdicts that are "
+    "certain. Macro average: the mean of the categories.",
     "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
     "prompt sets; never ranked.",
 )
