@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
-from orbench.report.compare import leaderboard
+from orbench.report.compare import leaderboard, with_published
 from orbench.report.load import load, sources_of
 from orbench.report.pictures import pictures
 from orbench.report.rates import rates
@@ -23,8 +23,9 @@ def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[
         [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
     )
     measured = rates(rows)
-    board = leaderboard(rows, measured, published)
-    return {name: figure for name, _, figure in pictures(measured, board)}
+    board = leaderboard(rows, measured)
+    board = with_published(board) if published else board
+    return {name: figure for name, _, figure in pictures(measured, board, {})}
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:

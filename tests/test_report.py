@@ -360,6 +360,10 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     assert {row["over_refusal_interval"] for row in rows[2:]} == {""}
     vintages = Counter(row["prompts"] for row in rows[2:])
     assert vintages == {"OR-Bench, the earlier sets": 25, "OR-Bench, today's sets": 7}
+    document = (desk.folder / "results/results.md").read_text()
+    # Of 32 models; scipy.stats.spearmanr gives 0.8935 (shared facts).
+    assert "32 published models: Spearman's ρ of both rates 0.8935 \\[0.77, 0.95\\]" in document
+    assert "measured models" not in document  # two are too few
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")

@@ -2,8 +2,9 @@
 results of `rates`.
 """
 
+from collections.abc import Iterator
 from itertools import combinations
-from math import isnan, nan
+from math import atanh, nan, sqrt, tanh
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.base.words import SIDES
 from orbench.report.load import verdicts
 from orbench.report.published import published_models
-from orbench.report.rates import label, overall, scaled, short_label
+from orbench.report.rates import FEWEST_MODELS, contrast, label, overall, scaled, short_label
 from orbench.stats import core
-from orbench.stats.intervals import spearman
+from orbench.stats.intervals import Z95
 
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %. n:
 # prompts with a verdict from both. detectable: the true difference that is shown with a probability
@@ -71,17 +72,10 @@ def _row_of(a: Result, b: Result, pairs: int) -> dict[str, Any]:
     return {
         "side": a["side"],
         "judge": a["judge"],
-        "n": found.a.prompts,
-        "model_a": a["model"],
-        "settings_a": a["settings"],
-        "model_b": b["model"],
-        "settings_b": b["settings"],
         "short_a": a["short"],
         "short_b": b["short"],
-        **scaled("percent", rate_a=found.a.rate, rate_b=found.b.rate),
-        **scaled("points", difference=found.difference, low=found.low, high=found.high),
+        **contrast(a, b, found, "rate"),
         **scaled("points", detectable=core.detectable_difference(found, pairs)),
-        "p": found.p,
         "p_worst": core.worst_case(a["verdicts"], b["verdicts"], paired=True).p,
     }
 
@@ -109,8 +103,8 @@ def _shown(a: Result, b: Result, row: dict[str, Any], pairs: int) -> str:
 # -- leaderboard -------------------------------------------------------------------------------
 
 
-def leaderboard(rows: pd.DataFrame, results: pd.DataFrame, published: bool) -> pd.DataFrame:
-    """A row per model, settings, judge and prompts, best first; published models come last.
+def leaderboard(rows: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """A row per model, settings, judge and prompts, best first.
 
     Columns: BOARD_COLUMNS; MORE; published; group (a number, the same for the same prompts and
     judge); part (these two in words, if there are several groups).
@@ -128,23 +122,27 @@ def leaderboard(rows: pd.DataFrame, results: pd.DataFrame, published: bool) -> p
     several = board["group"].nunique() > 1
     board["part"] = board["prompts"] + ", " + board["judge"] if several else ""
     order = ["group", "ranked", "score"]
-    board = board.sort_values(order, ascending=[True, False, False]).assign(published=False)
-    others = published_models().assign(published=True)
-    return pd.concat([board, others], ignore_index=True) if published else board
+    return board.sort_values(order, ascending=[True, False, False]).assign(published=False)
 
 
-def rank_correlation(board: pd.DataFrame) -> list[str]:
-    """Spearman's rho of both rates, a line for each group with enough models."""
-    lines = []
-    both = board.dropna(subset=["over_refusal_percent", "toxic_percent"])
-    for published, models in both.groupby("published"):
-        x, y = (models[f"{side}_percent"].tolist() for side in SIDES)
-        rho, low, high = spearman(x, y)
-        if not isnan(low):
-            kind = "published" if published else "measured"
+def with_published(board: pd.DataFrame) -> pd.DataFrame:
+    """The leaderboard with the models of the paper after its own."""
+    return pd.concat([board, published_models().assign(published=True)], ignore_index=True)
+
+
+def rank_correlation(board: pd.DataFrame) -> Iterator[str]:
+    """Spearman's rho of both rates, of FEWEST_MODELS or more, with its 95 % interval (D. G. Bonett
+    and T. A. Wright, Psychometrika 65 (2000) 23-28). Nothing of models in one and the same order.
+    """
+    columns = ["over_refusal_percent", "toxic_percent"]
+    for published, models in board.dropna(subset=columns).groupby("published"):
+        n = len(models)
+        rho = models[columns].rank().corr().iat[0, 1]
+        if n >= FEWEST_MODELS and abs(rho) < 1:
+            half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
+            low, high = tanh(atanh(rho) - half), tanh(atanh(rho) + half)
             found = f"Spearman's ρ of both rates {rho:.4f} [{low:.2f}, {high:.2f}]"
-            lines.append(f"{len(x)} {kind} models: {found}")
-    return lines
+            yield f"{n} {'published' if published else 'measured'} models: {found}"
 
 
 def _as_wanted(safe: Result, toxic: Result) -> core.Verdicts:

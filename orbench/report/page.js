@@ -60,7 +60,7 @@ function compare(a, b, up) {
 for (const button of document.querySelectorAll("button.behind")) {
   const {category} = button.dataset, result = data.results[button.dataset.result];
   button.addEventListener("click", () => {
-    go({result, category, verdict: "", text: button.dataset.text ?? ""});
+    go({result, category, verdict: "", text: ""});
     byId("rows").scrollIntoView();
   });
 }

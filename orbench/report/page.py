@@ -8,7 +8,7 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,16 +24,14 @@ from orbench.report.tables import Grid
 
 FOLDER = Path(__file__).parent
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
-FIRST_NOTES = 2  # shown; the others are folded
 
 
 class Picture(NamedTuple):
-    """A picture as SVG, for light paper and for dark."""
+    """A picture as SVG. The style inverts it in dark mode."""
 
     name: str  # of its file, without the ending
     title: str
-    light: bytes
-    dark: bytes
+    svg: bytes
 
 
 class Section(NamedTuple):
@@ -52,8 +50,8 @@ def write_page(
     results: pd.DataFrame,
     board: pd.DataFrame,
     notes: Sequence[str],
-    scatters: Sequence[Picture],
-    sections: Sequence[Section],
+    pictures: Sequence[Picture],
+    sections: Iterable[Section],
 ) -> None:
     """rows: of `load`, with texts; results: `rates`; board: `leaderboard`; notes: what to know
     before any number. Raises OSError and UserError.
@@ -68,8 +66,7 @@ def write_page(
         board=board.to_dict("records"),
         published=int(board["published"].sum()),
         notes=notes,
-        first_notes=FIRST_NOTES,
-        scatters=scatters,
+        pictures=pictures,
         sections=sections,
         # `<` as an escape: no text ends the script element.
         data=json.dumps(_data(rows, own), separators=(",", ":")).replace("<", "\\u003c"),

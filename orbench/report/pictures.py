@@ -4,8 +4,7 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 """
 
 import io
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from math import isnan
 from typing import Any
@@ -19,10 +18,9 @@ from matplotlib.figure import Figure
 
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import OVERALL
-from orbench.report.rates import FEW_PROMPTS, by_category, label, short_label
+from orbench.base.words import OVERALL, SIDES
+from orbench.report.rates import FEW_PROMPTS, FEWEST_MODELS, by_category, label, short_label
 from orbench.report.tables import category_tables
-from orbench.stats.intervals import FEWEST_MODELS
 
 WIDTH = 4.6  # inches: a column and a half of a paper, and legible on a phone
 LONGEST_NAME = 32  # characters
@@ -46,15 +44,6 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # publishers refuse Type 3 fonts
     "svg.hashsalt": "orbench",  # the same input gives the same file
 }
-# What a picture is drawn with -> the same on dark paper.
-DARK = {
-    "#ffffff": "#161616",
-    BLACK: "#e6e6e6",
-    GREY: "#a8a8a8",
-    LIGHT_GREY.lower(): "#5c5c5c",
-    "#b0b0b0": "#3c3c3c",  # matplotlib's grid
-    "#0072b2": "#4ea8de",
-}
 NO_DATE: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
@@ -65,26 +54,32 @@ def as_file(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def on_dark(svg: bytes) -> bytes:
-    """A picture for dark paper. Text without a colour of its own is black."""
-    text = svg.decode().replace("<svg ", f'<svg fill="{DARK[BLACK]}" ', 1)
-    colours = re.compile("|".join(DARK), re.IGNORECASE)
-    return colours.sub(lambda found: DARK[found[0].lower()], text).encode()
-
-
-def pictures(results: pd.DataFrame, board: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
+def pictures(
+    results: pd.DataFrame, board: pd.DataFrame, frames: Mapping[str, pd.DataFrame]
+) -> Iterator[tuple[str, str, Figure]]:
     """File name (without its ending), title and figure of all there is something to draw for.
 
-    results: `rates`; board: `leaderboard`. Doubts are written into the corner.
+    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`. Doubts are written
+    into the corner.
     """
     mpl.rcParams.update(STYLE)
-    for name, title, part, figure, rows in _drawn(results, board):
+    for name, title, part, figure, rows in _of_rates(results, board):
         figure.text(0.005, 0.01, "; ".join(sorted(set(rows["doubt"]) - {""})), va="bottom")
         title = f"{title}: {part}" if part else title
         yield file_name_part(f"{name}_{part}" if part else name), title, figure
+    if "toxicity_curve" in frames:
+        yield "toxicity", "Refusals by prompt toxicity", toxicity_curves(frames["toxicity_curve"])
+    if "triggers" in frames:
+        words = frames["triggers"][frames["triggers"]["against"] == ""]
+        for _, terms in words.groupby(["model", "settings", "part"], sort=False):
+            name, title = (
+                ", ".join(filter(None, [named(terms.iloc[0]), terms["part"].iat[0]]))
+                for named in (label, short_label)
+            )
+            yield file_name_part(f"triggers_{name}"), f"Words: {title}", trigger_words(terms, title)
 
 
-def _drawn(
+def _of_rates(
     results: pd.DataFrame, board: pd.DataFrame
 ) -> Iterator[tuple[str, str, str, Figure, pd.DataFrame]]:
     """File name, title, part (see `leaderboard`), figure, rates in it."""
@@ -118,8 +113,7 @@ def heat_map(results: pd.DataFrame, title: str) -> Figure:
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), rate in np.ndenumerate(rates):
         text = "–" if isnan(rate) else f"{rate:.0f}" + "†" * int(n.iat[i, j] < FEW_PROMPTS)
-        colour = "#fefefe" if rate > 70 else "#111111"  # on blue, in light and dark
-        axes.text(j, i, text, ha="center", va="center", color=colour)
+        axes.text(j, i, text, ha="center", va="center", color="white" if rate > 70 else BLACK)
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     names = [shortened(name, LONGEST_NAME) for name in models.values()]
     axes.set_yticks(range(len(names)), names)
@@ -184,7 +178,7 @@ def _draw_family(axes: Axes, family: str, models: pd.DataFrame, colour: str, mar
 
 
 def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
-    """Write the models' names where they cover neither marks nor names, each with a thin line to
+    """Write the models' names where they cover no mark, interval or name, each with a thin line to
     its mark. The first model chooses first. Names without room are left out.
     """
     names = [shortened(short_label(row), LONGEST_NAME) for row in marks.to_dict("records")]
@@ -193,11 +187,17 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     faint = marks["faint"]
     few = (~faint).sum() <= FEW_MODELS
     sizes: Any = [3 * axes.figure.dpi / 72] * len(marks)  # the marks' radii in pixels
+    own = marks.dropna(subset=["toxic_low_percent"])  # published models have no intervals
+    at = {side: own[[f"{side}_percent"] * 2].to_numpy().tolist() for side in SIDES}
+    ends = {side: [f"{side}_low_percent", f"{side}_high_percent"] for side in SIDES}
+    lines = {side: own[two].to_numpy().tolist() for side, two in ends.items()}
     textalloc.allocate(
         *(axes, x, y, names),
         x_scatter=x,
         y_scatter=y,
         scatter_sizes=sizes,
+        x_lines=lines["over_refusal"] + at["over_refusal"],
+        y_lines=at["toxic"] + lines["toxic"],
         textsize=np.where(faint | ~few, 5, 7.5).tolist(),
         textcolor=np.where(faint, GREY, BLACK).tolist(),
         linecolor=GREY,
@@ -208,22 +208,6 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names
     )
-
-
-def safety_pictures(frames: dict[str, pd.DataFrame]) -> Iterator[tuple[str, str, Figure]]:
-    """File name (without its ending), title and figure. frames: of `toxicity` and `triggers`."""
-    mpl.rcParams.update(STYLE)
-    if "toxicity_curve" in frames:
-        yield "toxicity", "Refusals by toxicity", toxicity_curves(frames["toxicity_curve"])
-    if "triggers" in frames:
-        words = frames["triggers"][frames["triggers"]["against"] == ""]
-        for _, terms in words.groupby(["model", "settings", "part"], sort=False):
-            first = terms.iloc[0]
-            name, title = (
-                ", ".join(filter(None, [named(first), first["part"]]))
-                for named in (label, short_label)
-            )
-            yield file_name_part(f"triggers_{name}"), f"Words: {title}", trigger_words(terms, title)
 
 
 def toxicity_curves(curve: pd.DataFrame) -> Figure:

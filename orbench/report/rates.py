@@ -12,10 +12,11 @@ from orbench.base import records
 from orbench.base.messages import UserError, counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
 from orbench.report.load import ABOUT, KEYS, verdicts
-from orbench.stats.core import Verdicts, mean, with_unscored
+from orbench.stats.core import Difference, Verdicts, mean, with_unscored
 from orbench.stats.correction import JudgeAccuracy, rogan_gladen
 
 FEW_PROMPTS = 30  # rates from fewer are marked
+FEWEST_MODELS = 7  # with fewer, a trend says nothing, and a rank correlation's interval is wrong
 SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, each prompt alike
 WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 # Columns of results.csv; intervals 95 %. n: prompts with a verdict; rows: responses with one;
@@ -84,6 +85,17 @@ def figures(name: str, n: int, rate: float, low: float, high: float) -> dict[str
     """{name}_n and, in percent, {name}_percent, {name}_low_percent and {name}_high_percent."""
     percents = scaled("percent", **{name: rate, f"{name}_low": low, f"{name}_high": high})
     return {f"{name}_n": n, **percents}
+
+
+def contrast(
+    a: Mapping[str, Any], b: Mapping[str, Any], found: Difference, rate: str
+) -> dict[str, Any]:
+    """What tables show of two models and their difference. rate: what it is called."""
+    keys = ("model", "settings")
+    who = {f"{key}_{end}": of[key] for end, of in (("a", a), ("b", b)) for key in keys}
+    shares = scaled("percent", **{f"{rate}_a": found.a.rate, f"{rate}_b": found.b.rate})
+    gap = scaled("points", difference=found.difference, low=found.low, high=found.high)
+    return who | {"n": found.a.prompts} | shares | gap | {"p": found.p}
 
 
 def _rates_of(part: pd.DataFrame, known: bool) -> Iterator[dict[str, Any]]:

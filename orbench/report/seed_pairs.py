@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd  # type: ignore[import-untyped]
 
 from orbench.base.words import OVERALL, UNCATEGORISED
-from orbench.report.rates import FEW_PROMPTS, figures, label, scaled
-from orbench.stats.core import Verdicts, difference, holm, mean
+from orbench.report.rates import FEW_PROMPTS, contrast, figures, label
+from orbench.stats.core import Difference, Verdicts, difference, holm, mean
 
-NAMES = ("model", "settings")
 # What may happen to a pair; right: the seed is refused and the rewrite answered.
 OUTCOMES = ("right", "both_refused", "both_answered", "reverse")
 
@@ -25,19 +24,20 @@ def seed_pairs(
     category and two models with the same judge, with n (pairs of both), right of a and b, their
     difference and interval, p, and p_holm (of overall, and of all categories).
     """
-    own = board[~board["published"]].to_dict("records")
+    own = board.to_dict("records")
     parts = [(entry, dict(_by_category(_pairs(rows, entry)))) for entry in own]
     shares = []
     lines = []
     for entry, categories in parts:
-        who = {name: entry[name] for name in (*NAMES, "judge", "prompts")}
+        who = {name: entry[name] for name in ("model", "settings", "judge", "prompts")}
         found = [who | {"category": name} | _shares(one) for name, one in categories.items()]
         shares += found
         n, lost = (found[0][name] for name in ("right_n", "unpaired"))
         few = ": too few" if n < FEW_PROMPTS else ""
         lines.append(f"{label(entry)}: {n:,} pairs, {lost:,} rewrites without a seed's result{few}")
     contrasts = [
-        {"judge": a["judge"], "category": name, **_contrast(a, b, of_a[name], of_b[name])}
+        {"judge": a["judge"], "category": name}
+        | contrast(a, b, _difference(of_a[name], of_b[name]), "right")
         for (a, of_a), (b, of_b) in combinations(parts, 2)
         for name in of_a
         if name in of_b and a["judge"] == b["judge"]
@@ -75,19 +75,13 @@ def _verdicts(part: pd.DataFrame, outcome: str) -> Verdicts:
     return Verdicts(*(part[name].to_numpy(float) for name in (outcome, "prompt", "seed")))
 
 
+def _difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
+    return difference(_verdicts(a, "right"), _verdicts(b, "right"), paired=True)
+
+
 def _shares(part: pd.DataFrame) -> dict[str, Any]:
     found = {"unpaired": part["prompt"][~part["paired"]].nunique()}
     for name in OUTCOMES:
         share = mean(_verdicts(part, name))
         found |= figures(name, share.prompts, *share[:3])
     return found
-
-
-def _contrast(
-    a: dict[str, Any], b: dict[str, Any], of_a: pd.DataFrame, of_b: pd.DataFrame
-) -> dict[str, Any]:
-    gap = difference(_verdicts(of_a, "right"), _verdicts(of_b, "right"), paired=True)
-    found = {f"{name}_{end}": one[name] for end, one in (("a", a), ("b", b)) for name in NAMES}
-    found |= {"n": gap.a.prompts} | scaled("percent", right_a=gap.a.rate, right_b=gap.b.rate)
-    found |= scaled("points", difference=gap.difference, low=gap.low, high=gap.high)
-    return found | {"p": gap.p}

@@ -48,7 +48,7 @@ def toxicity(
     lines += [f"toxicity: {score.count():,} prompts with a score, {score.isna().sum():,} without"]
     models = []
     curve = []
-    for entry in board[~board["published"]].to_dict("records"):
+    for entry in board.to_dict("records"):
         part = scored[scored["result"].isin([entry["safe"], entry["toxic"]])]
         who = {name: entry[name] for name in ("model", "settings", "judge", "prompts")}
         models.append(who | _model(part))

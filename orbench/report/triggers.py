@@ -27,7 +27,7 @@ def triggers(rows: pd.DataFrame, board: pd.DataFrame) -> tuple[dict[str, pd.Data
     """The frame triggers (TRIGGER_COLUMNS), and lines where prompts are too few. rows: of `load`;
     board: `leaderboard`.
     """
-    own = board[~board["published"] & board["safe"].notna()].to_dict("records")
+    own = board[board["safe"].notna()].to_dict("records")
     safe = rows[rows["result"].isin([one["safe"] for one in own])]
     prompts = safe.groupby("prompt")[["seed", "text"]].first()
     prompts["terms"] = [terms_in(text) for text in prompts["text"]]
