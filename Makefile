@@ -1,10 +1,12 @@
-# make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model.
+# make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model,
+#              then with CATEGORY (harmful) and NUMBER (20) of the seeds.
 # make measure MODEL=...: a model's over-refusal rate; see measure.py for all variables.
 # make prompts NAME=...: a release of new prompts; see prompts.sh for REWRITER, TARGETS, JUDGES.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
 
+# PYTHON: with which .venv is made.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 

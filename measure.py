@@ -51,22 +51,22 @@ def setting(name: str, default: str = "") -> str:
 
 def steps(
     folder: Path, judge: str, labels: Path, panel: Sequence[str]
-) -> Iterator[tuple[str, list[str]]]:
-    """Script and flags of stages 4, 5 and, with a panel, 3, on each side."""
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Side, script and flags of stages 4, 5 and, with a panel, 3."""
     for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
         if prompts := setting(variable):
             stem = file_name_part(set_name(Path(without_query(prompts))))
             file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
             responses = f"{folder}/responses/{side}/{file}"
             flags = [f"--input_file={prompts}", f"--output_path={responses}"]
-            yield ALIGN, flags + set_by(*UNDER_TEST, *INPUT)
+            yield side, ALIGN, flags + set_by(*UNDER_TEST, *INPUT)
             checked = f"{folder}/{side}/{file_name_part(judge)}/{file}"
             flags = [f"--input_file={responses}", f"--output_path={checked}"]
-            yield CHECK, [*flags, f"--check_model={judge}", *set_by()]
+            yield side, CHECK, [*flags, f"--check_model={judge}", *set_by()]
             if panel:
                 flags = [f"--input_file_path={prompts}", f"--output_path={labels}/{stem}.csv"]
                 flags += [f"--moderator_model={','.join(panel)}", *set_by(*INPUT)]
-                yield "moderator/moderate_only.py", flags
+                yield side, "moderator/moderate_only.py", flags
 
 
 def set_by(*names: str) -> list[str]:
@@ -104,17 +104,17 @@ def main(argv: Sequence[str]) -> int:
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
     dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
     plans = list[list[int]]()  # see `engine.foresee`
-    for script, flags in todo:
+    for _, script, flags in todo:
         later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
         said = run(script, [*flags, *dry, f"--preflight={later}"])
         plans.append([int(number) for number in said.split()])
     requests, tokens, seconds = map(sum, zip(*plans, strict=True))
-    about = f"about {tokens:,} tokens in the prompts, {seconds / 60:.0f} min"
-    say(f"to send: {requests:,} requests, {about}")
+    time = f"{seconds / 60:.0f} min" if seconds >= 60 else "under 1 min"
+    say(f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, {time}")
     if dry:
         return 0
-    for script, flags in todo:
-        say(f"== {script}")
+    for side, script, flags in todo:
+        say(f"== {side}: {script}")
         run(script, flags)
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]

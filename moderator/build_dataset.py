@@ -51,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
     meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
     add("--toxic_sample", **number, default=655, help=meaning)
     add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
-    meaning = "share in near-duplicates, 0.5 to 1 (default %(default)s: 1 of 18 words differs)"
+    meaning = (
+        "shared text in near-duplicates, 0.5 to 1 (default %(default)s: 1 of 18 words differs)"
+    )
     add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
     meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)

@@ -3,7 +3,8 @@
     python check_response.py --check_model=gpt4 --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
 
-keyword: the rules decide. keyword+MODEL: the judge decides where they are not certain. Reads the
+keyword: the rules decide. keyword+MODEL: the judge decides where the rules are
+not certain. Reads the
 columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or with
 --merge_result=False one file per class, with the columns answer_category (direct_answer, ...) and
 answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).

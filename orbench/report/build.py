@@ -53,7 +53,7 @@ def _write(args: argparse.Namespace, output: Path) -> None:
         tables.write_table(output.with_stem(name), table, columns)
     tables.write_documents(output, grids, [*warnings, *details])
     write_record(output, _record(args, sources))
-    for line in [*warnings, *said, *_in_words(measured, own)]:
+    for line in [*warnings, *said, *_in_words(measured, own), *_findings(pairs)]:
         say(line)
     # The numbers are safe before anything is drawn.
     pictures = [] if args.table else _draw(args, measured, board, frames)
@@ -96,6 +96,15 @@ def _in_words(measured: pd.DataFrame, own: pd.DataFrame) -> Iterator[str]:
             of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
             said.append(f"{of} ({', '.join(about)})")
         yield f"{rates.label(entry)}: {' · '.join(said)}"
+
+
+def _findings(pairs: pd.DataFrame) -> Iterator[str]:
+    """The comparisons of up to three models, a line each."""
+    for row in pairs.to_dict("records") if len(pairs) <= 6 else ():
+        gap = f"{row['difference_points']:+.1f} points"
+        ends = f"[{row['low_points']:.1f}, {row['high_points']:.1f}]"
+        both = " - ".join(rates.short_label(row, end) for end in ("_a", "_b"))
+        yield f"{both}, {SIDES[row['side']].rate}: {gap} {ends}: {row['finding']}"
 
 
 def _draw(

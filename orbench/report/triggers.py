@@ -38,7 +38,8 @@ def triggers(rows: pd.DataFrame, board: pd.DataFrame) -> tuple[dict[str, pd.Data
     for one, share in models:
         # A prompt counts once, as most of its responses.
         if min((share > 0.5).sum(), (share < 0.5).sum()) < FEWEST_PROMPTS:
-            lines.append(f"{label(one)}: too few refused or answered safe prompts for words")
+            few = f"fewer than {FEWEST_PROMPTS} safe prompts refused or answered"
+            lines.append(f"{label(one)}: no trigger words: {few}")
         found += _terms(prompts, share > 0.5, share < 0.5, one | {"against": ""})
     for (one, a), (other, b) in combinations(models, 2):
         if one["judge"] == other["judge"]:

@@ -153,7 +153,8 @@ def add_model_flags(
     else:
         meaning = "ask an unknown guard model as a general judge"
         add("--general_judge", action="store_true", help=meaning)
-    usual = f"{max_tokens or 'set by the endpoint'}; {THINKERS_MAX_TOKENS} for reasoning models"
+    usual = f"{max_tokens}; {THINKERS_MAX_TOKENS} for reasoning models"
+    usual = usual if max_tokens else "set by the endpoint"
     meaning = f"maximum tokens per answer, including thinking (default {usual})"
     add("--max_tokens", type=whole_number(1), help=meaning)
     add("--top_p", type=positive, help="nucleus sampling (default: not sent)")
@@ -191,7 +192,7 @@ def add_run_flags(
     add("--preflight", type=number, help=argparse.SUPPRESS)  # see `engine.foresee`
     meaning = "replace results made with other settings or from another input"
     add("--overwrite", action="store_true", help=meaning)
-    add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help="per million tokens")
+    add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help="prices per million tokens")
     add("--quiet", action="store_true", help="no progress on stderr")
     ways = parser.add_argument_group("instead of live requests").add_mutually_exclusive_group()
     add = ways.add_argument
@@ -200,7 +201,8 @@ def add_run_flags(
     add("--batch", nargs="?", const="wait", choices=("wait", "submit"), help=meaning)
     meaning = "send nothing; write the missing requests as a batch file, one per judge"
     add("--export_requests", type=given, metavar="FILE", help=meaning)
-    add("--import_answers", type=given, nargs="+", metavar="FILE", help="from result files")
+    meaning = "send nothing; read answers from result files"
+    add("--import_answers", type=given, nargs="+", metavar="FILE", help=meaning)
     add("--from_log", action="store_true", help="send nothing; write the CSV from the answer log")
 
 
