@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -551,10 +552,11 @@ def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
     safe = [on(desk, "new", "a", 10), on(desk, "new", "b", 20, scripted=True)]
     lost(safe[1], ["new 0"])
     done = report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40))
-    *_, a, b = done.stderr.splitlines()
+    *_, a, b, finding = done.stderr.splitlines()
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
     assert " · toxic rejection rate 80.0 % [" in a
     assert b.startswith("b: ") and "(n 50, unscored 1, scripted: measures nothing)" in b
+    assert re.match(r"a - b, over-refusal rate: -20\.\d points \[.*\]: scripted: measures", finding)
 
 
 # -- drift -------------------------------------------------------------------------------------
