@@ -28,10 +28,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from orbench.base.messages import VARIABLES, run_script, say, tell, without_query
+from orbench.base.messages import VARIABLES, UserError, run_script, say, tell, without_query
 from orbench.base.prompts import set_name
 from orbench.base.tables import file_name_part
+from orbench.base.words import SIDES
 from orbench.stages.flags import Parser
+from orbench.stages.prompt_sets import prompt_sets
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
@@ -52,9 +54,14 @@ def setting(name: str, default: str = "") -> str:
 def steps(
     folder: Path, judge: str, labels: Path, panel: Sequence[str]
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """Side, script and flags of stages 4, 5 and, with a panel, 3."""
+    """Side, script and flags of stages 4, 5 and, with a panel, 3. Raises UserError for a named set
+    of the other side.
+    """
     for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
         if prompts := setting(variable):
+            named = prompt_sets().get(prompts)
+            if named and named.side != side:
+                raise UserError(f"{variable}: {prompts} holds {SIDES[named.side].prompts}")
             stem = file_name_part(set_name(Path(without_query(prompts))))
             file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
             responses = f"{folder}/responses/{side}/{file}"

@@ -143,6 +143,12 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
 
 
+def test_a_named_set_of_the_other_side_stops_before_any_request(desk: Desk) -> None:
+    desk.serve(play)
+    assert "or-bench-toxic holds toxic prompts" in stopped(desk, PROMPTS="or-bench-toxic")
+    assert not desk.server.requests
+
+
 def test_the_variables_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> None:
     desk.prompts(5)
     judge, model = desk.serve(play), serve(play)
