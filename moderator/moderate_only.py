@@ -139,9 +139,6 @@ class Moderator(Stage):
         agreement = panels.agreement_lines(self.judges, self.votes) if several else []
         return [*agreement, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 
-    def findings(self) -> dict[str, Any]:
-        return dict(self.counts)
-
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)

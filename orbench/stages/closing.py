@@ -52,15 +52,8 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """refusals: side -> category -> counts of rows. by_rules, certain: rows."""
-        found: dict[str, dict[str, dict[str, int]]] = {}
-        for side, rows in self._counted.items():
-            of_side = found.setdefault(side.name if side else "", {})
-            for row in rows:
-                count = of_side.setdefault(row.category, {"scored": 0, "refused": 0, "unscored": 0})
-                count["unscored" if row.refused is None else "scored"] += 1
-                count["refused"] += row.refused is True
-        return {"refusals": found, "by_rules": self.decided_by["rules"], "certain": self.certain}
+        """Rows that the rules decided, and those of them of which they are certain."""
+        return {"by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
         """Rows, the rate with its 95 % interval, and the interval that includes unscored rows."""

@@ -92,7 +92,7 @@ class Stage:
         return []
 
     def findings(self) -> dict[str, Any]:
-        """What the run record keeps of the results."""
+        """What the run record says of the results."""
         return {}
 
     def files(self) -> dict[str, str]:
