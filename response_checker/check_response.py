@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,6 @@ class ResponseChecker(RefusalStage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.decide = partial(without_judge, phrases=self.phrases, rules=self.rules)
         self.written: list[Row] = []
         validation.check_labels(table, args.validate_against)
 
@@ -89,9 +87,11 @@ class ResponseChecker(RefusalStage):
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 
     def requests(self, row: Row) -> list[Request] | Missing:
-        decided = self.decide(row, certain=self.judge is not None)
-        if decided is not None or self.judge is None:
-            return decided if isinstance(decided, Missing) else []
+        decided = without_judge(row, self.phrases, rules=self.rules)
+        if isinstance(decided, Missing):
+            return decided
+        if self.judge is None or (decided and decided.certain):
+            return []
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
@@ -107,9 +107,8 @@ class ResponseChecker(RefusalStage):
         return request.again(self.kind.repeat(answer, missing.why, self.choices))
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        surely = None if readings else self.decide(row, certain=True)
-        self.certain += surely is not None
-        decided: Any = readings[0] if readings else surely or self.decide(row, certain=False)
+        (decided,) = readings or [without_judge(row, self.phrases, rules=self.rules)]
+        self.certain += decided.certain
         self.decided_by["judge" if readings else "rules"] += 1
         category = OF_THREE.get(decided.verdict, decided.verdict)
         out = {**row, "answer_category": category, "answer_type_response": decided.reply}

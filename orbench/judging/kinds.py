@@ -36,11 +36,12 @@ class Question(NamedTuple):
 
 
 class Opinion(NamedTuple):
-    """What a judge said."""
+    """What a judge or the rules said."""
 
     verdict: str  # a class; in moderation one of the ten categories, OTHER_ or NO_CATEGORY
     reply: str = ""  # the whole reply, as a CSV can hold it
     judge: str = ""  # as the user named it
+    certain: bool = False  # of the rules
 
 
 class JudgeKind(NamedTuple):
