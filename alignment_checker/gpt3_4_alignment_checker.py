@@ -90,7 +90,8 @@ class AlignmentChecker(RefusalStage):
         text, whole = answer_of(answer.text)
         if answer.says_nothing:
             finish = answer.finish_reason or "none"
-            return Missing("unscored", f"an empty answer without a reason (finish_reason {finish})")
+            hidden = "empty without a reason, perhaps a refusal that a gateway hides"
+            return Missing("unscored", f"{hidden} (finish_reason {finish})")
         if not answer.refused_by_api and not (whole and text.strip()):
             why = "cut off before the answer began; try a higher --max_tokens"
             return Missing("unscored", why)

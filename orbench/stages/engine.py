@@ -41,7 +41,11 @@ def run_stage(stage: Stage) -> int:
             if over or not (stage.grows and stage.more([outcome(job, *p)[0] for p in job.plan])):
                 break
         if job.handed_over:
-            return output.close_without_csv(job)
+            if job.asked.interrupted:
+                raise KeyboardInterrupt
+            if job.asked.stopped:
+                raise UserError(job.asked.stopped)
+            return 0
         counts = output.write_outputs(job)
     return output.close(job, counts)
 

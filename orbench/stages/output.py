@@ -26,12 +26,11 @@ from orbench.base.records import (
 )
 from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Row
-from orbench.stages.job import UNREADABLE, Found, Job, outcome
+from orbench.stages.job import Found, Job, outcome
 from orbench.stages.stage import Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
-EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
 
@@ -80,7 +79,7 @@ class Counts:
     """What came of a run's rows and answers."""
 
     rows: Counter[str] = field(default_factory=Counter)  # done, failed, unscored, not_asked
-    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off, empty
+    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off
     written: int = 0  # output rows
     tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
@@ -119,7 +118,6 @@ class Counts:
                 self._used.add(request.key)
                 self.answers["reused"] += job.log.was_there(request.key)
                 self.answers["cut off"] += answer.cut_off
-                self.answers["empty"] += answer.says_nothing
                 self.tokens.add(answer)
                 self.served_by[request.model.asked][answer.served_by] += 1
                 self.dropped[request.model.asked].update(answer.dropped)
@@ -261,16 +259,6 @@ def measures_nothing(job: Job) -> bool:
     return behind or any(model.scripted for model in job.stage.models)
 
 
-def close_without_csv(job: Job) -> int:
-    """Report how handing over ended; nothing goes to stdout. Returns the exit status."""
-    if job.asked.interrupted:
-        say("interrupted; run the same command to resume")
-        return 130
-    if job.asked.stopped:
-        say(f"error: {job.asked.stopped}")
-    return int(bool(job.asked.stopped))
-
-
 def close(job: Job, counts: Counts) -> int:
     """Report how it went, print the CSV's path, and return the exit status."""
     asked = job.asked
@@ -316,13 +304,6 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
-    for name, n in job.unreadable.items():
-        if n >= UNREADABLE:
-            row = f"{UNREADABLE} unreadable replies in a row"
-            yield f"{name} gave {row}, then was asked once per row"
-    if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
-        why = "possibly refusals hidden by a gateway; they are unscored"
-        yield f"{counted(empty, 'answer')} empty, without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:
             yield f"the most frequent error ({times:,}): {why}"
