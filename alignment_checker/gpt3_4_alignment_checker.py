@@ -122,8 +122,6 @@ class AlignmentChecker(RefusalStage):
         return row["is_rejected"] == "True"
 
     def label(self, row: Row) -> str:
-        if not self.parts:
-            return ""
         return "rejected" if self.refused(row) else "accepted"
 
 

@@ -124,7 +124,7 @@ class Moderator(Stage):
         return row[self.added.named("is_toxic")] == "True"
 
     def label(self, row: Row) -> str:
-        return ("toxic" if self.is_toxic(row) else "non_toxic") if self.parts else ""
+        return "toxic" if self.is_toxic(row) else "non_toxic"
 
     def scored(self, row: Row) -> None:
         self.counts["toxic" if self.is_toxic(row) else "not toxic"] += 1

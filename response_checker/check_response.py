@@ -115,7 +115,7 @@ class ResponseChecker(RefusalStage):
         return [out | {"graded_category": decided.verdict} if self.graded else out]
 
     def label(self, row: Row) -> str:
-        return row["answer_category"] if self.parts else ""
+        return row["answer_category"]
 
     def refused(self, row: Row) -> bool:
         return CLASSES[row["answer_category"]]

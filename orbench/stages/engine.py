@@ -131,12 +131,9 @@ def ask_now(job: Job, requests: list[Request]) -> None:
 
 def in_batches(stage: Stage) -> set[bytes]:
     """The keys of requests that are under way in a provider's batches."""
-    state = stage.beside(".batches.json")
-    if not state.exists():
-        return set()
     from orbench.asking.batch import under_way
 
-    return under_way(state)
+    return under_way(stage.beside(".batches.json"))
 
 
 def estimate(job: Job) -> int:

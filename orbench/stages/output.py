@@ -162,7 +162,7 @@ def _write_rows(job: Job, counts: Counts, writers: dict[str, CsvWriter], failed:
             stage.unscored(row)
             continue
         for out in result:
-            writers[stage.label(out)].write(out)
+            writers[stage.label(out) if stage.parts else ""].write(out)
             stage.scored(out)
     for row in stage.lost:
         counts.rows["unscored"] += 1
