@@ -25,7 +25,7 @@ from orbench.base.prompts import turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
-from orbench.judging import kinds, validation
+from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.refusals.text import answer_of
@@ -60,7 +60,11 @@ class ResponseChecker(RefusalStage):
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
         self.written: list[Row] = []
-        validation.check_labels(table, args.validate_against)
+        self.agreement: list[str] = []
+        if args.validate_against:
+            from orbench.judging.validation import check_labels
+
+            check_labels(table, args.validate_against)
 
     def set_judge(self) -> None:
         """How the judge is asked and read. Raises UserError if it cannot tell the classes."""
@@ -128,14 +132,14 @@ class ResponseChecker(RefusalStage):
     def files(self) -> dict[str, str]:
         if not (column := self.args.validate_against):
             return {}
-        by = self.args.check_model
-        self.validated = validation.compared_with_people(self.written, column, by)
-        return {".validation.json": json.dumps(self.validated, indent=2) + "\n"}
+        from orbench.judging.validation import compared_with_people, validation_lines
+
+        found = compared_with_people(self.written, column, self.args.check_model)
+        self.agreement = validation_lines(found)
+        return {".validation.json": json.dumps(found, indent=2) + "\n"}
 
     def summary(self) -> list[str]:
-        lines = super().summary()
-        if self.written:
-            lines += validation.validation_lines(self.validated)
+        lines = super().summary() + self.agreement
         if self.rules and self.judge:
             lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
         return lines
