@@ -139,17 +139,14 @@ class ResponseChecker(RefusalStage):
         return {".validation.json": json.dumps(found, indent=2) + "\n"}
 
     def summary(self) -> list[str]:
-        lines = super().summary() + self.agreement
-        if self.rules and self.judge:
-            lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
-        return lines
+        both = self.decided_by.items() if self.rules and self.judge else ()
+        decided = [f"decided by the {who}: {n:,}" for who, n in both]
+        return super().summary() + self.agreement + decided
 
 
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
     """Whether the rules decide, and the judge of --check_model. Raises UserError."""
     if args.check_model == RULES:
-        if args.samples > 1:
-            raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
         return True, None
     name = args.check_model.removeprefix(f"{RULES}+")
     try:

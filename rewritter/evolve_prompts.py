@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.models import resolve
-from orbench.base.messages import UserError, run_script, say, tell
+from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.words import Row
@@ -76,7 +76,8 @@ class Search:
                 make_folder(folder)
                 play(self, folder, parents)
             self.take(folder)
-            say(f"round {number}: {self.lineages.round_line(number, self.requests[-1])}")
+            about = f"{counted(self.requests[-1], 'request')}, {self.lineages.outcomes(number)}"
+            say(f"round {number}: {about}")
         return why
 
     def size(self) -> int:
@@ -258,8 +259,7 @@ def main(argv: Sequence[str]) -> int:
     make_folder(output.parent)
     why = search.run()
     search.write()
-    say(search.lineages.closing_line())
-    say(f"{sum(search.requests):,} requests; ended because {why}")
+    say(f"{sum(search.requests):,} requests, {search.lineages.outcomes()}; ended because {why}")
     if is_scripted(read_record(output)):
         say(SCRIPTED_NOTE)
     tell(output)
