@@ -15,10 +15,11 @@ from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
 from orbench.base.words import Row
-from orbench.datasets.selection import DATASETS
+from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
+DATASETS = (SAFE_SET, TOXIC_SET, "or-bench-toxic")  # the last one is a sample
 # Config, as the published dataset calls it -> file
 CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"} | {name: f"{name}.csv" for name in DATASETS}
 CONFIGS |= {"hard": "hard.csv", "toxic": "toxic.csv"}  # of a release
