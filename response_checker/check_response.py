@@ -23,7 +23,7 @@ from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, did_you_mean, run_script
 from orbench.base.prompts import turns_of
 from orbench.base.records import read_record
-from orbench.base.tables import file_name_part
+from orbench.base.tables import file_name_part, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
 from orbench.judging import kinds
 from orbench.judging.panels import family_notes
@@ -60,7 +60,6 @@ class ResponseChecker(RefusalStage):
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
         self.written: list[Row] = []
-        self.agreement: list[str] = []
         if args.validate_against:
             from orbench.judging.validation import check_labels
 
@@ -129,19 +128,19 @@ class ResponseChecker(RefusalStage):
         if self.args.validate_against:
             self.written.append(row)
 
-    def files(self) -> dict[str, str]:
-        if not (column := self.args.validate_against):
-            return {}
-        from orbench.judging.validation import compared_with_people, validation_lines
-
-        found = compared_with_people(self.written, column, self.args.check_model)
-        self.agreement = validation_lines(found)
-        return {".validation.json": json.dumps(found, indent=2) + "\n"}
-
     def summary(self) -> list[str]:
-        both = self.decided_by.items() if self.rules and self.judge else ()
-        decided = [f"decided by the {who}: {n:,}" for who, n in both]
-        return super().summary() + self.agreement + decided
+        """The refusal table and, with --validate_against, the comparison, which it also writes."""
+        lines = super().summary()
+        if self.written:
+            from orbench.judging.validation import compared_with_people, validation_lines
+
+            people = self.args.validate_against
+            found = compared_with_people(self.written, people, self.args.check_model)
+            write_text(self.beside(".validation.json"), json.dumps(found, indent=2) + "\n")
+            lines += validation_lines(found)
+        if self.rules and self.judge:
+            lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
+        return lines
 
 
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:

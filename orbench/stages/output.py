@@ -24,7 +24,7 @@ from orbench.base.records import (
     versions,
     write_record,
 )
-from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
+from orbench.base.tables import CsvWriter, read_csv, sha256_of
 from orbench.base.words import VERDICTS, Row
 from orbench.stages.job import Found, Job, outcome
 from orbench.stages.stage import Stage
@@ -87,7 +87,6 @@ class Counts:
     served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     prompts: set[str] = field(default_factory=set)  # ids
-    outputs: list[Path] = field(default_factory=list)  # what was written
     _used: set[bytes] = field(default_factory=set)  # keys of answers
 
     @property
@@ -141,9 +140,9 @@ def write_outputs(job: Job) -> Counts:
             else:
                 stage.beside(FAILED).unlink(missing_ok=True)
             if counts.written or not job.plan:  # what stood there stays if there is no row
-                for writer in writers.values():
+                for label, writer in writers.items():
                     writer.commit()
-                _write_others(job, counts)
+                    write_record(stage.outputs[label], record_of(job, counts, label))
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log: "
@@ -168,17 +167,6 @@ def _write_rows(job: Job, counts: Counts, writers: dict[str, CsvWriter], failed:
         counts.rows["unscored"] += 1
         failed.write(row)
         stage.unscored(row)
-
-
-def _write_others(job: Job, counts: Counts) -> None:
-    """The run records, and the stage's other files."""
-    stage = job.stage
-    for label, path in stage.outputs.items():
-        write_record(path, record_of(job, counts, label))
-    others = {stage.beside(ending): text for ending, text in stage.files().items()}
-    for path, text in others.items():
-        write_text(path, text)
-    counts.outputs = [*stage.outputs.values(), *others]
 
 
 def record_of(job: Job, counts: Counts, part: str) -> Record:
@@ -234,12 +222,10 @@ def _carried(stage: Stage, before: Record, time: Record) -> Record:
 
 
 def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
-    served_by = counts.served_by[model.asked]
     return model._asdict() | {
         "base_url": model.address,
         "family": model.family,
-        "returned": sorted({one.partition(" via ")[0] for one in served_by}),
-        "served_by": served_by,
+        "served_by": counts.served_by[model.asked],
         "left_out_parameters": counts.dropped[model.asked],
         "left_out": job.asked.left_out.get(model.asked, ""),
     }
@@ -273,10 +259,11 @@ def close(job: Job, counts: Counts) -> int:
     elif nothing:
         where = job.stage.beside(FAILED if counts.aside else ".answers.jsonl")
         say(f"error: none of the {counted(len(job.plan), 'request')} gave a result; see {where}")
-    for path in counts.outputs[1:]:
-        say(f"also written: {path}")
-    if counts.outputs:
-        tell(counts.outputs[0])
+    if not nothing:
+        first, *others = job.stage.outputs.values()
+        for path in others:
+            say(f"also written: {path}")
+        tell(first)
     if asked.interrupted:
         return 130
     if asked.stopped or nothing:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,13 +104,13 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
         text = asked_in(row) if "prompt" in row else "\0".join(row.values())
         return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    sizes = Counter(row.get("category", "") for row in rows)
-    seen = Counter[str]()
+    members = defaultdict[str, list[tuple[bytes, int]]](list)
+    for number, row in enumerate(rows):
+        members[row.get("category", "")].append((order(row), number))
     places = list[tuple[float, bytes, int]]()
-    for key, number in sorted((order(row), number) for number, row in enumerate(rows)):
-        name = rows[number].get("category", "")
-        places.append(((seen[name] + 0.5) / sizes[name], key, number))
-        seen[name] += 1
+    for found in members.values():
+        for r, (key, number) in enumerate(sorted(found)):
+            places.append(((r + 0.5) / len(found), key, number))
     return [rows[number] for number in sorted(number for _, _, number in sorted(places)[:limit])]
 
 

@@ -88,15 +88,11 @@ class Stage:
         """Called with each input row that has no result."""
 
     def summary(self) -> list[str]:
-        """The closing lines."""
+        """The closing lines. Called after the last row, when the CSVs are written."""
         return []
 
     def findings(self) -> dict[str, Any]:
         """What the run record says of the results."""
-        return {}
-
-    def files(self) -> dict[str, str]:
-        """Other small files beside the CSV, after the last row: ending of the name -> text."""
         return {}
 
     @property
