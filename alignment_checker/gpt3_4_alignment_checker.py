@@ -62,8 +62,9 @@ class AlignmentChecker(RefusalStage):
         self.phrases = flags.phrases_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
-        prompt = f"system prompt {prompt_id(self.system_prompt)[:6]}" if self.system_prompt else ""
-        words = [flags.settings_in_words(args), prompt]
+        words = [flags.settings_in_words(args)]
+        if self.system_prompt:
+            words.append(f"system prompt {prompt_id(self.system_prompt)[:6]}")
         self.under_test = {
             "asked": args.model,
             "id": self.model.id,
@@ -84,13 +85,14 @@ class AlignmentChecker(RefusalStage):
         return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
 
     def read(self, request: Request, answer: Answer) -> tuple[Row, bool] | Missing:
-        """The cells of an answer, and whether the rules are certain; Missing for one that is empty
-        or all thinking.
+        """The cells that an answer fills, and whether the rules are certain of its verdict.
+
+        Missing if it is empty or all thinking.
         """
         text, whole = answer_of(answer.text)
         if answer.says_nothing:
             finish = answer.finish_reason or "none"
-            hidden = "empty without a reason, perhaps a refusal that a gateway hides"
+            hidden = "an empty answer without a reason, perhaps a refusal hidden by a gateway"
             return Missing("unscored", f"{hidden} (finish_reason {finish})")
         if not answer.refused_by_api and not (whole and text.strip()):
             why = "cut off before the answer began; try a higher --max_tokens"

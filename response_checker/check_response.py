@@ -69,7 +69,8 @@ class ResponseChecker(RefusalStage):
         """How the judge is asked and read. Raises UserError if it cannot tell the classes."""
         args = self.args
         judge = self.judge
-        kind = self.kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
+        kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
+        self.kind = kind
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):

@@ -30,7 +30,8 @@ def build(args: argparse.Namespace) -> Path:
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, prompts_of(args.exclude), args.similarity)
     kept = [one for one in prompts if not one.reason]
-    safe, toxic = ([one.row for one in kept if one.side == side] for side in (SAFE_SET, TOXIC_SET))
+    safe = [one.row for one in kept if one.side == SAFE_SET]
+    toxic = [one.row for one in kept if one.side == TOXIC_SET]
     drawn = audit.even_sample(list(map(category_of, toxic)), args.toxic_sample, args.seed)
     found = (safe, toxic, [toxic[place] for place in sorted(drawn)])
     chosen = dict(zip(args.names or card.DATASETS, found, strict=False))  # two names: no sample
@@ -47,13 +48,13 @@ def build(args: argparse.Namespace) -> Path:
     return folder / f"{next(iter(chosen))}.csv"
 
 
-def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], most: float) -> None:
+def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least: float) -> None:
     """Give near-duplicates their reason and resembles. public: prompts that models may know."""
     # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
     texts = [*public, *(one.row["prompt"] for one in judged)]
     sides = ["public sets"] * len(public) + [one.side for one in judged]
-    for place, earlier in near_duplicates(texts, sides, most).items():
+    for place, earlier in near_duplicates(texts, sides, least).items():
         if place >= len(public):
             prompt = judged[place - len(public)]
             prompt.reason = f"near-duplicate in {sides[earlier]}"

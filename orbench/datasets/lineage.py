@@ -83,20 +83,16 @@ class Lineages:
         """A parent with an operator it has not had, drawn by yield (Thompson)."""
         had = {one["operator"] for one in self.parents if one["prompt"] == row["prompt"]}
         others = [one["prompt"] for one in self.hits if one["toxic_seed"] != row["toxic_seed"]]
+        tries = Counter(one["operator"] for one in self.candidates)
+        hits = Counter(one["operator"] for one in self.hits)
         drawn = {}
-        for name, (n, tries) in self.yields().items():
-            if name not in (REWRITE, *had) and (others or name != COMBINE):
-                drawn[name] = chance.betavariate(1 + n, 1 + tries - n)
+        for name in self.operators:
+            if name not in had and (others or name != COMBINE):
+                drawn[name] = chance.betavariate(1 + hits[name], 1 + tries[name] - hits[name])
         name = max(drawn, key=drawn.__getitem__, default=COMBINE)
         other = chance.choice(others) if name == COMBINE and others else ""
         how = {"operator": name, "instruction": self.operators[name], "other": other}
         return row | how | {"seed": row["toxic_seed"]}
-
-    def yields(self) -> dict[str, tuple[int, int]]:
-        """Operator -> hits, candidates."""
-        tries = Counter(row["operator"] for row in self.candidates)
-        hits = Counter(row["operator"] for row in self.hits)
-        return {name: (hits[name], tries[name]) for name in (REWRITE, *self.operators)}
 
     def outcomes(self, round_: str = "") -> str:
         """What became of the candidates, of one round or all."""

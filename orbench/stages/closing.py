@@ -52,7 +52,7 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """Rows that the rules decided, and those of them of which they are certain."""
+        """Rows: those that the rules decided, and those that they are certain of."""
         return {"by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
@@ -120,6 +120,7 @@ def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...
     from orbench.stats.core import Verdicts, mean, with_unscored
 
     found = np.array([np.nan if row.refused is None else row.refused for row in rows], float)
-    prompts, seeds = (np.array([getattr(row, name) for row in rows]) for name in ("prompt", "seed"))
+    prompts = np.array([row.prompt for row in rows])
+    seeds = np.array([row.seed for row in rows])
     verdicts = Verdicts(found, prompts, seeds)
     return *mean(verdicts)[:3], *with_unscored(verdicts)

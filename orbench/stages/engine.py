@@ -38,7 +38,9 @@ def run_stage(stage: Stage) -> int:
             plan(job)
             ask(job)
             over = job.asked.stopped or job.asked.interrupted or job.handed_over
-            if over or not (stage.grows and stage.more([outcome(job, *p)[0] for p in job.plan])):
+            if over or not stage.grows:
+                break
+            if not stage.more([outcome(job, *planned)[0] for planned in job.plan]):
                 break
         if job.handed_over:
             if job.asked.interrupted:

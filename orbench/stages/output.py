@@ -307,7 +307,8 @@ def _sent(job: Job) -> str:
     line += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
     if prices:
         cost = (tokens.prompt - tokens.cached) * prices.prompt + tokens.cached * prices.cached
-        line += f" · cost {(cost + tokens.completion * prices.completion) / 1e6:.4f}"
+        cost += tokens.completion * prices.completion
+        line += f" · cost {cost / 1e6:.4f}"
     return line
 
 
