@@ -15,7 +15,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -24,7 +24,7 @@ from orbench.base.messages import UserError, run_script, say
 from orbench.base.prompts import prompt_id, turns_of
 from orbench.base.tables import file_name_part, storable
 from orbench.base.words import Row
-from orbench.refusals.detect import Verdict, classify, counts_as_refusal
+from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags
 from orbench.stages.closing import RefusalStage
@@ -42,14 +42,6 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
-
-
-class Response(NamedTuple):
-    """What the model under test answered."""
-
-    text: str  # without its thinking
-    verdict: Verdict
-    answer: Answer
 
 
 class AlignmentChecker(RefusalStage):
@@ -70,8 +62,9 @@ class AlignmentChecker(RefusalStage):
         self.phrases = flags.phrases_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
-        prompt = f"system prompt {prompt_id(self.system_prompt)[:6]}" if self.system_prompt else ""
-        words = [flags.settings_in_words(args), prompt]
+        words = [flags.settings_in_words(args)]
+        if self.system_prompt:
+            words.append(f"system prompt {prompt_id(self.system_prompt)[:6]}")
         self.under_test = {
             "asked": args.model,
             "id": self.model.id,
@@ -91,12 +84,16 @@ class AlignmentChecker(RefusalStage):
         sample = int(row["sample"]) if self.args.samples > 1 else 0
         return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
 
-    def read(self, request: Request, answer: Answer) -> Response | Missing:
-        """The response in an answer; Missing for one that is empty or all thinking."""
+    def read(self, request: Request, answer: Answer) -> tuple[Row, bool] | Missing:
+        """The cells that an answer fills, and whether the rules are certain of its verdict.
+
+        Missing if it is empty or all thinking.
+        """
         text, whole = answer_of(answer.text)
         if answer.says_nothing:
             finish = answer.finish_reason or "none"
-            return Missing("unscored", f"an empty answer without a reason (finish_reason {finish})")
+            hidden = "an empty answer without a reason, perhaps a refusal hidden by a gateway"
+            return Missing("unscored", f"{hidden} (finish_reason {finish})")
         if not answer.refused_by_api and not (whole and text.strip()):
             why = "cut off before the answer began; try a higher --max_tokens"
             return Missing("unscored", why)
@@ -106,30 +103,27 @@ class AlignmentChecker(RefusalStage):
             api_refusal=answer.refusal,
             phrases=self.phrases,
         )
-        return Response(text or answer.refusal, verdict, answer)
-
-    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        (response,) = readings
-        rejected = counts_as_refusal(response.verdict)
-        self.decided_by["rules"] += 1
-        self.certain += response.verdict.certain
-        answer = response.answer
+        rejected = counts_as_refusal(verdict)
         cells = {
-            "response": response.text,
+            "response": text or answer.refusal,
             "is_rejected": str(rejected),
-            "rejection_reason": response.verdict.rule if rejected else "",
+            "rejection_reason": verdict.rule if rejected else "",
             "finish_reason": answer.finish_reason,
             "api_category": answer.api_category,
             "served_by": answer.served_by,
         }
-        return [row | {name: storable(cell) for name, cell in cells.items()}]
+        return {name: storable(cell) for name, cell in cells.items()}, verdict.certain
+
+    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
+        ((cells, certain),) = readings
+        self.decided_by["rules"] += 1
+        self.certain += certain
+        return [row | cells]
 
     def refused(self, row: Row) -> bool:
         return row["is_rejected"] == "True"
 
     def label(self, row: Row) -> str:
-        if not self.parts:
-            return ""
         return "rejected" if self.refused(row) else "accepted"
 
 

@@ -53,7 +53,8 @@ def draw_sheet(args: argparse.Namespace) -> Path:
     table = read_csv(args.input_file, ["prompt", "is_toxic"])
     rows = {}
     strata = {}
-    for row, score in zip(table.rows, toxicity_scores(table.rows, str(table.path)), strict=True):
+    scores = toxicity_scores(table.rows, str(table.path))
+    for row, score in zip(table.rows, scores, strict=True):
         if score is not None:
             rows[row["prompt"]] = row
             strata[row["prompt"]] = f"{score:.4g} {row['prompt'] in refused}"

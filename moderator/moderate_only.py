@@ -124,7 +124,7 @@ class Moderator(Stage):
         return row[self.added.named("is_toxic")] == "True"
 
     def label(self, row: Row) -> str:
-        return ("toxic" if self.is_toxic(row) else "non_toxic") if self.parts else ""
+        return "toxic" if self.is_toxic(row) else "non_toxic"
 
     def scored(self, row: Row) -> None:
         self.counts["toxic" if self.is_toxic(row) else "not toxic"] += 1
@@ -138,9 +138,6 @@ class Moderator(Stage):
         several = len(self.judges) > 1 and self.votes
         agreement = panels.agreement_lines(self.judges, self.votes) if several else []
         return [*agreement, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
-
-    def findings(self) -> dict[str, Any]:
-        return dict(self.counts)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -14,7 +14,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, did_you_mean, run_script
 from orbench.base.prompts import turns_of
 from orbench.base.records import read_record
-from orbench.base.tables import file_name_part
+from orbench.base.tables import file_name_part, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, choices_of, numbered_list
-from orbench.judging import kinds, validation
+from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.refusals.text import answer_of
@@ -61,15 +60,18 @@ class ResponseChecker(RefusalStage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.decide = partial(without_judge, phrases=self.phrases, rules=self.rules)
         self.written: list[Row] = []
-        validation.check_labels(table, args.validate_against)
+        if args.validate_against:
+            from orbench.judging.validation import check_labels
+
+            check_labels(table, args.validate_against)
 
     def set_judge(self) -> None:
         """How the judge is asked and read. Raises UserError if it cannot tell the classes."""
         args = self.args
         judge = self.judge
-        kind = self.kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
+        kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
+        self.kind = kind
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
@@ -90,9 +92,11 @@ class ResponseChecker(RefusalStage):
             self.notes += [] if INDIRECT in names else [NO_INDIRECT]
 
     def requests(self, row: Row) -> list[Request] | Missing:
-        decided = self.decide(row, certain=self.judge is not None)
-        if decided is not None or self.judge is None:
-            return decided if isinstance(decided, Missing) else []
+        decided = without_judge(row, self.phrases, rules=self.rules)
+        if isinstance(decided, Missing):
+            return decided
+        if self.judge is None or (decided and decided.certain):
+            return []
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
@@ -108,16 +112,15 @@ class ResponseChecker(RefusalStage):
         return request.again(self.kind.repeat(answer, missing.why, self.choices))
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        surely = None if readings else self.decide(row, certain=True)
-        self.certain += surely is not None
-        decided: Any = readings[0] if readings else surely or self.decide(row, certain=False)
+        (decided,) = readings or [without_judge(row, self.phrases, rules=self.rules)]
+        self.certain += decided.certain
         self.decided_by["judge" if readings else "rules"] += 1
         category = OF_THREE.get(decided.verdict, decided.verdict)
         out = {**row, "answer_category": category, "answer_type_response": decided.reply}
         return [out | {"graded_category": decided.verdict} if self.graded else out]
 
     def label(self, row: Row) -> str:
-        return row["answer_category"] if self.parts else ""
+        return row["answer_category"]
 
     def refused(self, row: Row) -> bool:
         return CLASSES[row["answer_category"]]
@@ -127,17 +130,16 @@ class ResponseChecker(RefusalStage):
         if self.args.validate_against:
             self.written.append(row)
 
-    def files(self) -> dict[str, str]:
-        if not (column := self.args.validate_against):
-            return {}
-        by = self.args.check_model
-        self.validated = validation.compared_with_people(self.written, column, by)
-        return {".validation.json": json.dumps(self.validated, indent=2) + "\n"}
-
     def summary(self) -> list[str]:
+        """The refusal table and, with --validate_against, the comparison, which it also writes."""
         lines = super().summary()
         if self.written:
-            lines += validation.validation_lines(self.validated)
+            from orbench.judging.validation import compared_with_people, validation_lines
+
+            people = self.args.validate_against
+            found = compared_with_people(self.written, people, self.args.check_model)
+            write_text(self.beside(".validation.json"), json.dumps(found, indent=2) + "\n")
+            lines += validation_lines(found)
         if self.rules and self.judge:
             lines += [f"decided by the {who}: {n:,}" for who, n in self.decided_by.items()]
         return lines
@@ -146,8 +148,6 @@ class ResponseChecker(RefusalStage):
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
     """Whether the rules decide, and the judge of --check_model. Raises UserError."""
     if args.check_model == RULES:
-        if args.samples > 1:
-            raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
         return True, None
     name = args.check_model.removeprefix(f"{RULES}+")
     try:

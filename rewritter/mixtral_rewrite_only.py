@@ -59,8 +59,8 @@ class Rewriter(Stage):
     def requests(self, row: Row) -> list[Request] | Missing:
         if empty := empty_cell(row, "prompt"):
             return empty
-        values = self.values | {name: row[name] for name in self.marks} | {"seed": row["prompt"]}
-        text = fill(self.template, values)
+        values = self.values | {name: row[name] for name in self.marks}
+        text = fill(self.template, values | {"seed": row["prompt"]})
         return [Request(self.models[0], [user(text)], self.sent)]
 
     def read(self, request: Request, answer: Answer) -> Given | Missing:
@@ -108,8 +108,8 @@ def parser() -> argparse.ArgumentParser:
     number = flags.whole_number(1)
     meaning = "rewrites per seed, in one request (default 5)"
     add("--num_rewrites", type=number, default=5, help=meaning)
-    meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "
-    add("--model", help=meaning + "key is set, else a current OpenAI model)")
+    meaning = "a model or alias (default: Mixtral if its key is set, else a current OpenAI model)"
+    add("--model", help=meaning)
     meaning = "another prompt file: its name beside this script, or a path (default %(default)s)"
     add("--prompt_file", default="prompt.txt", type=flags.given, metavar="FILE", help=meaning)
     add_column_flags(parser)

@@ -275,7 +275,7 @@ def test_after_twelve_unreadable_replies_in_a_row_a_judge_is_asked_once_per_row(
     desk.serve(lambda body, seen: "[[none]]" if body["model"] == "gpt-a" else "Hm.")
     done = desk.stage(MODERATE, *judges)
     assert [row["votes"] for row in desk.rows()] == ["1"] * 20
-    assert "gpt-b gave 12 unreadable replies in a row, then was asked once per row" in done.stderr
+    assert "gpt-b: 12 unreadable replies in a row; now asked once per row" in done.stderr
     sent = Counter(body["model"] for body in desk.server.requests)
     assert sent["gpt-a"] == 20 and 20 < sent["gpt-b"] <= 20 + 12
     for flags in ((), ("--from_log",)):  # and nothing is left to ask

@@ -158,8 +158,8 @@ def parser() -> argparse.ArgumentParser:
     meaning = "number of different prompts (default %(default)s)"
     add("--num_toxic_prompts", type=number, default=2000, help=meaning)
     flags.add_output_flags(parser, "./{category}_prompts.csv")
-    meaning = "provider/model-id, a plain model id or an alias (default: Mixtral if its provider's "
-    add("--model", help=meaning + "key is set, else a current OpenAI model)")
+    meaning = "a model or alias (default: Mixtral if its key is set, else a current OpenAI model)"
+    add("--model", help=meaning)
     flags.add_model_flags(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
     flags.add_run_flags(parser, limit=False)
     return parser

@@ -15,7 +15,6 @@ from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import prompt_id
 from orbench.base.tables import beside, read_csv, write_csv
 from orbench.base.words import Row
-from orbench.datasets.selection import even_sample
 from orbench.judging.panels import coefficient, toxicity_scores
 from orbench.stats.agreement import krippendorffs_alpha
 
@@ -23,6 +22,18 @@ SHEET = ("id", "prompt", "label")
 KEY = ("id", "prompt", "toxicity", "weight")
 RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_ENDING = "_key.csv"
+
+
+def even_sample(categories: Sequence[str], size: int, seed: int) -> Iterator[int]:
+    """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
+    members: dict[str, list[int]] = {}
+    for place, category in enumerate(categories):
+        members.setdefault(category, []).append(place)
+    smallest_first = sorted(members.items(), key=lambda item: (len(item[1]), item[0]))
+    for done, (category, found) in enumerate(smallest_first):
+        share = min(len(found), size // (len(members) - done))
+        size -= share
+        yield from random.Random(f"{seed} {category}").sample(found, share)
 
 
 def write_sheets(

@@ -2,20 +2,22 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, make_folder, write_csv
-from orbench.base.words import OVERALL, category_of
+from orbench.base.words import OVERALL, Row, category_of
 from orbench.datasets import audit, card
-from orbench.datasets.moderated import Prompt, join_lines, read_moderated
-from orbench.datasets.selection import DATASETS, Chosen, choose
+from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
+from orbench.datasets.near_duplicates import near_duplicates
 from orbench.stages.prompt_sets import prompts_of
 
 BUILT_BY = "build_dataset"  # in run records
+
+Chosen = Mapping[str, Sequence[Row]]  # dataset -> its rows, in input order
 
 
 def build(args: argparse.Namespace) -> Path:
@@ -23,11 +25,16 @@ def build(args: argparse.Namespace) -> Path:
     folder: Path = args.output_dir
     if (folder / card.CARD).exists() and not card.has_card(folder):
         raise UserError(f"{folder / card.CARD} was not written by this tool; name another folder")
-    for name in args.names or DATASETS:
+    for name in args.names or card.DATASETS:
         card.check_ours(folder / f"{name}.csv", BUILT_BY)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
-    found = choose(prompts, prompts_of(args.exclude), args)
-    chosen = dict(zip(args.names or DATASETS, found.values(), strict=False))  # two names: no sample
+    drop_near_duplicates(prompts, prompts_of(args.exclude), args.similarity)
+    kept = [one for one in prompts if not one.reason]
+    safe = [one.row for one in kept if one.side == SAFE_SET]
+    toxic = [one.row for one in kept if one.side == TOXIC_SET]
+    drawn = audit.even_sample(list(map(category_of, toxic)), args.toxic_sample, args.seed)
+    found = (safe, toxic, [toxic[place] for place in sorted(drawn)])
+    chosen = dict(zip(args.names or card.DATASETS, found, strict=False))  # two names: no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
     counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]
@@ -36,9 +43,22 @@ def build(args: argparse.Namespace) -> Path:
     for line in [*history, *card.table_lines(counts)]:
         say(line)
     if args.audit_sample:
-        kept = [one.row for one in prompts if not one.reason]
-        audit.write_sheets(folder / "audit_sheet.csv", kept, args.audit_sample)
+        rows = [one.row for one in kept]
+        audit.write_sheets(folder / "audit_sheet.csv", rows, args.audit_sample)
     return folder / f"{next(iter(chosen))}.csv"
+
+
+def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least: float) -> None:
+    """Give near-duplicates their reason and resembles. public: prompts that models may know."""
+    # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
+    judged = [one for side in (TOXIC_SET, SAFE_SET) for one in prompts if one.side == side]
+    texts = [*public, *(one.row["prompt"] for one in judged)]
+    sides = ["public sets"] * len(public) + [one.side for one in judged]
+    for place, earlier in near_duplicates(texts, sides, least).items():
+        if place >= len(public):
+            prompt = judged[place - len(public)]
+            prompt.reason = f"near-duplicate in {sides[earlier]}"
+            prompt.resembles = texts[earlier]
 
 
 def _write_csvs(

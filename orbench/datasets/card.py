@@ -15,13 +15,14 @@ from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
 from orbench.base.words import Row
-from orbench.datasets.selection import DATASETS
+from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
-# Config, as the published dataset calls it -> file
-CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"} | {name: f"{name}.csv" for name in DATASETS}
-CONFIGS |= {"hard": "hard.csv", "toxic": "toxic.csv"}  # of a release
+DATASETS = (SAFE_SET, TOXIC_SET, "or-bench-toxic")  # the last one is a sample
+# Config, as the published dataset calls it -> file; the last two are a release's.
+CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"}
+CONFIGS |= {name: f"{name}.csv" for name in (*DATASETS, "hard", "toxic")}
 
 
 def check_ours(path: Path, stage: str) -> None:
@@ -65,7 +66,8 @@ def write_card(
 
     counts: prompts by category and dataset; head first, prompt set hashes last.
     """
-    text = Template(Path(__file__).with_name("card.md").read_text(encoding="utf-8")).substitute(
+    template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    text = Template(template).substitute(
         license=json.dumps(licence),  # a JSON string is a YAML string
         counts="\n".join(table_lines(counts)),
         history="\n".join(f"    {clean(line)}" for line in history),

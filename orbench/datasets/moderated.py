@@ -68,9 +68,8 @@ def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Promp
         check_single(path, table.columns)
         for number, row in enumerate(table.rows, start=1):
             where = f"{path}, row {number}"
-            judged, answered = (
-                _SAID[optional_flag(row, column, where)] for column in ("is_toxic", SECOND_CHANCE)
-            )
+            judged = _SAID[optional_flag(row, "is_toxic", where)]
+            answered = _SAID[optional_flag(row, SECOND_CHANCE, where)]
             checked = "answer_category" in row or "is_rejected" in row  # by stage 5, by stage 4
             if answered is Said.SAFE and checked and not refusals_count:
                 answered = Said.REFUSAL if VERDICTS[verdict_of(row, where)] else Said.SAFE

@@ -36,11 +36,12 @@ class Question(NamedTuple):
 
 
 class Opinion(NamedTuple):
-    """What a judge said."""
+    """What a judge or the rules said."""
 
     verdict: str  # a class; in moderation one of the ten categories, OTHER_ or NO_CATEGORY
     reply: str = ""  # the whole reply, as a CSV can hold it
     judge: str = ""  # as the user named it
+    certain: bool = False  # of the rules
 
 
 class JudgeKind(NamedTuple):
@@ -63,11 +64,14 @@ class JudgeKind(NamedTuple):
 
     def repeat(self, answer: Answer, why: str, choices: Sequence[Choice]) -> list[Message]:
         """What to say after an unreadable reply; [] for a guard, which has one form of question."""
+        if self.form:
+            return []
         reply = answer_of(answer.text)[0]
         said = [message("assistant", reply)] if reply.strip() else []
         names = ", ".join(one.name for one in choices)
-        again = f"This could not be read: {one_line(why)}. Judge the same text again in the form "
-        return [] if self.form else [*said, user(f"{again}asked for; end with one of: {names}.")]
+        wrong = f"This could not be read: {one_line(why)}."
+        again = f"Judge the same text again in the form asked for; end with one of: {names}."
+        return [*said, user(f"{wrong} {again}")]
 
 
 def read_moderation(
@@ -242,7 +246,8 @@ def needed_by(kind: JudgeKind, choices: Sequence[Choice]) -> Mapping[str, Any]:
     verdict = {"type": "string", "enum": [one.name for one in choices]}
     fields = {"reason": {"type": "string"}, "verdict": verdict}  # the reason first
     schema: dict[str, Any] = {"type": "object", "properties": fields, "required": [*fields]}
-    form = {"name": "verdict", "strict": True, "schema": {**schema, "additionalProperties": False}}
+    schema["additionalProperties"] = False
+    form = {"name": "verdict", "strict": True, "schema": schema}
     return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 

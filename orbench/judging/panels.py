@@ -98,8 +98,7 @@ class ModerationColumns:
 
     def votes(self, row: Row) -> list[bool | None]:
         """Each judge's vote in an output row: True is toxic, None missing."""
-        words = {"True": True, "False": False}
-        return [words.get(row.get(self.named("is_toxic", judge), "")) for judge in self.judges]
+        return [optional_flag(row, self.named("is_toxic", judge), "") for judge in self.judges]
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:

@@ -15,18 +15,18 @@ NO_INDIRECT = "the judge only separates answers from refusals: indirect refusals
 
 
 def without_judge(
-    row: Mapping[str, str], *, phrases: Sequence[str], rules: bool, certain: bool
+    row: Mapping[str, str], phrases: Sequence[str], *, rules: bool
 ) -> Opinion | Missing | None:
-    """The class of a response that needs no judge, or why it is unscored; None: ask the judge.
+    """The class of a response by the API's signal or the rules, or why it is unscored.
 
     Columns: prompt, response; if there, rejection_reason and finish_reason, as stage 4 writes them.
-    phrases: the user's own. rules: whether the rules decide. certain: only if they are certain.
+    phrases: the user's own. rules: whether the rules decide; if not, None where the API says none.
     """
     signal = row.get("rejection_reason", "")
     if not signal.startswith(API_SIGNAL):
         signal = api_refusal_signal(row.get("finish_reason", ""))
     if signal:
-        return Opinion("direct_refusal", reply=signal)
+        return Opinion("direct_refusal", signal, certain=True)
     text, whole = answer_of(row["response"])
     if not whole:
         return Missing("unscored", "the response was cut off inside its thinking")
@@ -35,6 +35,4 @@ def without_judge(
     if not rules:
         return None
     verdict = classify(text, phrases=phrases)
-    if certain and not verdict.certain:
-        return None
-    return Opinion(REFUSAL_CLASSES[verdict.kind], reply=verdict.rule)
+    return Opinion(REFUSAL_CLASSES[verdict.kind], verdict.rule, certain=verdict.certain)

@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from math import isnan, nan
 from typing import Any
 
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+
 from orbench.base import words
 from orbench.base.messages import UserError, clean, did_you_mean
 from orbench.base.prompts import asked_in, seed_id_of
 from orbench.base.tables import Table
 from orbench.stats.agreement import TwoRaters
+from orbench.stats.core import Verdicts, difference, mean
+from orbench.stats.correction import judge_accuracy
 
 MEASURES = ("accuracy", "kappa", "precision", "recall", "F1")
 BIASED_AT = 0.001  # p of the difference between labelled rows and others
 
 
-def check_labels(table: Table, column: str | None) -> None:
+def check_labels(table: Table, column: str) -> None:
     """Raise UserError for a missing column or an unknown label; a blank cell is no label."""
-    if column is None:
-        return
     if column not in table.columns:
         meant = did_you_mean(column, table.columns)
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
@@ -38,8 +41,6 @@ def compared_with_people(
 
     rows: the scored ones, with prompt, response, answer_category and the labels in `column`.
     """
-    import pandas as pd  # type: ignore[import-untyped]
-
     frame = pd.DataFrame(
         {
             "category": [words.category_of(row) for row in rows],
@@ -64,26 +65,14 @@ def compared_with_people(
     }
 
 
-def _verdicts(frame: Any, hits: Any, among: Any = True) -> Any:
-    """Hits among some rows of a DataFrame, as `Verdicts`."""
-    import numpy as np
-
-    from orbench.stats.core import Verdicts
-
+def _verdicts(frame: pd.DataFrame, hits: Any, among: Any = True) -> Verdicts:
+    """Hits among some rows."""
     ids = (frame[name].to_numpy() for name in ("response", "cluster"))
     return Verdicts(np.where(among, hits, nan), *ids)
 
 
-def _mean(frame: Any, hits: Any, among: Any = True) -> Any:
-    from orbench.stats.core import mean
-
-    return mean(_verdicts(frame, hits, among))
-
-
-def _bias(frame: Any) -> str:
+def _bias(frame: pd.DataFrame) -> str:
     """Why the labels correct no rate: they are not a random sample; "" if they may be one."""
-    from orbench.stats.core import difference
-
     judged = frame[~frame["api"]]
     has_label = judged["people"].notna()
     sides = (_verdicts(judged, judged["judge"], one) for one in (has_label, ~has_label))
@@ -94,7 +83,7 @@ def _bias(frame: Any) -> str:
     return f"the labelled rows are not a random sample: {rates}"
 
 
-def _figures(frame: Any) -> dict[str, Any]:
+def _figures(frame: pd.DataFrame) -> dict[str, Any]:
     """The counts, and each of MEASURES with its 95 % interval.
 
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
@@ -105,10 +94,10 @@ def _figures(frame: Any) -> dict[str, Any]:
     cells = (judge & people, judge & ~people, ~judge & people, ~judge & ~people)
     counts = TwoRaters(*(int(cell.sum()) for cell in cells))
     shares = {
-        "accuracy": _mean(frame, judge == people),
-        "precision": _mean(frame, people, judge),
-        "recall": _mean(frame, judge, people),  # the sensitivity
-        "F1": _mean(frame, judge & people, judge | people),
+        "accuracy": mean(_verdicts(frame, judge == people)),
+        "precision": mean(_verdicts(frame, people, judge)),
+        "recall": mean(_verdicts(frame, judge, people)),  # the sensitivity
+        "F1": mean(_verdicts(frame, judge & people, judge | people)),
     }
     found = {name: list(share[:3]) if share.rows else None for name, share in shares.items()}
     if jaccard := found["F1"]:
@@ -118,10 +107,8 @@ def _figures(frame: Any) -> dict[str, Any]:
     return {"n": len(frame), **named, **found, "kappa": kappa}
 
 
-def _judge_accuracy(labelled: Any, bias: str) -> dict[str, float | None]:
+def _judge_accuracy(labelled: pd.DataFrame, bias: str) -> dict[str, float | None]:
     """The `JudgeAccuracy` by which rates are corrected; the API's refusals are not the judge's."""
-    from orbench.stats.correction import judge_accuracy
-
     judged = labelled[~labelled["api"]]
     columns = (judged[name].to_numpy() for name in ("judge", "people", "response", "cluster"))
     accuracy = judge_accuracy(*columns)._asdict()
@@ -130,8 +117,6 @@ def _judge_accuracy(labelled: Any, bias: str) -> dict[str, float | None]:
 
 def validation_lines(found: dict[str, Any]) -> list[str]:
     """The closing lines, from what `compared_with_people` returned."""
-    import pandas as pd
-
     parts = {words.OVERALL: found["overall"], **found["categories"]}
     cells = {
         part: {"n": figures["n"], **{name: _shown(figures[name]) for name in MEASURES}}

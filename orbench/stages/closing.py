@@ -52,15 +52,8 @@ class RefusalStage(Stage):
         self._counted.setdefault(side, []).append(one)
 
     def findings(self) -> dict[str, Any]:
-        """refusals: side -> category -> counts of rows. by_rules, certain: rows."""
-        found: dict[str, dict[str, dict[str, int]]] = {}
-        for side, rows in self._counted.items():
-            of_side = found.setdefault(side.name if side else "", {})
-            for row in rows:
-                count = of_side.setdefault(row.category, {"scored": 0, "refused": 0, "unscored": 0})
-                count["unscored" if row.refused is None else "scored"] += 1
-                count["refused"] += row.refused is True
-        return {"refusals": found, "by_rules": self.decided_by["rules"], "certain": self.certain}
+        """Rows: those that the rules decided, and those that they are certain of."""
+        return {"by_rules": self.decided_by["rules"], "certain": self.certain}
 
     def summary(self) -> list[str]:
         """Rows, the rate with its 95 % interval, and the interval that includes unscored rows."""
@@ -127,6 +120,7 @@ def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...
     from orbench.stats.core import Verdicts, mean, with_unscored
 
     found = np.array([np.nan if row.refused is None else row.refused for row in rows], float)
-    prompts, seeds = (np.array([getattr(row, name) for row in rows]) for name in ("prompt", "seed"))
+    prompts = np.array([row.prompt for row in rows])
+    seeds = np.array([row.seed for row in rows])
     verdicts = Verdicts(found, prompts, seeds)
     return *mean(verdicts)[:3], *with_unscored(verdicts)

@@ -38,10 +38,16 @@ def run_stage(stage: Stage) -> int:
             plan(job)
             ask(job)
             over = job.asked.stopped or job.asked.interrupted or job.handed_over
-            if over or not (stage.grows and stage.more([outcome(job, *p)[0] for p in job.plan])):
+            if over or not stage.grows:
+                break
+            if not stage.more([outcome(job, *planned)[0] for planned in job.plan]):
                 break
         if job.handed_over:
-            return output.close_without_csv(job)
+            if job.asked.interrupted:
+                raise KeyboardInterrupt
+            if job.asked.stopped:
+                raise UserError(job.asked.stopped)
+            return 0
         counts = output.write_outputs(job)
     return output.close(job, counts)
 
@@ -127,12 +133,9 @@ def ask_now(job: Job, requests: list[Request]) -> None:
 
 def in_batches(stage: Stage) -> set[bytes]:
     """The keys of requests that are under way in a provider's batches."""
-    state = stage.beside(".batches.json")
-    if not state.exists():
-        return set()
     from orbench.asking.batch import under_way
 
-    return under_way(state)
+    return under_way(stage.beside(".batches.json"))
 
 
 def estimate(job: Job) -> int:

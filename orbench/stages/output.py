@@ -24,14 +24,13 @@ from orbench.base.records import (
     versions,
     write_record,
 )
-from orbench.base.tables import CsvWriter, read_csv, sha256_of, write_text
+from orbench.base.tables import CsvWriter, read_csv, sha256_of
 from orbench.base.words import VERDICTS, Row
-from orbench.stages.job import UNREADABLE, Found, Job, outcome
+from orbench.stages.job import Found, Job, outcome
 from orbench.stages.stage import Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
-EMPTY_SHARE = 0.02  # of the answers, above which empty ones are worth a warning
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
 
@@ -80,7 +79,7 @@ class Counts:
     """What came of a run's rows and answers."""
 
     rows: Counter[str] = field(default_factory=Counter)  # done, failed, unscored, not_asked
-    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off, empty
+    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off
     written: int = 0  # output rows
     tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
@@ -88,7 +87,6 @@ class Counts:
     served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     prompts: set[str] = field(default_factory=set)  # ids
-    outputs: list[Path] = field(default_factory=list)  # what was written
     _used: set[bytes] = field(default_factory=set)  # keys of answers
 
     @property
@@ -119,7 +117,6 @@ class Counts:
                 self._used.add(request.key)
                 self.answers["reused"] += job.log.was_there(request.key)
                 self.answers["cut off"] += answer.cut_off
-                self.answers["empty"] += answer.says_nothing
                 self.tokens.add(answer)
                 self.served_by[request.model.asked][answer.served_by] += 1
                 self.dropped[request.model.asked].update(answer.dropped)
@@ -143,9 +140,9 @@ def write_outputs(job: Job) -> Counts:
             else:
                 stage.beside(FAILED).unlink(missing_ok=True)
             if counts.written or not job.plan:  # what stood there stays if there is no row
-                for writer in writers.values():
+                for label, writer in writers.items():
                     writer.commit()
-                _write_others(job, counts)
+                    write_record(stage.outputs[label], record_of(job, counts, label))
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log: "
@@ -164,23 +161,12 @@ def _write_rows(job: Job, counts: Counts, writers: dict[str, CsvWriter], failed:
             stage.unscored(row)
             continue
         for out in result:
-            writers[stage.label(out)].write(out)
+            writers[stage.label(out) if stage.parts else ""].write(out)
             stage.scored(out)
     for row in stage.lost:
         counts.rows["unscored"] += 1
         failed.write(row)
         stage.unscored(row)
-
-
-def _write_others(job: Job, counts: Counts) -> None:
-    """The run records, and the stage's other files."""
-    stage = job.stage
-    for label, path in stage.outputs.items():
-        write_record(path, record_of(job, counts, label))
-    others = {stage.beside(ending): text for ending, text in stage.files().items()}
-    for path, text in others.items():
-        write_text(path, text)
-    counts.outputs = [*stage.outputs.values(), *others]
 
 
 def record_of(job: Job, counts: Counts, part: str) -> Record:
@@ -236,12 +222,10 @@ def _carried(stage: Stage, before: Record, time: Record) -> Record:
 
 
 def _model_entry(model: Model, job: Job, counts: Counts) -> Record:
-    served_by = counts.served_by[model.asked]
     return model._asdict() | {
         "base_url": model.address,
         "family": model.family,
-        "returned": sorted({one.partition(" via ")[0] for one in served_by}),
-        "served_by": served_by,
+        "served_by": counts.served_by[model.asked],
         "left_out_parameters": counts.dropped[model.asked],
         "left_out": job.asked.left_out.get(model.asked, ""),
     }
@@ -261,16 +245,6 @@ def measures_nothing(job: Job) -> bool:
     return behind or any(model.scripted for model in job.stage.models)
 
 
-def close_without_csv(job: Job) -> int:
-    """Report how handing over ended; nothing goes to stdout. Returns the exit status."""
-    if job.asked.interrupted:
-        say("interrupted; run the same command to resume")
-        return 130
-    if job.asked.stopped:
-        say(f"error: {job.asked.stopped}")
-    return int(bool(job.asked.stopped))
-
-
 def close(job: Job, counts: Counts) -> int:
     """Report how it went, print the CSV's path, and return the exit status."""
     asked = job.asked
@@ -285,10 +259,11 @@ def close(job: Job, counts: Counts) -> int:
     elif nothing:
         where = job.stage.beside(FAILED if counts.aside else ".answers.jsonl")
         say(f"error: none of the {counted(len(job.plan), 'request')} gave a result; see {where}")
-    for path in counts.outputs[1:]:
-        say(f"also written: {path}")
-    if counts.outputs:
-        tell(counts.outputs[0])
+    if not nothing:
+        first, *others = job.stage.outputs.values()
+        for path in others:
+            say(f"also written: {path}")
+        tell(first)
     if asked.interrupted:
         return 130
     if asked.stopped or nothing:
@@ -316,13 +291,6 @@ def closing_lines(job: Job, counts: Counts) -> Iterator[str]:
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
     if counts.aside:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
-    for name, n in job.unreadable.items():
-        if n >= UNREADABLE:
-            row = f"{UNREADABLE} unreadable replies in a row"
-            yield f"{name} gave {row}, then was asked once per row"
-    if (empty := counts.answers["empty"]) > EMPTY_SHARE * rows.total():
-        why = "possibly refusals hidden by a gateway; they are unscored"
-        yield f"{counted(empty, 'answer')} empty, without a reason: {why}"
     for why, times in counts.errors.most_common(1):
         if why not in job.asked.stopped:
             yield f"the most frequent error ({times:,}): {why}"
@@ -339,7 +307,8 @@ def _sent(job: Job) -> str:
     line += f" (thinking {tokens.reasoning:,})" if tokens.reasoning else ""
     if prices:
         cost = (tokens.prompt - tokens.cached) * prices.prompt + tokens.cached * prices.cached
-        line += f" · cost {(cost + tokens.completion * prices.completion) / 1e6:.4f}"
+        cost += tokens.completion * prices.completion
+        line += f" · cost {cost / 1e6:.4f}"
     return line
 
 

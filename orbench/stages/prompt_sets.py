@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,7 +91,8 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
 def prompts_of(names: Sequence[str]) -> list[str]:
     """The prompts of CSV files and named sets. Raises UserError."""
     whole = argparse.Namespace(limit=None, shuffle=None, preflight=None)
-    return [row["prompt"] for name in names for row in read_input(name, ["prompt"], whole).rows]
+    tables = [read_input(name, ["prompt"], whole) for name in names]
+    return [row["prompt"] for table in tables for row in table.rows]
 
 
 def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
@@ -104,14 +105,15 @@ def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
         text = asked_in(row) if "prompt" in row else "\0".join(row.values())
         return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    sizes = Counter(row.get("category", "") for row in rows)
-    seen = Counter[str]()
+    members = defaultdict[str, list[tuple[bytes, int]]](list)
+    for number, row in enumerate(rows):
+        members[row.get("category", "")].append((order(row), number))
     places = list[tuple[float, bytes, int]]()
-    for key, number in sorted((order(row), number) for number, row in enumerate(rows)):
-        name = rows[number].get("category", "")
-        places.append(((seen[name] + 0.5) / sizes[name], key, number))
-        seen[name] += 1
-    return [rows[number] for number in sorted(number for _, _, number in sorted(places)[:limit])]
+    for found in members.values():
+        for r, (key, number) in enumerate(sorted(found)):
+            places.append(((r + 0.5) / len(found), key, number))
+    taken = sorted(number for _, _, number in sorted(places)[:limit])
+    return [rows[number] for number in taken]
 
 
 def _wanted(name: str, columns: dict[str, Any]) -> PromptSet | None:
@@ -142,7 +144,8 @@ def _of_set(asked: PromptSet) -> Table:
     commit = re.search(r"/snapshots/([0-9a-f]{40})/", str(path))
     source = asked._asdict() | {"sha256": sha256_of(path)}
     source["revision"] = commit[1] if commit else asked.revision
-    return Table(Path(f"{asked.name or Path(asked.file).stem}.csv"), list(columns), rows, source)
+    name = asked.name or Path(asked.file).stem
+    return Table(Path(f"{name}.csv"), list(columns), rows, source)
 
 
 def _fetch(asked: PromptSet) -> Path:

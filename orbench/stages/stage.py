@@ -74,8 +74,8 @@ class Stage:
         return False
 
     def label(self, row: Row) -> str:
-        """The part that an output row belongs to, a key of `parts`."""
-        return ""
+        """The part that an output row belongs to, a key of `parts`, if there are parts."""
+        raise NotImplementedError
 
     def origin(self, row: Row) -> Row:
         """The input row that an output row came from, in the columns they share."""
@@ -88,15 +88,11 @@ class Stage:
         """Called with each input row that has no result."""
 
     def summary(self) -> list[str]:
-        """The closing lines."""
+        """The closing lines. Called after the last row, when the CSVs are written."""
         return []
 
     def findings(self) -> dict[str, Any]:
-        """What the run record keeps of the results."""
-        return {}
-
-    def files(self) -> dict[str, str]:
-        """Other small files beside the CSV, after the last row: ending of the name -> text."""
+        """What the run record says of the results."""
         return {}
 
     @property
@@ -125,10 +121,7 @@ def output_path(given: str | None, default: Path) -> Path:
         raise UserError(f"{path} does not end in .csv; name a CSV file")
     if path.stem.endswith("_failed"):  # another run's failed rows, which would be lost
         raise UserError(f"{path}: names that end in _failed.csv are for rows without a result")
-    try:
-        return path.resolve() if path.is_symlink() else path  # write the link's target
-    except OSError as error:  # a name that is too long
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    return path.resolve() if path.is_symlink() else path  # write the link's target
 
 
 def check_outputs(stage: Stage) -> None:

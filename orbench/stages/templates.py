@@ -48,6 +48,6 @@ def fill(template: str, values: Mapping[str, str], earlier: Sequence[Turn] = ())
         end = "===== {mark} end of the earlier turns\n\n"
         template = CONTEXT + "".join(said) + end + template
         values = {**values, **turns}
-    mark = hashlib.sha256("\0".join(values.values()).encode("utf-8", "surrogatepass")).hexdigest()
-    replace = {**values, "mark": mark[:12]}
+    every = "\0".join(values.values()).encode("utf-8", "surrogatepass")
+    replace = {**values, "mark": hashlib.sha256(every).hexdigest()[:12]}
     return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)
