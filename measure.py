@@ -71,7 +71,10 @@ def steps(
             flags = [f"--input_file={responses}", f"--output_path={checked}"]
             yield side, CHECK, [*flags, f"--check_model={judge}", *set_by()]
             if panel:
-                flags = [f"--input_file_path={prompts}", f"--output_path={labels}/{stem}.csv"]
+                flags = [
+                    f"--input_file_path={prompts}",
+                    f"--output_path={labels}/{side}/{stem}.csv",
+                ]
                 flags += [f"--moderator_model={','.join(panel)}", *set_by(*INPUT)]
                 yield side, "moderator/moderate_only.py", flags
 
@@ -88,6 +91,7 @@ def run(script: str, flags: Sequence[str]) -> str:
     command = [sys.executable, str(Path(__file__).resolve().parent / script), *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too
+        signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
         said, _ = child.communicate()
     if child.returncode not in (0, 3):  # 3: some rows failed, and stand in a file of their own
         sys.exit(child.returncode)
@@ -128,7 +132,7 @@ def main(argv: Sequence[str]) -> int:
     flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
     flags += ["--pairs"] * (setting("PAIRS") == "1")
     if ratings or panel:
-        judged = [str(path) for path in labels.glob("*.csv") if not path.match("*_failed.csv")]
+        judged = [str(path) for path in labels.rglob("*.csv") if not path.match("*_failed.csv")]
         flags += ["--toxicity", *ratings, *sorted(judged)]
     run("response_checker/plot_results.py", flags)
     tell(folder / "results.html")

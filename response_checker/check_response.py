@@ -3,11 +3,10 @@
     python check_response.py --check_model=gpt4 --input_file=responses.csv
     python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
 
-keyword: the rules decide. keyword+MODEL: the judge decides where the rules are
-not certain. Reads the
-columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or with
---merge_result=False one file per class, with the columns answer_category (direct_answer, ...) and
-answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).
+keyword: the rules decide. keyword+MODEL: the judge decides where the rules are not certain. Reads
+the columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or
+with --merge_result=False one file per class, with the columns answer_category (direct_answer, ...)
+and answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).
 """
 
 import argparse
@@ -60,7 +59,7 @@ class ResponseChecker(RefusalStage):
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         self.lost = stage.lost_before(before, args.samples) if args.limit is None else []
         self.set_judge()
-        self.written: list[Row] = []
+        self.judged: list[Row] = []
         if args.validate_against:
             from orbench.judging.validation import check_labels
 
@@ -117,6 +116,8 @@ class ResponseChecker(RefusalStage):
         self.decided_by["judge" if readings else "rules"] += 1
         category = OF_THREE.get(decided.verdict, decided.verdict)
         out = {**row, "answer_category": category, "answer_type_response": decided.reply}
+        if self.args.validate_against:
+            self.judged.append(out)
         return [out | {"graded_category": decided.verdict} if self.graded else out]
 
     def label(self, row: Row) -> str:
@@ -125,19 +126,14 @@ class ResponseChecker(RefusalStage):
     def refused(self, row: Row) -> bool:
         return CLASSES[row["answer_category"]]
 
-    def scored(self, row: Row) -> None:
-        super().scored(row)
-        if self.args.validate_against:
-            self.written.append(row)
-
     def summary(self) -> list[str]:
         """The refusal table and, with --validate_against, the comparison, which it also writes."""
         lines = super().summary()
-        if self.written:
+        if self.judged:
             from orbench.judging.validation import compared_with_people, validation_lines
 
             people = self.args.validate_against
-            found = compared_with_people(self.written, people, self.args.check_model)
+            found = compared_with_people(self.judged, people, self.args.check_model)
             write_text(self.beside(".validation.json"), json.dumps(found, indent=2) + "\n")
             lines += validation_lines(found)
         if self.rules and self.judge:
@@ -148,6 +144,8 @@ class ResponseChecker(RefusalStage):
 def deciders(args: argparse.Namespace) -> tuple[bool, Model | None]:
     """Whether the rules decide, and the judge of --check_model. Raises UserError."""
     if args.check_model == RULES:
+        if args.samples > 1:
+            raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
         return True, None
     name = args.check_model.removeprefix(f"{RULES}+")
     try:

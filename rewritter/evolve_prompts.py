@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.models import resolve
-from orbench.base.messages import UserError, counted, run_script, say, tell
+from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.words import Row
@@ -76,8 +76,7 @@ class Search:
                 make_folder(folder)
                 play(self, folder, parents)
             self.take(folder)
-            sent = counted(self.requests[-1], "request")
-            say(f"round {number}: {sent}, {self.lineages.outcomes(number)}")
+            say(f"round {number}: {self.lineages.round_line(number, self.requests[-1])}")
         return why
 
     def size(self) -> int:
@@ -108,8 +107,7 @@ class Search:
                 was = f"--{name} {before.get(name)}"
                 raise UserError(f"{folder} has {was}; use that, or another --output_path")
         for name in PROMPT_FILES:
-            parents = read_csv(folder / f"{name}.csv", PARENT, is_input=False)
-            self.lineages.parents += parents.rows
+            self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT, is_input=False).rows
         self.lineages.candidates += read_csv(path, CANDIDATE, is_input=False).rows
         logs = folder.glob("*.answers.jsonl")
         self.requests.append(sum(log.read_bytes().count(b"\n") for log in logs))
@@ -238,15 +236,14 @@ def run_step(
     words = [f"--{name}={value}" for name, value in flags.items() if value]
     words += [f"--output_path={csv}", "--overwrite", "--quiet"]
     stage = runpy.run_path(str(Path(__file__).resolve().parents[1] / script))
-    said = path.with_name("log.txt")
-    with said.open("a") as log, redirect_stdout(log), redirect_stderr(log):
+    with path.with_name("log.txt").open("a") as log, redirect_stdout(log), redirect_stderr(log):
         status = stage["main"](words)
     if status == 130:
         raise KeyboardInterrupt
     left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
     faults = {row["error_type"] for row in failed_rows(csv)} - {"unscored", "bad_request"}
     if left_out or (status == 1 and faults):
-        raise UserError(f"{script} stopped; see the end of {said}")
+        raise UserError(f"{script} stopped; see the end of {path.with_name('log.txt')}")
     return read_csv(csv, is_input=False).rows if csv.is_file() else []
 
 
@@ -261,8 +258,8 @@ def main(argv: Sequence[str]) -> int:
     make_folder(output.parent)
     why = search.run()
     search.write()
-    say(f"{counted(sum(search.requests), 'request')}, {search.lineages.outcomes()}")
-    say(f"ended because {why}")
+    say(search.lineages.closing_line())
+    say(f"{sum(search.requests):,} requests; ended because {why}")
     if is_scripted(read_record(output)):
         say(SCRIPTED_NOTE)
     tell(output)
@@ -281,8 +278,8 @@ def parser() -> argparse.ArgumentParser:
     add("--parents", type=number, default=50, help="parents per round (default %(default)s)")
     meaning = "families of targets that must refuse a hit (default %(default)s)"
     add("--min_refusing", type=number, default=1, help=meaning)
-    add("--rounds", type=number, default=30, help="maximum (default %(default)s)")
-    add("--max_requests", type=number, default=100_000, help="maximum (default %(default)s)")
+    add("--rounds", type=number, default=30, help="at most (default %(default)s)")
+    add("--max_requests", type=number, default=100_000, help="at most (default %(default)s)")
     meaning = "CSVs or named sets: near-duplicates of their prompts are not hits"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
     add("--max_tokens", type=number, help="limit of a target's answer (default: that of stage 4)")

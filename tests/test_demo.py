@@ -191,7 +191,7 @@ def test_a_panel_labels_the_prompts_once_for_all_models(desk: Desk) -> None:
         assert "Traceback" not in done.stderr
         asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
     assert asked[0] == asked[1] == 2 * 4 + 2
-    rows = desk.rows("results/labels/gpt-a+gpt-b/p.csv")
+    rows = desk.rows("results/labels/gpt-a+gpt-b/over_refusal/p.csv")
     assert {row["is_toxic_gpt-a"] for row in rows} == {"False"} and len(rows) == 4
 
 

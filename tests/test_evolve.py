@@ -60,9 +60,8 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(world: Des
     assert all(row["refused_by"] for row in candidates if row["is_toxic"])
     assert world.record()["selectors"] == ["GPT-4", "Llama-3", "Qwen"]
     assert list(world.rows("o_audit_sheet.csv")[0]) == ["id", "prompt", "label"]
-    sent = re.findall(r"round \d+: (\d+) requests, \d+ candidates: ", said)
+    sent = re.findall(r"round \d+: .* (\d+) requests .*votes split on \d+%", said)
     assert sum(map(int, sent)) == len(world.server.requests)
-    assert f"hit {len(hits)}" in said.splitlines()[-2]
     assert "--min_refusing 2" in error_line(evolve(world, "--wanted=99"))  # was, and is not now
 
 

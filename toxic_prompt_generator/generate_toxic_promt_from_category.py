@@ -64,8 +64,12 @@ class SeedGenerator(Stage):
         say(f"{counted(self.wanted, 'prompt')} (--num_toxic_prompts): {least}")
         self.add_requests(first if args.dry_run else min(first, FIRST_WAVE))
         self.start_over()
-        before = read_record(self.output).get("counts", {}).get("written", 0)
-        if self.output.exists() and before > self.wanted and not args.overwrite:
+        record = read_record(self.output)
+        before = record.get("counts", {}).get("written", 0)
+        kept = self.output.exists() and not args.overwrite
+        # Others have made up for requests that failed; new answers would replace prompts in use.
+        self.finished = kept and before == self.wanted and record.get("complete") is True
+        if kept and before > self.wanted:
             there = f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts"
             raise UserError(f"{there}; choose another --output_path or pass --overwrite")
 

@@ -5,6 +5,7 @@ cost, and every CSV is derived from it. A line holds what the API returned, unde
 no API key, no header, no prompt. In memory is an index: per answer 16 bytes of key and an offset.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from orbench.base.messages import UserError
 from orbench.base.tables import sync_folder
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
+ROOM = 2**20  # bytes on the disk, for the answers to what is sent at once
 
 
 class AnswerLog:
@@ -41,8 +43,11 @@ class AnswerLog:
             self._reader = path.open("rb") if path.exists() else BytesIO()
             self._files.callback(self._reader.close)
             self._read_index()
-            if write:
-                os.ftruncate(self._fd, self._end)  # a torn line: its answer never arrived
+            if write:  # a full disk shows before anything is paid for
+                there = os.write(self._fd, bytes(ROOM))
+                os.ftruncate(self._fd, self._end)  # a torn line, too: its answer never arrived
+                if there < ROOM:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size_at_opening = self._end
 
     def _lock(self) -> None:

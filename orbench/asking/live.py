@@ -101,6 +101,8 @@ class _Session:
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers under way: they are paid for."""
+        if self.asked.interrupted and number == signal.SIGTERM:
+            return  # measure.py passes it on, so that it can come twice
         if self.asked.interrupted:
             os._exit(130)  # all that arrived is in the log
         self.asked.interrupted = self.over = True

@@ -54,10 +54,10 @@ def write_record(csv: Path, record: Record) -> None:
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
 
 
-def hashes_of(csv: Path) -> dict[str, str]:
-    """The SHA-256 of a CSV and of its failed rows, "" without any: in the record as `output`."""
+def failed_hash(csv: Path) -> str:
+    """The SHA-256 of a CSV's failed rows, "" without any: in the record with the CSV's own."""
     failed = beside(csv, FAILED)
-    return {"csv": sha256_of(csv), "failed": sha256_of(failed) if failed.is_file() else ""}
+    return sha256_of(failed) if failed.is_file() else ""
 
 
 @cache

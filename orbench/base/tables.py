@@ -163,6 +163,11 @@ class CsvWriter(AbstractContextManager["CsvWriter"]):
         lone = any("\r" in cell for cell in cells)
         (self._quoted if lone else self._plain).writerow(cells)
 
+    def sha256(self) -> str:
+        """Of what was written so far. Raises OSError."""
+        self._file.flush()
+        return sha256_of(Path(self._file.name))
+
     def commit(self) -> None:
         """Put the file on disk and under its name. Raises OSError."""
         _publish(self._file, self._path)
@@ -183,9 +188,13 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, st
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a small file whole. Raises OSError, and UserError for an input."""
-    with _temporary(path).open("wb") as file:
-        file.write(content)
-        _publish(file, path)
+    half = _temporary(path)
+    try:
+        with half.open("wb") as file:
+            file.write(content)
+            _publish(file, path)
+    finally:
+        half.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

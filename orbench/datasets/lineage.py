@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil, log, sqrt
 
-from orbench.base.messages import counted
 from orbench.base.words import Row
 
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
@@ -83,23 +82,40 @@ class Lineages:
         """A parent with an operator it has not had, drawn by yield (Thompson)."""
         had = {one["operator"] for one in self.parents if one["prompt"] == row["prompt"]}
         others = [one["prompt"] for one in self.hits if one["toxic_seed"] != row["toxic_seed"]]
-        tries = Counter(one["operator"] for one in self.candidates)
-        hits = Counter(one["operator"] for one in self.hits)
         drawn = {}
-        for name in self.operators:
-            if name not in had and (others or name != COMBINE):
-                drawn[name] = chance.betavariate(1 + hits[name], 1 + tries[name] - hits[name])
+        for name, (n, tries) in self.yields().items():
+            if name not in (REWRITE, *had) and (others or name != COMBINE):
+                drawn[name] = chance.betavariate(1 + n, 1 + tries - n)
         name = max(drawn, key=drawn.__getitem__, default=COMBINE)
         other = chance.choice(others) if name == COMBINE and others else ""
         how = {"operator": name, "instruction": self.operators[name], "other": other}
         return row | how | {"seed": row["toxic_seed"]}
 
-    def outcomes(self, round_: str = "") -> str:
-        """What became of the candidates, of one round or all."""
-        rows = [row for row in self.candidates if round_ in ("", row["round"])]
-        found = Counter(row["outcome"] for row in rows)
-        each = [f"{name} {n:,}" for name, n in found.most_common()]
-        return f"{counted(len(rows), 'candidate')}: {', '.join(each)}"
+    def yields(self) -> dict[str, tuple[int, int]]:
+        """Operator -> hits, candidates."""
+        tries = Counter(row["operator"] for row in self.candidates)
+        hits = Counter(row["operator"] for row in self.hits)
+        return {name: (hits[name], tries[name]) for name in (REWRITE, *self.operators)}
+
+    def round_line(self, number: str, requests: int) -> str:
+        """What a round brought."""
+        rows = [row for row in self.candidates if row["round"] == number]
+        hits = sum(row["outcome"] == HIT for row in rows)
+        refused = sum(row["refused_by"] != "" for row in rows)
+        split = sum(row["debatable"] == "True" for row in rows)
+        safe = sum(row["is_toxic"] == "False" and row["debatable"] != "True" for row in rows)
+        judged = sum(row["is_toxic"] != "" for row in rows)
+        each = f"{requests / hits:.0f} a hit" if hits else "no hit"
+        line = f"{len(rows)} candidates, {refused} refused, {safe} safe, {hits} new hits, "
+        line += f"{requests} requests ({each}), hits from {len(self.hits_of())} seeds, "
+        return f"{line}votes split on {split / max(judged, 1):.0%}"
+
+    def closing_line(self) -> str:
+        """What became of the candidates, and the yield of the operators."""
+        found = Counter(row["outcome"] for row in self.candidates)
+        outcomes = [f"{name} {n:,}" for name, n in found.most_common()]
+        yields = [f"{name} {hits} of {n}" for name, (hits, n) in self.yields().items()]
+        return f"candidates: {', '.join(outcomes)}; hits by operator: {', '.join(yields)}"
 
 
 def merit(row: Row) -> float:

@@ -16,7 +16,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from orbench.asking.models import family_of, is_same_model
 from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
-from orbench.base.tables import NO_NAME, read_csv
+from orbench.base.tables import NO_NAME, read_csv, sha256_of
 from orbench.stats.core import Verdicts
 
 CUT_OFF = ("length", "max_tokens")  # finish_reason, in small letters, at the token limit
@@ -220,7 +220,7 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
         unranked.append(f"only {certain:.0%} of the rules' verdicts are certain")
     related = not itself and family != "" and family in map(family_of, judges)
     cautions = ["judged by its own family"] * related
-    hashes = records.hashes_of(path)
+    hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
     if record.get("output", hashes) != hashes:
         cautions.append(f"edited since stage {5 if by_judge else 4} wrote it")
     unknown = "" if record else "no run record: judge, settings, date, unscored rows are unknown"

@@ -7,7 +7,7 @@ from pathlib import Path
 from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Limits
 from orbench.asking.requests import Answer, Missing, Request
-from orbench.base.messages import UserError, counted, say
+from orbench.base.messages import UserError, counted, say, tell
 from orbench.base.records import read_record
 from orbench.base.tables import make_folder
 from orbench.stages import output
@@ -22,12 +22,16 @@ def run_stage(stage: Stage) -> int:
     """Run a stage. Returns the exit status; the CSV's path goes to stdout. Raises UserError."""
     args = stage.args
     check_outputs(stage)
-    output.check_not_replaced(stage)
     looks = args.dry_run or args.preflight is not None
-    sends = bool(stage.models) and not (args.from_log or looks)
-    if sends or not stage.models:
+    works = not (looks or args.from_log)
+    if works:
         make_folder(stage.output.parent)
-    with AnswerLog(stage.beside(".answers.jsonl"), write=sends) as log:
+    with AnswerLog(stage.beside(".answers.jsonl"), write=works and bool(stage.models)) as log:
+        output.check_not_replaced(stage)  # under the lock: no other run can end in between
+        if stage.finished and not looks:
+            say(f"{stage.output} is complete; --overwrite reads the answers again")
+            tell(stage.output)
+            return 0
         job = Job(stage, log, read_record(stage.table.path))
         if looks:
             return estimate(job)
@@ -120,7 +124,8 @@ def ask_now(job: Job, requests: list[Request]) -> None:
         if stage.asks == 1:
             return None
         reading = stage.read(request, answer)
-        job.count(request, reading)
+        if not request.attempt:  # repetitions of a few odd rows come in a row, at the end
+            job.count(request, reading)
         if not isinstance(reading, Missing):
             return None
         return after_unreadable(job, request, answer, reading)
@@ -133,9 +138,12 @@ def ask_now(job: Job, requests: list[Request]) -> None:
 
 def in_batches(stage: Stage) -> set[bytes]:
     """The keys of requests that are under way in a provider's batches."""
+    state = stage.beside(".batches.json")
+    if not state.exists():  # as a rule, and the import takes time
+        return set()
     from orbench.asking.batch import under_way
 
-    return under_way(stage.beside(".batches.json"))
+    return under_way(state)
 
 
 def estimate(job: Job) -> int:

@@ -13,7 +13,7 @@ from orbench.base.records import NOT_ASKED, Record
 from orbench.base.words import Row
 from orbench.stages.stage import Stage
 
-UNREADABLE = 12  # replies of a model in a row, after which it is asked once per row
+UNREADABLE = 12  # first replies of a model in a row, after which it is asked once per row
 
 
 @dataclass
@@ -28,13 +28,13 @@ class Job:
     start: datetime = field(default_factory=lambda: datetime.now(UTC))
     unreadable: Counter[str] = field(default_factory=Counter)  # replies in a row, by model as asked
 
-    def count(self, request: Request, reading: Any, replies: int = 1) -> None:
-        """Count unreadable replies in a row, and report once that there are many."""
+    def count(self, request: Request, reading: Any) -> None:
+        """Count unreadable first replies in a row, and report once that there are many."""
         name = request.model.asked
         before = self.unreadable[name]
         if isinstance(reading, Missing):
-            self.unreadable[name] += replies
-            if before < UNREADABLE <= before + replies:
+            self.unreadable[name] += 1
+            if before + 1 == UNREADABLE:
                 say(f"{name}: {UNREADABLE} unreadable replies in a row; now asked once per row")
         elif before < UNREADABLE:
             self.unreadable[name] = 0
@@ -100,8 +100,8 @@ def pending_requests(job: Job) -> list[Request]:
     plan = [one for _, some in job.plan if not isinstance(some, Missing) for one in some]
     job.unreadable.clear()
     for request in plan if job.stage.asks > 1 else ():
-        found = look_up(job, request)
-        job.count(request, found.reading, found.request.attempt + (found.answer is not None))
+        if first := job.log.get(request.key):
+            job.count(request, job.stage.read(request, first))
     for request in plan:
         known = request.model in job.asked.adaptation.rejected
         if job.stage.asks == 1 and known and request.key in job.log:

@@ -18,7 +18,7 @@ from orbench.base.records import (
     FAILED,
     NOT_ASKED,
     Record,
-    hashes_of,
+    failed_hash,
     is_scripted,
     read_record,
     versions,
@@ -140,9 +140,12 @@ def write_outputs(job: Job) -> Counts:
             else:
                 stage.beside(FAILED).unlink(missing_ok=True)
             if counts.written or not job.plan:  # what stood there stays if there is no row
+                # The record first: a CSV without one would never be replaced.
                 for label, writer in writers.items():
+                    record = record_of(job, counts, label, writer.sha256())
+                    write_record(stage.outputs[label], record)
+                for writer in writers.values():
                     writer.commit()
-                    write_record(stage.outputs[label], record_of(job, counts, label))
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log: "
@@ -169,8 +172,8 @@ def _write_rows(job: Job, counts: Counts, writers: dict[str, CsvWriter], failed:
         stage.unscored(row)
 
 
-def record_of(job: Job, counts: Counts, part: str) -> Record:
-    """The run record of one CSV, see `orbench.base.records`."""
+def record_of(job: Job, counts: Counts, part: str, sha256: str) -> Record:
+    """The run record of one CSV, see `orbench.base.records`. sha256: of the CSV."""
     from importlib.metadata import version
 
     stage = job.stage
@@ -193,7 +196,7 @@ def record_of(job: Job, counts: Counts, part: str) -> Record:
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
         "input": _input_entry(stage),
-        "output": hashes_of(path),
+        "output": {"csv": sha256, "failed": failed_hash(path)},
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": part or behind,
         "counts": {**counts.rows, **counts.answers, "written": counts.written}

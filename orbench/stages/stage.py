@@ -49,6 +49,7 @@ class Stage:
         self.under_test: dict[str, str] = {}  # the fields of records.UnderTest
         self.lost: list[Row] = []  # rows that the stage before has no result for
         self.notes: list[str] = []  # what a reader of the numbers must know
+        self.finished = False  # the output is there, and nothing may be asked again
 
     def requests(self, row: Row) -> list[Request] | Missing:
         """What to ask about a row; Missing if it is never sent. Equal requests are sent once."""
