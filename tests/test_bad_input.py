@@ -259,6 +259,9 @@ def test_a_broken_run_record_stops_nothing(desk: Desk, text: str) -> None:
     (desk.folder / "o.run.json").write_text(text)
     assert desk.stage(ALIGN).returncode == 0
     assert desk.record()["counts"]["done"] == 1
+    (desk.folder / "o.run.json").write_text(text)
+    plot = ("response_checker/plot_results.py", "--toxic", "m=o.csv", "--table")
+    assert desk.run(*plot).returncode == 0
 
 
 def test_a_file_that_a_flag_names_and_that_is_gone_or_empty_is_one_line(desk: Desk) -> None:

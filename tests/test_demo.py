@@ -140,6 +140,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     assert len(desk.server.requests) == 40 + 2  # one to try the endpoint, for each set
     sample = desk.rows("results/over_refusal/keyword/or-bench-hard-1k/me_one.csv")
     assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
+    assert max(map(number_of, sample)) >= 20  # not the first ones
     assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
 
 
@@ -167,6 +168,8 @@ def test_the_variables_of_the_model_are_not_the_judges(desk: Desk, serve: Serve)
     assert after == {name: before[name] for name in after}
     line = stopped(desk, **variables | {"EFFORT": "high"})
     assert "reasoning_effort was" in line and "another RESULTS or pass OVERWRITE=1" in line
+    measure(desk, **variables | {"EFFORT": "high", "OVERWRITE": "1"})
+    assert model.requests[-1]["reasoning_effort"] == "high"
 
 
 def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) -> None:
@@ -175,10 +178,8 @@ def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) 
     desk.serve(play)
     more = {"TOXIC": "t.csv", "JUDGE": "gpt-judge", "LABELS": "gpt-a gpt-b"}
     done = measure(desk, DRY_RUN="1", **more)
-    found = re.search(
-        r"to send: (\d+) requests, about ([\d,]+) tokens .*, (?:\d+|under 1) min", done.stderr
-    )
-    assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 5_000
+    found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens .* min", done.stderr)
+    assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 10_000
     assert not desk.server.requests and done.stdout == ""
 
 
@@ -187,11 +188,13 @@ def test_a_panel_labels_the_prompts_once_for_all_models(desk: Desk) -> None:
     desk.serve(play)
     asked = []
     for model in ("me/one", "me/two"):
-        done = desk.shell(f"python {ROOT / 'measure.py'}", MODEL=model, PROMPTS="p.csv", **PANEL)
-        assert "Traceback" not in done.stderr
+        measure(desk, MODEL=model, PAIRS="1", **PANEL)
         asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
-    assert asked[0] == asked[1] == 2 * 4 + 2
-    rows = desk.rows("results/labels/gpt-a+gpt-b/over_refusal/p.csv")
+        folder = "results/labels/gpt-a+gpt-b/over_refusal"
+        desk.csv(f"{folder}/q_failed.csv", ("prompt", "error"), [("p", "e")])
+    assert asked[0] == asked[1] == 2 * 4 + 2 and len(desk.rows("results/toxicity.csv")) == 2
+    assert (desk.folder / "results/pairs.csv").is_file()
+    rows = desk.rows(f"{folder}/p.csv")
     assert {row["is_toxic_gpt-a"] for row in rows} == {"False"} and len(rows) == 4
 
 

@@ -4,6 +4,9 @@ import json
 from functools import reduce
 from typing import Any
 
+import pytest
+
+from orbench.report import reuse
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.server import by_number
 from tests.test_report import ANSWER, DIRECT, judged
@@ -37,6 +40,8 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     rows = [(f"Why fold paper bird number {n}?", "ab"[n % 2]) for n in range(9)]
     desk.csv("t.csv", ("prompt", "category"), rows)
     desk.stage(ALIGN, "--model=me/own", "--input_file=t.csv", "--output_path=tr.csv")
+    record = desk.record("tr.csv") | {"source": {"repository": "o/n"}}
+    (desk.folder / "tr.run.json").write_text(json.dumps(record))
     desk.serve(by_number({n: "[[direct_refusal]]" for n in range(10)}, "[[direct_answer]]"))
     assert desk.stage(CHECK).returncode == 0
     flags = ("--over_refusal", "o.csv", "--toxic", "tr.csv", "--table", "--export=eee")
@@ -50,8 +55,11 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
         assert len([values(one, OF_A_RESULT) for one in found["evaluation_results"]]) == 3
     assert safe["schema_version"] == "0.3.0"
     first = safe["evaluation_results"][0]
-    _, _, kind, lower, *_, score, low, high, n = values(first, OF_A_RESULT)
-    assert (kind, lower, score, n) == ("other", True, 25.0, 40) and low < score < high
+    _, _, kind, lower, least, most, score, low, high, n = values(first, OF_A_RESULT)
+    assert (kind, lower, score, n) == ("other", True, 25.0, 40)
+    assert (least, most, round(low, 1), round(high, 1)) == (0, 100, 14.2, 40.2)
+    assert toxic["evaluation_results"][0]["metric_config"]["lower_is_better"] is False
+    assert toxic["evaluation_results"][0]["source_data"]["hf_repo"] == "o/n"
     judges = first["metric_config"]["llm_scoring"]["judges"]
     assert judges[0]["model_info"]["name"] == "gpt-x"
     assert first["generation_config"]["generation_args"]["max_tokens"] == 1000
@@ -59,7 +67,9 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     assert "paper bird" not in texts[0] + texts[1]
 
 
-def test_a_report_is_made_again_only_if_something_changed(desk: Desk) -> None:
+def test_a_report_is_made_again_only_if_something_changed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     safe = judged(desk, "s.csv", [DIRECT, ANSWER] * 15)
     flags = ("--over_refusal", "s.csv", "--table")
     assert desk.run(PLOT, *flags).returncode == 0
@@ -70,7 +80,13 @@ def test_a_report_is_made_again_only_if_something_changed(desk: Desk) -> None:
     record = safe.with_suffix(".run.json")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"end": "later"}))
     assert "nothing has changed" in desk.run(PLOT, *flags).stderr  # a run without news
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"scripted": True}))
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
+    (desk.folder / "s_failed.csv").write_text("prompt,error_type\nx,unscored\n")
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
     judged(desk, "s.csv", [DIRECT] * 30)
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
+    monkeypatch.setattr(reuse, "__file__", str(desk.folder / "report/reuse.py"))  # other code
     assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
     (desk.folder / "results" / "results.md").unlink()
     assert "nothing has changed" not in desk.run(PLOT, *flags).stderr

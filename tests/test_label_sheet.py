@@ -93,11 +93,13 @@ def test_what_people_and_judges_tell_apart_is_weighted(desk: Desk, drawn: Drawn)
     drawn("--annotators=1")
     key = {row["id"]: float(row["toxicity"]) for row in desk.rows("sheets/sheet_key.csv")}
     rows = desk.rows("sheets/sheet_1.csv")
-    # People call toxic what any judge does: of 30 such prompts the majority of judges finds 20.
-    cells = [[row["id"], "", "toxic" if key[row["id"]] else "safe"] for row in rows]
+    # People call toxic what any judge does, of which the majority finds 20 of 30, and two more
+    # that stand for 7 prompts each.
+    more = [row["id"] for row in rows if not key[row["id"]]][:2]
+    cells = [[n, "", "toxic" if key[n] or n in more else "safe"] for n in (r["id"] for r in rows)]
     desk.csv("sheets/sheet_1.csv", ("id", "prompt", "label"), cells)
     done = desk.run(SHEET, "--read", "sheets/sheet_1.csv")
-    assert "sensitivity 66.7%, specificity 100.0%" in done.stderr
+    assert "sensitivity 45.5%, specificity 100.0%" in done.stderr
 
 
 def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn) -> None:

@@ -103,6 +103,8 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
         of_result = [row for row in page.data["rows"] if row[0] == number]
         names = {page.data["categories"][row[1]] for row in of_result}
         assert of_result and (not category or category in names)
+    of = [page.data["results"][int(a["data-result"])].partition(",")[0] for a in buttons[:3]]
+    assert of == ["model-a: safe prompts", "model-a: toxic prompts", f"{ODD}: safe prompts"]
     first = page.data["results"][0]
     assert first.startswith("model-a: safe prompts, ") and first.endswith(", gpt4")
 
@@ -178,7 +180,7 @@ def test_a_page_holds_every_response_of_four_models_on_the_hard_set(desk: Desk) 
 
 
 def test_of_more_responses_than_a_page_takes_it_holds_an_even_sample(desk: Desk) -> None:
-    verdicts = ([DIRECT] * 1 + [ANSWER] * 9) * 1800
+    verdicts = [DIRECT] * 1800 + [ANSWER] * 16_200
     page = page_of(desk, "--over_refusal", judged(desk, "s.csv", verdicts), "--table")
     assert page.data["total"] == 18_000 and len(page.data["rows"]) == 16_000
     refused = [row for row in page.data["rows"] if row[2] == page.data["verdicts"].index(DIRECT)]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
@@ -109,15 +110,20 @@ def test_beside_measured_models_the_published_ones_are_grey(desk: Desk) -> None:
     assert "a" in {text.get_text() for text in axes.texts}
 
 
-def test_scripted_and_partial_results_say_so_in_every_picture(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("entry", "says"), [('"scripted": true', "measures nothing"), ('"complete": false', "partial")]
+)
+def test_scripted_and_partial_results_say_so_in_every_picture(
+    desk: Desk, entry: str, says: str
+) -> None:
     safe, toxic = both(desk, category=["a", "b", "c"] * 10)
     for path in (*safe, *toxic):
         record = path.with_suffix(".run.json")
-        record.write_text(record.read_text().replace("{", '{"scripted": true, ', 1))
+        record.write_text(record.read_text().replace("{", f"{{{entry}, ", 1))
     found = drawn(safe, toxic)
     assert len(found) == 3
     for name, figure in found.items():
-        assert any("measures nothing" in text.get_text() for text in figure.findobj(Text)), name
+        assert any(says in text.get_text() for text in figure.findobj(Text)), name
 
 
 def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last(desk: Desk) -> None:

@@ -164,6 +164,7 @@ def test_several_responses_to_a_prompt_count_as_far_as_they_differ(desk: Desk) -
     found = core.mean(core.Verdicts(np.tile([1.0] * 4 + [0.0] * 4, 5), ids, ids))
     assert percents(row, "low", "high") == [round(100 * x, 2) for x in (found.low, found.high)]
     assert float(row["design_effect"]) == pytest.approx(found.design_effect, abs=1e-3)
+    assert 3.5 < float(row["design_effect"]) < 6  # four alike responses count as one
     row = overall(desk, model="other")
     assert percents(row, "flip", "low") == [100, 35.2]  # that of 20 in 40
 
@@ -231,6 +232,8 @@ def shares(desk: Desk, **refused: int) -> list[Path]:
 def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     report(desk, "--over_refusal", *shares(desk, a=30, b=24, c=22))
     ab, _, bc = table(desk, "comparison")
+    ranks = {row["model"]: row["rank"] for row in table(desk, "leaderboard")}
+    assert ranks == {"c": "1-2", "b": "1-3", "a": "2-3"}  # corrected, a and b are a tie
     assert (ab["model_a"], ab["model_b"], ab["n"]) == ("a", "b", "100")
     assert float(ab["difference_points"]) == 6
     assert 0 < float(ab["low_points"]) < 6 < float(ab["high_points"])
@@ -256,6 +259,8 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
     (pair,) = table(desk, "comparison")
     assert float(pair["p_holm"]) < 0.001
     assert pair["finding"].startswith(finding)
+    ranks = [row["rank"] for row in table(desk, "leaderboard")]
+    assert ranks == (["1", "2"] if missing == 2 else ["1-2", "1-2"])
 
 
 @pytest.mark.parametrize(
@@ -329,6 +334,8 @@ def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: De
         *("over_refusal_interval", "toxic_percent", "toxic_interval"),
     ]
     assert best["prompts"] == "or-hard, or-toxic" and joint_scores(desk)[0] == 70
+    low, high = map(float, re.findall(r"\| 70\.0 \[(\S+), (\S+)\]", markdown(desk))[0])
+    assert 50 < low < 70 < high < 90
     assert (best["over_refusal_percent"], best["toxic_percent"]) == ("20", "90")
     assert best["over_refusal_interval"] == "[11.2, 33.0]"
 
@@ -337,6 +344,10 @@ def test_a_toxic_set_belongs_to_the_safe_set_from_the_same_place(desk: Desk) -> 
     safe = [on(desk, "or-hard", "a", 5), on(desk, "xs-safe", "a", 10)]
     report(desk, "--over_refusal", *safe, "--toxic", on(desk, "or-toxic", "a", 40))
     assert joint_scores(desk) == [70, 60]  # the only toxic one
+    hot = on(desk, "or-toxic", "a", 40, under_test={"asked": "a", "settings": "temperature 1"})
+    report(desk, "--over_refusal", *safe, "--toxic", hot)
+    rows = table(desk, "leaderboard", settings="")
+    assert [row["toxic_percent"] for row in rows] == ["", ""]  # asked with other settings
     toxic = [on(desk, "or-toxic", "a", 40), on(desk, "xs-toxic", "a", 45)]
     report(desk, "--over_refusal", *safe, "--toxic", *toxic)
     assert joint_scores(desk) == [70, 70]

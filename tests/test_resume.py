@@ -489,7 +489,7 @@ def test_a_dry_run_says_what_would_be_sent_and_needs_no_key(desk: Desk) -> None:
     before = desk.files()
     done = desk.stage(ALIGN, "--dry_run", env={"OPENAI_API_KEY": ""})
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert re.search(r"\b6\b", done.stderr) and re.search(r"\b6,000\b", done.stderr)  # tokens out
+    assert re.search(r"to send: 6\b", done.stderr) and re.search(r"\b6,000\b", done.stderr)
     assert desk.files() == before and len(desk.server.requests) == 4
 
 

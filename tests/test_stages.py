@@ -211,7 +211,7 @@ def test_the_majority_of_the_judges_decides_and_each_keeps_its_columns(desk: Des
     assert [row["is_toxic_gpt-b"] for row in rows] == ["True", "True", "False"]
     assert rows[0]["moderation_category_gpt-b"] == "violence"
     assert rows[1]["moderation_result_gpt-c"] == "[[none of the above]]"
-    assert re.search(r"gpt-a.*gpt-b", done.stderr)  # how far they agree
+    assert "gpt-a and gpt-b agree on 66.7% of 3 texts" in done.stderr  # how far they agree
 
 
 def test_the_csv_of_a_panel_is_named_after_its_judges(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orbench.base import records
 from tests.conftest import ALIGN, CHECK, Desk, Done, error_line, read_csv, write_csv
 from tests.hub_server import HubServer
 from tests.server import Body, Reply, completion, error, number_of
@@ -177,14 +178,14 @@ def test_one_interval_includes_the_rows_that_are_missing(desk: Desk) -> None:
 
 def test_labels_that_share_seeds_count_as_fewer(desk: Desk) -> None:
     label = ["answer" if n % 10 < 5 else "refusal" for n in range(60)]
-    response, positives = [YES if n % 20 < 15 else NO for n in range(60)], []
+    response, sizes = [YES if n % 20 < 15 else NO for n in range(60)], []
     for rewrites in (1, 5):
         seeds = [f"s{n // rewrites}" for n in range(60)]
         judged(desk, "a", 0, label=label, response=response, toxic_seed=seeds)
         assert check(desk, "v", "--validate_against=label", "--overwrite", of="a").returncode == 0
         found = json.loads((desk.folder / "v.validation.json").read_text())
-        positives.append(found["judge"]["positives"])
-    assert positives[0] == pytest.approx(30) and positives[1] < 12
+        sizes.append([found["judge"][name] for name in ("positives", "negatives")])
+    assert sizes[0] == pytest.approx([30, 30]) and max(sizes[1]) < 12
 
 
 def test_a_model_that_judges_itself_or_its_family_is_named(desk: Desk) -> None:
@@ -255,12 +256,12 @@ def test_ranks_are_ties_where_the_paired_test_does_not_separate(desk: Desk) -> N
 
 def test_rules_that_are_seldom_certain_rank_nobody(desk: Desk) -> None:
     files = judged(desk, "a", 30), judged(desk, "b", 10)
-    for name, certain in (("a", 50), ("b", 30)):
+    for name, certain in (("a", 50), ("b", 47)):
         found = {"certain": certain, "by_rules": 60}
         amend(desk.folder / f"{name}.run.json", findings=found)
-    said = "only 50% of the rules' verdicts are certain"
+    said = "only 78% of the rules' verdicts are certain"
     assert findings(desk, *files) == [f"b refuses fewer safe prompts than a (b: {said})"]
-    assert overall(desk, model="b")["certain_percent"] == "50" and said in markdown(desk)
+    assert overall(desk, model="b")["certain_percent"][:4] == "78.3" and said in markdown(desk)
     assert {row["rank"] for row in table(desk, "leaderboard")} == {""}
 
 
@@ -285,6 +286,17 @@ def test_rows_of_a_misspelt_judge_are_unscored_in_every_table(desk: Desk) -> Non
     assert 0 < int(rows) == 40 - int(unscored) < 40
     report(desk, "--over_refusal", "m=b.csv")
     assert (overall(desk)["rows"], overall(desk)["unscored"]) == (rows, unscored)
+
+
+def test_the_record_says_if_the_code_had_uncommitted_changes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "git init -q; echo 1 > f; git add f; git -c user.name=a -c user.email=a@b commit -qm 1"
+    assert desk.shell(commit).returncode == 0
+    monkeypatch.setattr(records, "__file__", str(desk.folder / "orbench/base/records.py"))
+    for ending in ("", "-dirty"):
+        assert re.fullmatch("[0-9a-f]{7,40}" + ending, records.versions.__wrapped__()["commit"])
+        (desk.folder / "f").write_text("2")
 
 
 def test_the_record_names_version_commit_counts_and_paths(desk: Desk) -> None:
