@@ -8,7 +8,6 @@ The custom_id is the request's key in hex.
 """
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from orbench.asking.models import Model
 from orbench.asking.protocols import PROTOCOLS
 from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, counted, say
-from orbench.base.tables import check_no_input, file_name_part
+from orbench.base.tables import file_name_part, write_bytes
 
 FIRST_BYTES = b'{"custom_id":'
 
@@ -94,14 +93,10 @@ def export_requests(pending: Pending, path: Path, models: Sequence[Model]) -> No
 
 def _write_lines(path: Path, requests: Sequence[Request]) -> None:
     """Write a file of requests whole. It replaces an earlier export and nothing else."""
-    check_no_input(path)
-    half = path.with_name(path.name + ".tmp")
     try:
         if path.exists() and not (path.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
             raise UserError(f"{path} exists and holds no requests; name another file")
-        with half.open("wb") as file:
-            file.writelines(request_line(request, request.body()) for request in requests)
-        os.replace(half, path)
+        write_bytes(path, b"".join(request_line(one, one.body()) for one in requests))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     say(f"{counted(len(requests), 'request')} written to {path}")
