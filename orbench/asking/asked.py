@@ -42,7 +42,7 @@ class Asked:
     tokens: Tokens = field(default_factory=Tokens)
     adaptation: Adaptation = field(default_factory=Adaptation)
 
-    def store(self, log: AnswerLog, request: Request, answer: Answer) -> None:
+    def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
         """Count an answer and put it into the log. Raises UserError."""
         self.tokens.add(answer)
-        log.append(request.key, answer)
+        log.append(key, answer)

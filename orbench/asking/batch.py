@@ -18,7 +18,7 @@ from orbench.asking.answer_log import AnswerLog
 from orbench.asking.asked import Asked, Pending
 from orbench.asking.models import PROVIDERS, Model
 from orbench.asking.protocols import MESSAGES_API, PROTOCOLS
-from orbench.asking.requests import Missing, Request
+from orbench.asking.requests import Request
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.tables import sync_folder, write_text
 
@@ -195,17 +195,11 @@ class _Batches:
         if adaptation.learns(model, faults.ErrorReply(result.status, result.body), sent):
             self.progress = True
             return False
-        try:
-            answer = files.answer_in(result, model, batch.protocol)
-        except faults.BadRequest as error:
-            self.asked.failed[result.key] = Missing("bad_request", str(error))
-        except (faults.Passing, faults.Limited, faults.Fatal) as error:
-            self.fault = str(error)
+        files.take(result, model, batch.protocol, self.log, self.asked)
+        failed = self.asked.failed.get(result.key)
+        if failed and failed.kind == "gave_up":
+            self.fault = self.asked.failed.pop(result.key).why
             return False
-        else:
-            adaptation.answered.add(model)
-            self.asked.tokens.add(answer)
-            self.log.append(result.key, answer._replace(dropped=adaptation.dropped(model)))
         return True
 
     def save(self) -> None:

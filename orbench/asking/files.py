@@ -114,20 +114,22 @@ def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequen
         n += 1
         request = wanted.get(result.key) if result else None
         if result and request and request.key not in log:
-            _take(result, request, log, asked)
+            take(result, request.model, request.protocol, log, asked)
     say(f"imported {counted(len(log) - before, 'answer')} from {counted(n, 'line')}")
 
 
-def _take(result: ResultLine, request: Request, log: AnswerLog, asked: Asked) -> None:
+def take(result: ResultLine, model: Model, protocol: str, log: AnswerLog, asked: Asked) -> None:
+    """Put the answer in a result into the log, or the reason why there is none into `asked`."""
+    asked.failed.pop(result.key, None)
     try:
-        answer = answer_in(result, request.model, request.protocol)
+        answer = answer_in(result, model, protocol)
     except faults.BadRequest as error:
-        asked.failed[request.key] = Missing("bad_request", str(error))
+        asked.failed[result.key] = Missing("bad_request", str(error))
     except (faults.Passing, faults.Limited, faults.Fatal) as error:
-        asked.failed[request.key] = Missing("gave_up", str(error))
+        asked.failed[result.key] = Missing("gave_up", str(error))
     else:
-        asked.store(log, request, answer)
-        asked.failed.pop(request.key, None)
+        asked.adaptation.answered.add(model)
+        asked.store(log, result.key, answer._replace(dropped=asked.adaptation.dropped(model)))
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[bytes]:

@@ -159,7 +159,7 @@ class _Session:
         else:
             pace.answered(sent, self.loop.time())
             self.failures[request.model] = 0
-            self.asked.store(self.log, request, answer)
+            self.asked.store(self.log, request.key, answer)
             self.settle(request, answer)
         self.alone[request.model] = 0.0
         self.pump()
