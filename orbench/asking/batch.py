@@ -10,7 +10,9 @@ import json
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, TypeAdapter
 
 from orbench.asking import client, faults, files
 from orbench.asking.adaptation import OURS
@@ -33,25 +35,19 @@ class Batch(NamedTuple):
     """A batch under way, as the state file has it."""
 
     id: str
-    model: list[str]  # address and id
-    protocol: str
+    model: tuple[str, str]  # address and id
+    protocol: Annotated[str, Field(pattern=f"^(?:{'|'.join(PROTOCOLS)})$")]
     rejected: list[str]  # parameters that the model was known to reject
-    keys: list[str]  # of its requests, in hex
+    keys: list[Annotated[str, Field(pattern="^[0-9a-f]{32}$")]]  # of its requests
 
 
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        batches = [Batch(**entry) for entry in json.loads(state.read_text(encoding="utf-8"))]
-        for batch in batches:  # what Python cannot do with an entry, it raises here
-            path = PROTOCOLS[batch.protocol].path
-            "".join([batch.id, path, *batch.model, *batch.rejected])
-            for key in batch.keys:
-                bytes.fromhex(key)
-        return batches
+        return TypeAdapter(list[Batch]).validate_json(state.read_bytes())
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError):
         raise UserError(
             f"{state} lists batches in progress and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
@@ -103,7 +99,7 @@ class _Batches:
 
     def __post_init__(self) -> None:
         self.batches = read_batches(self.state)
-        self.services: dict[tuple[str, ...], Service] = {}
+        self.services: dict[tuple[str, str], Service] = {}
 
     async def run(self, models: Sequence[Model], wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
@@ -115,9 +111,13 @@ class _Batches:
                     self.asked.adaptation.reject(service.model, name)
             while self.ours() or await self.submit_pending():
                 self.progress = False
-                if not await self.collect(wait):
-                    self.asked.waiting = True
-                    return
+                while n := await self.collect():
+                    if not wait:
+                        left = f"{counted(n, 'request')} in batches"
+                        say(f"{left}; rerun the same command to collect them")
+                        self.asked.waiting = True
+                        return
+                    await asyncio.sleep(POLL_S)
                 if not self.progress:
                     raise faults.Fatal(f"the last batch had no result ({self.fault})")
         finally:
@@ -126,8 +126,8 @@ class _Batches:
 
     def ours(self) -> list[tuple["Service", Batch]]:
         """The batches under way of this run's models."""
-        keyed = [(tuple(batch.model), batch) for batch in self.batches]
-        return [(self.services[key], batch) for key, batch in keyed if key in self.services]
+        known = self.services
+        return [(known[batch.model], batch) for batch in self.batches if batch.model in known]
 
     async def submit_pending(self) -> bool:
         """Put what is pending into batches. Returns whether there was anything. Raises Fatal."""
@@ -145,24 +145,21 @@ class _Batches:
         id_ = await service.submit(requests, [one.body(adaptation.fit(one)) for one in requests])
         rejected = [*adaptation.rejected[model]]
         keys = [one.key.hex() for one in requests]
-        batch = Batch(id_, [model.address, model.id], requests[0].protocol, rejected, keys)
+        batch = Batch(id_, (model.address, model.id), requests[0].protocol, rejected, keys)
         self.batches.append(batch)
         self.save()
         say(f"batch {one_line(id_)}: {counted(len(keys), 'request')} to {model.id}")
 
-    async def collect(self, wait: bool) -> bool:
-        """Look until all are over, and take their results. Returns if all are. Raises Fatal."""
-        while True:
-            for service, batch in self.ours():
-                status, results = await service.look(batch.id)
-                if results is not None:
-                    self.take(service.model, batch, status, results)
-            n = sum(len(batch.keys) for _, batch in self.ours())
-            if n and not wait:
-                say(f"{counted(n, 'request')} in batches; rerun the same command to collect them")
-            if not (n and wait):
-                return not n
-            await asyncio.sleep(POLL_S)
+    async def collect(self) -> int:
+        """Take the results of the batches that are over. Returns how many requests are in others.
+
+        Raises Fatal.
+        """
+        for service, batch in self.ours():
+            status, results = await service.look(batch.id)
+            if results is not None:
+                self.take(service.model, batch, status, results)
+        return sum(len(batch.keys) for _, batch in self.ours())
 
     def take(
         self,
