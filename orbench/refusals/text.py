@@ -4,10 +4,8 @@ import re
 
 HEAD_CHARACTERS = 2400  # characters in which the first word is looked for
 
-_TAG = re.compile(
-    r"(?<!`)(?:<(/?)(?:think(?:ing)?|thought|reasoning)>|◁(/?)think▷|\[(/?)THINK\])",
-    re.IGNORECASE,
-)
+_TAG = r"(?i)(?<!`)(?:<{0}(?:think(?:ing)?|thought|reasoning)>|◁{0}think▷|\[{0}THINK\])"
+_OPENS, _CLOSES = (re.compile(_TAG.format(slash)) for slash in ("", "/"))
 # gpt-oss's channels, also with their marks lost: "analysisThe user ...assistantfinal"
 _ANALYSIS = re.compile(r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>analysis|analysis(?=[A-Z]))")
 _FINAL = re.compile(r"(?:assistant\s*final|<\|channel\|>final)(?:<\|message\|>)?")
@@ -41,19 +39,15 @@ def answer_of(text: str) -> tuple[str, bool]:
         return (answer.strip(), True) if thinking else ("", False)
     if "<" not in text and "◁" not in text and "[" not in text:
         return text, True
-    kept = ""
-    position = 0
-    opened = -1
-    for tag in _TAG.finditer(text):
-        if tag[1] or tag[2] or tag[3]:
-            kept = kept + text[position:opened] if opened >= 0 else ""
-            position = tag.end()
-            opened = -1
-        elif opened < 0:
-            opened = tag.start()
-    if opened >= 0 and not from_first_word(kept + text[position:opened]):
+    answer = ""
+    *closed, rest = _CLOSES.split(text)
+    for piece in closed:
+        before, *thinking = _OPENS.split(piece, maxsplit=1)
+        answer = answer + before if thinking else ""
+    before, *thinking = _OPENS.split(answer + rest, maxsplit=1)
+    if thinking and not from_first_word(before):
         return "", False
-    return ((kept + text[position:]).strip() if position else text), True
+    return ((answer + rest).strip() if closed else text), True
 
 
 def from_first_word(text: str) -> str:
