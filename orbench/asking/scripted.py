@@ -6,11 +6,9 @@ to the byte. It measures nothing.
 
 import asyncio
 import hashlib
-import json
 import re
 import tomllib
-from contextlib import closing, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +76,11 @@ def _rewrites(text: str, number: int) -> list[str]:
 
 async def serve_script(stage: str) -> asyncio.Server:
     """Serve the script of a stage over HTTP on a free port of this machine."""
-    return await asyncio.start_server(partial(_serve, stage), "127.0.0.1", 0)
+    from aiohttp import web
 
+    async def reply(request: web.BaseRequest) -> web.Response:
+        message = {"role": "assistant", "content": scripted_text(stage, await request.json())}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        return web.json_response({"model": "scripted", "choices": [choice]})
 
-async def _serve(stage: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(asyncio.IncompleteReadError, ConnectionError), closing(writer):
-        while True:  # until the client hangs up
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-            body = json.loads(await reader.readexactly(int(length.group(1)) if length else 0))
-            message = {"role": "assistant", "content": scripted_text(stage, body)}
-            choice = {"index": 0, "finish_reason": "stop", "message": message}
-            data = json.dumps({"model": "scripted", "choices": [choice]}).encode()
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d"
-            writer.write(head % len(data) + b"\r\n\r\n" + data)
-            await writer.drain()
+    return await asyncio.get_running_loop().create_server(web.Server(reply), "127.0.0.1", 0)

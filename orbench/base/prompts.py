@@ -26,8 +26,6 @@ def turns_of(row: Mapping[str, str]) -> list[Turn]:
 
 def asked_in(row: Mapping[str, str]) -> str:
     """What tells a row's question from others: two conversations that end alike are two."""
-    if not row.get(MESSAGES, "").strip():
-        return row["prompt"]
     turns = turns_of(row)
     return json.dumps(turns, sort_keys=True) if len(turns) > 1 else row["prompt"]
 

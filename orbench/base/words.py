@@ -172,7 +172,10 @@ HUMAN_LABELS = VERDICTS | dict.fromkeys(_REFUSED, True) | dict.fromkeys(_ANSWERE
 def verdict_of(row: Mapping[str, str], where: str) -> str:
     """The verdict of a row of stage 4 or 5, a key of VERDICTS. Raises UserError."""
     if "answer_category" not in row:
-        return "rejected" if flag_in(row, "is_rejected", where) else "accepted"
+        rejected = optional_flag(row, "is_rejected", where)
+        if rejected is None:
+            raise UserError(f"{where}: is_rejected is empty or missing; it must be True or False")
+        return "rejected" if rejected else "accepted"
     verdict = row["answer_category"]
     if verdict not in CLASSES:
         raise _bad_cell(row, "answer_category", where, " or ".join(CLASSES))
@@ -207,14 +210,6 @@ def optional_flag(row: Mapping[str, str], column: str, where: str) -> bool | Non
         return _FLAGS[row.get(column, "").strip().lower()]
     except KeyError:
         raise _bad_cell(row, column, where, "True or False") from None
-
-
-def flag_in(row: Mapping[str, str], column: str, where: str) -> bool:
-    """A True/False cell that must be there. Raises UserError."""
-    flag = optional_flag(row, column, where)
-    if flag is None:
-        raise UserError(f"{where}: {column} is empty or missing; it must be True or False")
-    return flag
 
 
 def _bad_cell(row: Mapping[str, str], column: str, where: str, allowed: str) -> UserError:
