@@ -7,6 +7,7 @@ time of `chat.completions.create`; a malformed one cannot raise from inside the 
 import gc
 import json
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from orbench.asking import faults, local
@@ -30,7 +31,7 @@ class Client:
         self._adaptation = adaptation
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._servers: list[local.Server] = []
+        self._close = list[Callable[[], object]]()  # servers of this run
         self.sent_again = 0  # requests, without a rejected parameter
 
     async def send(self, request: Request) -> Answer:
@@ -64,8 +65,8 @@ class Client:
         """Close the connections."""
         for client in self._clients.values():
             await client.close()
-        for server in self._servers:
-            server.close()
+        for close in self._close:
+            close()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """The openai client of a model's endpoint. Raises UserError if its key is not set."""
@@ -73,8 +74,8 @@ class Client:
         if endpoint not in self._clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
-                self._servers.append(await local.start(base_url, self._stage))
-                base_url = self._servers[-1].base_url
+                base_url, close = await local.start(base_url, self._stage)
+                self._close.append(close)
             self._clients[endpoint] = connect(model, base_url, self._timeout)
         return self._clients[endpoint]
 

@@ -86,20 +86,18 @@ def export_requests(pending: Pending, path: Path, models: Sequence[Model]) -> No
     """
     requests = pending()
     for model in models:
-        own = path.with_name(f"{path.stem}.{file_name_part(model.asked)}.jsonl")
-        some = [request for request in requests if request.model == model]
-        _write_lines(own if len(models) > 1 else path, some)
-
-
-def _write_lines(path: Path, requests: Sequence[Request]) -> None:
-    """Write a file of requests whole. It replaces an earlier export and nothing else."""
-    try:
-        if path.exists() and not (path.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
-            raise UserError(f"{path} exists and holds no requests; name another file")
-        write_bytes(path, b"".join(request_line(one, one.body()) for one in requests))
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    say(f"{counted(len(requests), 'request')} written to {path}")
+        if len(models) > 1:
+            own = path.with_name(f"{path.stem}.{file_name_part(model.asked)}.jsonl")
+        else:
+            own = path
+        lines = [request_line(one, one.body()) for one in requests if one.model == model]
+        try:  # it replaces an earlier export and nothing else
+            if own.exists() and not (own.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
+                raise UserError(f"{own} exists and holds no requests; name another file")
+            write_bytes(own, b"".join(lines))
+        except OSError as error:
+            raise UserError(f"{own} cannot be written: {error.strerror}") from None
+        say(f"{counted(len(lines), 'request')} written to {own}")
 
 
 def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequence[Path]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from orbench.asking.models import PROVIDERS
 from orbench.asking.scripted import serve_script
@@ -25,27 +25,20 @@ THREADS = max(1, (os.cpu_count() or 2) // 2)
 CONTEXT_TOKENS = 2048  # per request in flight, as SmolLM2-135M was trained
 
 
-class Server(NamedTuple):
-    """An OpenAI-compatible server that is up."""
-
-    base_url: str
-    close: Callable[[], object]
-
-
-async def start(provider: str, stage: str) -> Server:
+async def start(provider: str, stage: str) -> tuple[str, Callable[[], object]]:
     """Start the server of a provider of `models.IN_PROCESS`. stage: whose requests it gets.
 
-    Raises UserError if a wheel is missing.
+    Returns its base URL and what closes it. Raises UserError if a wheel is missing.
     """
     if provider == "scripted":
         server = await serve_script(stage)
         port = server.sockets[0].getsockname()[1]
-        return Server(f"http://127.0.0.1:{port}/v1", server.close)
+        return f"http://127.0.0.1:{port}/v1", server.close
     check_installed()
     xllamacpp: Any = import_module(LLAMA_CPP)
     servers = [await asyncio.to_thread(xllamacpp.Server, _parameters(xllamacpp))]
     # It ends with the last reference to it.
-    return Server(f"{servers[0].listening_address}/v1", servers.clear)
+    return f"{servers[0].listening_address}/v1", servers.clear
 
 
 def _parameters(xllamacpp: Any) -> Any:
