@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ SYNC_EVERY_S = 1.0  # what a power cut may lose
 ROOM = 2**20  # bytes on the disk, for the answers to what is sent at once
 
 
-class AnswerLog:
+class AnswerLog(AbstractContextManager["AnswerLog"]):
     """Answers by request key."""
 
     def __init__(self, path: Path, *, write: bool) -> None:
@@ -42,7 +42,12 @@ class AnswerLog:
                 self._lock()
             self._reader = path.open("rb") if path.exists() else BytesIO()
             self._files.callback(self._reader.close)
-            self._read_index()
+            for line in self._reader:
+                if not line.endswith(b"\n"):
+                    break
+                if entry := _entry_of(line):
+                    self._offsets.setdefault(entry[0], self._end)
+                self._end += len(line)
             if write:  # a full disk shows before anything is paid for
                 there = os.write(self._fd, bytes(ROOM))
                 os.ftruncate(self._fd, self._end)  # a torn line, too: its answer never arrived
@@ -60,14 +65,6 @@ class AnswerLog:
             line = f"another run is writing to {self.path}; wait for it, or choose another"
             raise UserError(f"{line} --output_path") from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
-
-    def _read_index(self) -> None:
-        for line in self._reader:
-            if not line.endswith(b"\n"):
-                break
-            if entry := _entry_of(line):
-                self._offsets.setdefault(entry[0], self._end)
-            self._end += len(line)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -115,9 +112,6 @@ class AnswerLog:
                 f"{self.path} cannot be used: {error.strerror}; its answers are kept. Fix this "
                 "and rerun the same command"
             ) from None
-
-    def __enter__(self) -> "AnswerLog":
-        return self
 
     def __exit__(self, *_: object) -> None:
         with self._disk_faults():

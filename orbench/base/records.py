@@ -29,7 +29,8 @@ NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 #   source      where a public prompt set came from
 CARRIED = ("under_test", "written_by", "selectors", "source")
 # What a record's readers rely on.
-KINDS = {"part": str, "counts": dict, "notes": list, "models": list, "written_by": list}
+LISTS = ("notes", "models", "written_by", "selectors")
+KINDS = {**dict.fromkeys(LISTS, list), "part": str, "counts": dict, "under_test": dict}
 
 
 def record_path(csv: Path) -> Path:
@@ -96,15 +97,13 @@ class UnderTest(NamedTuple):
 
 def under_test(record: Record) -> UnderTest:
     """The model under test, as stage 4 recorded it."""
-    found = record.get("under_test")
-    known = found if isinstance(found, dict) else {}
+    known = record.get("under_test", {})
     return UnderTest(*(clean(str(known.get(name) or "")) for name in UnderTest._fields))
 
 
 def selectors(record: Record) -> list[str]:
     """The families whose refusals chose the prompts (select_hard_prompts.py)."""
-    found = record.get("selectors")
-    return [clean(str(one)) for one in found] if isinstance(found, list) else []
+    return [clean(str(one)) for one in record.get("selectors", [])]
 
 
 def is_scripted(record: Record) -> bool:
