@@ -2,7 +2,7 @@
 
 Everything that was paid for is in it. A killed run resumes from it, new rules read it again at no
 cost, and every CSV is derived from it. A line holds what the API returned, under the request's key:
-no API key, no header, no prompt. In memory is an index: per answer 16 bytes of key and an offset.
+no API key, no header, no prompt. In memory are only keys and offsets.
 """
 
 import errno

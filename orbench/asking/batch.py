@@ -151,10 +151,7 @@ class _Batches:
         say(f"batch {one_line(id_)}: {counted(len(keys), 'request')} to {model.id}")
 
     async def collect(self) -> int:
-        """Take the results of the batches that are over. Returns how many requests are in others.
-
-        Raises Fatal.
-        """
+        """Take the results that are there. Returns how many requests are left. Raises Fatal."""
         for service, batch in self.ours():
             status, results = await service.look(batch.id)
             if results is not None:

@@ -44,19 +44,27 @@ class Pace:
     def __init__(self, model: Model, limits: Limits, say: Callable[[str], None]) -> None:
         """say: takes a line for the user."""
         self.limit = limits.concurrency or model.settings.concurrency
-        self.size, self.in_flight = float(self.limit), 0
-        self._due, self._spacing = 0.0, 60 / (limits.requests_per_minute or math.inf)
-        self._patience, self._max_retries = max(PATIENCE_S, limits.timeout), limits.max_retries
-        self._name, self._say, self._told, self._reached = model.asked, say, False, False
+        self.size = float(self.limit)
+        self.in_flight = 0
+        self._due = 0.0
+        self._spacing = 60 / (limits.requests_per_minute or math.inf)
+        self._patience = max(PATIENCE_S, limits.timeout)
+        self._max_retries = limits.max_retries
+        self._name = model.asked
+        self._say = say
+        self._told = self._reached = False
         self.over = ""  # why the endpoint is given up, once it is
-        self._answer_s, self._answers = 1.0, 0  # a guess, until an answer has arrived
+        self._answer_s = 1.0  # a guess, until an answer has arrived
+        self._answers = 0
         self._held: list[tuple[float, float]] = []  # refusals: when they count, when they were sent
         self._since = -math.inf  # requests sent before that say nothing about this size
         self._ended = self._refused = 0  # in this window
         self._cut = (0.0, 0.0)  # share refused and size before the cut that this window judges
         self._random = 0.0  # share refused at any size
-        self._row, self._row_since = 0, 0.0  # refusals without an answer in between
-        self.closed, self._probe_at = False, 0.0  # closed: only probes go out
+        self._row = 0  # refusals without an answer in between
+        self._row_since = 0.0
+        self.closed = False  # whether only probes go out
+        self._probe_at = 0.0
 
     def take(self, now: float) -> bool:
         """Whether a request may go out now; it is counted if so."""
@@ -85,8 +93,8 @@ class Pace:
 
         before: how often this request was refused before. `over` may be set now.
         """
-        # A refusal often comes at once. It keeps its place for as long as an answer takes, or a few
-        # places would send, and be refused, many times a second.
+        # A refusal keeps its place for as long as an answer takes, or a few places would send, and
+        # be refused, many times a second.
         heappush(self._held, (max(now, sent + self._answer_s), sent))
         asked = (fault.wait or 0.0) if isinstance(fault, Limited) else 0.0
         self._reached |= not str(fault).startswith(NO_CONNECTION)
@@ -124,7 +132,8 @@ class Pace:
         self._refused += refused
         if self._ended < max(WINDOW, self.size):
             return
-        share, usual = self._refused / self._ended, max(FEW, self._random)
+        share = self._refused / self._ended
+        usual = max(FEW, self._random)
         before, full = self._cut
         if before and share <= min(2 * before, MOST):
             # Is it the same share again, or what a limit would refuse of half the size?
