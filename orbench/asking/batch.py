@@ -10,9 +10,7 @@ import json
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import Field, TypeAdapter
+from typing import Any, NamedTuple
 
 from orbench.asking import client, faults, files
 from orbench.asking.adaptation import OURS
@@ -36,18 +34,25 @@ class Batch(NamedTuple):
 
     id: str
     model: tuple[str, str]  # address and id
-    protocol: Annotated[str, Field(pattern=f"^(?:{'|'.join(PROTOCOLS)})$")]
+    protocol: str
     rejected: list[str]  # parameters that the model was known to reject
-    keys: list[Annotated[str, Field(pattern="^[0-9a-f]{32}$")]]  # of its requests
+    keys: list[str]  # of its requests, in hex
 
 
 def read_batches(state: Path) -> list[Batch]:
     """The batches in a state file. Raises UserError if it cannot be read."""
     try:
-        return TypeAdapter(list[Batch]).validate_json(state.read_bytes())
+        entries = json.loads(state.read_text(encoding="utf-8"))
+        batches = [Batch(**entry | {"model": tuple(entry["model"])}) for entry in entries]
+        for batch in batches:  # what Python cannot do with an entry, it raises here
+            path = PROTOCOLS[batch.protocol].path
+            "".join([batch.id, path, *batch.model, *batch.rejected])
+            for key in batch.keys:
+                bytes.fromhex(key)
+        return batches
     except FileNotFoundError:
         return []
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UserError(
             f"{state} lists batches in progress and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"

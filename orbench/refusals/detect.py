@@ -35,6 +35,7 @@ REFUSAL_CLASSES = {
 
 # How much of an answer is read, in characters.
 _WINDOW = 650  # from the first word on, by the rules
+_LATE = (150, 6000)  # where a refusal late in a long text is looked for
 _END = 400  # at the end, where a question handed back is looked for
 # The same in sentences.
 _SENTENCES = 5  # that the rules read
@@ -130,7 +131,7 @@ def reading_of(answer: str) -> Reading | None:
     if not head.strip():
         return None
     reading = Reading(answer, _evidence(head, answer[_WINDOW:][-_END:]), _shapes(answer))
-    if reading.points < REFUSAL_AT and re.search(rules.LATE_NO, answer):
+    if reading.points < REFUSAL_AT and re.search(rules.LATE_NO, answer[slice(*_LATE)]):
         reading.found.append(Evidence("late-no", rules.LATE_NO_POINTS, True, False))
     return reading
 
