@@ -13,7 +13,7 @@ from typing import Any
 
 from openai.types import Batch
 
-from tests.server import Body, Reply, Script, Server, error
+from tests.server import KEY, Body, Reply, Script, Server, error
 
 Json = dict[str, Any]
 STEPS = {
@@ -120,7 +120,12 @@ class BatchServer(Server):
         batch = self.batches[batch_id]
         batch["status"] = outcome
         if outcome == "failed":
-            entry = {"code": "invalid_request", "message": "by order", "line": None, "param": None}
+            entry = {
+                "code": "invalid_request",
+                "message": f"by order of {KEY}",
+                "line": None,
+                "param": None,
+            }
             batch["errors"] = {"object": "list", "data": [entry]}
             return
         for custom_id, reply in self.results(batch_id, outcome):

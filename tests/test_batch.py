@@ -210,7 +210,7 @@ def test_a_run_stops_after_a_batch_without_any_result(start: Start) -> None:
     run.server.outcome = lambda number: "failed"
     asked = run.ask()
     assert "the last batch had no result (failed: " in asked.stopped
-    assert "by order" in asked.stopped
+    assert "by order of [key]" in asked.stopped
     assert run.sizes == [4] and not run.state.exists()
 
 

@@ -24,6 +24,7 @@ from tests.conftest import (
 )
 from tests.hub_server import HubServer
 from tests.server import NOBODY, Body, Reply, Server, error, number_of, prompt_of
+from tests.test_resume import wait_for
 
 Serve = Callable[..., Server]
 
@@ -241,6 +242,35 @@ def test_the_judge_is_tried_before_the_model_is_asked(desk: Desk) -> None:
     assert "OPENAI_API_KEY" in stopped(desk, JUDGE="gpt-judge")
     assert len(desk.server.requests) == 2
     assert "is vllm running? Set BASE_URL" in stopped(desk, MODEL="vllm/me", BASE_URL=NOBODY)
+
+
+def test_a_terminated_run_stops_the_stage_that_it_runs(desk: Desk) -> None:
+    desk.prompts(300)
+    server = desk.serve(play, latency=0.05)
+    env = environment(server.url, MODEL="me/one", PROMPTS="p.csv")
+    run = subprocess.Popen([sys.executable, ROOT / "measure.py"], cwd=desk.folder, env=env)
+    wait_for(lambda: len(server.requests) >= 10)
+    run.terminate()
+    assert run.wait(timeout=20) == 130
+    sent = len(server.requests)
+    assert len(desk.rows("results/responses/over_refusal/p/me_one.csv")) == sent - 1 < 300
+    measure(desk)
+    assert len(server.requests) == 300 + 1 + 1  # each run tries the endpoint once
+
+
+def test_labels_of_files_with_one_name_stay_apart(desk: Desk) -> None:
+    for side, n in (("safe", 4), ("toxic", 2)):
+        (desk.folder / side).mkdir()
+        desk.prompts(n, f"{side}/p.csv")
+    cell = (desk.folder / "toxic/p.csv").read_text()
+    (desk.folder / "toxic/p.csv").write_text(cell.replace("How", "Why"))
+    desk.serve(play)
+    measure(desk, PROMPTS="safe/p.csv", TOXIC="toxic/p.csv", **PANEL)
+    folder = "results/labels/gpt-a+gpt-b"
+    assert [len(desk.rows(f"{folder}/{side}/p.csv")) for side in ("over_refusal", "toxic")] == [
+        4,
+        2,
+    ]
 
 
 def test_two_runs_may_fill_an_empty_cache_of_a_prompt_set_at_once(desk: Desk) -> None:

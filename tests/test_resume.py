@@ -479,6 +479,56 @@ def test_a_csv_gets_its_name_only_when_it_is_whole(
     assert not [name for name in desk.files() if "tmp" in name]
 
 
+def test_a_crash_between_the_files_of_a_run_leaves_one_that_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.prompts(3)
+    desk.serve()
+    replace, done = os.replace, list[str]()
+
+    def once(half: str, whole: Path) -> None:
+        if done:
+            raise OSError(errno.EIO, "Input/output error")
+        done.append(str(whole))
+        replace(half, whole)
+
+    monkeypatch.setattr(os, "replace", once)
+    assert "cannot be written" in desk.stopped(ALIGN)
+    monkeypatch.undo()
+    assert desk.stage(ALIGN).returncode == 0
+    assert len(desk.rows()) == len(desk.server.requests) == 3
+
+
+def test_a_full_disk_stops_a_run_before_it_pays_for_anything(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.prompts(3)
+    desk.serve()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:1000]))
+    assert "No space left on device; its answers are kept" in desk.stopped(ALIGN)
+    monkeypatch.undo()
+    assert not desk.server.requests
+    assert desk.stage(ALIGN).returncode == 0
+
+
+def test_a_finished_stage_1_is_not_asked_again_for_what_failed(desk: Desk) -> None:
+    def reply(body: Body, seen: int) -> Reply | str:
+        number = len(desk.server.requests)
+        if number % 3 == 1:
+            return error(500, "busy")
+        return "\n".join(f"[[Take jam {number}-{n}]]" for n in range(20))
+
+    desk.serve(reply)
+    flags = ("--num_toxic_prompts=100", "--max_retries=0")
+    assert desk.stage(GENERATE, *flags).returncode == 0
+    before, sent = (desk.folder / "o.csv").read_bytes(), len(desk.server.requests)
+    for more in ((), ("--from_log",)):
+        done = desk.stage(GENERATE, *flags, *more)
+        assert (done.returncode, done.stdout) == (0, "o.csv\n"), done.stderr
+    assert (desk.folder / "o.csv").read_bytes() == before and len(desk.server.requests) == sent
+
+
 # -- without sending anything ------------------------------------------------------------------
 
 

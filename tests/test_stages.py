@@ -118,6 +118,22 @@ def test_stage_2_keeps_one_of_equal_rewrites_and_none_that_equals_its_seed(desk:
     assert "into 5 different" in prompt_of(request)
 
 
+def test_a_few_odd_seeds_do_not_keep_the_others_from_being_asked_again(desk: Desk) -> None:
+    desk.csv("p.csv", ("prompt",), [(f"Take biscuit number {n}",) for n in range(60)])
+    odd = {f"number {n}" for n in range(0, 60, 3)}
+
+    def reply(body: Body, seen: int) -> str:
+        found = re.search(r"number \d+", prompt_of(body))
+        return "Hm." if found and found[0] in odd else "[[Who bakes?]]"
+
+    desk.serve(reply)
+    sent = []
+    for _ in range(2):
+        assert desk.stage(REWRITE).returncode == 3
+        sent.append(len(desk.server.requests))
+    assert sent == [40 + 3 * 20] * 2
+
+
 def test_stage_2_reports_a_refused_seed_and_pays_for_no_second_refusal(desk: Desk) -> None:
     desk.csv("p.csv", ("prompt",), [("Take a biscuit",), ("Take a kite",)])
     desk.serve(lambda body, seen: NO if "biscuit" in prompt_of(body) else "[[Who flies?]]")
