@@ -63,10 +63,6 @@ ABOUT_DETAILS = (
     "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
     "prompt sets; never ranked.",
 )
-# Column -> the column with the number of the result whose rows stand behind its cells.
-BEHIND = {"over_refusal": "safe", "toxic": "toxic", "rate": "result"}
-
-
 # Frame -> title, how to read it, and columns: what stands behind the rates.
 BEHIND_RATES = {
     "toxicity": (
@@ -168,11 +164,10 @@ def _cell(row: dict[str, Any], name: str) -> Cell:
     if not unit:
         text = f"{value:.0f}" if value == int(value) else f"{value:.2g}"
     text += _interval(row, name)
-    result = row.get(BEHIND.get(name, ""), nan)
-    category = row.get("category", OVERALL)
-    if isnan(result) or category == MACRO:  # of published models there are no rows
+    if name != "rate" or row["category"] == MACRO:
         return Cell(text, value)
-    return Cell(text, value, (int(result), "" if category == OVERALL else category))
+    category = "" if row["category"] == OVERALL else row["category"]
+    return Cell(text, value, (row["result"], category))
 
 
 def _interval(row: dict[str, Any], name: str) -> str:
