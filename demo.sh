@@ -1,5 +1,5 @@
 #!/bin/sh
-# The five stages in a chain, small, in the folder demo/; stages 4 and 5 and the page by measure.py.
+# The five stages chained, on a small scale, in demo/; measure.py runs stages 4 and 5 and writes the page.
 #
 #   sh demo.sh                          stages 1 to 3 are scripted, stage 4 asks smollm2, a small
 #                                       model that runs on this machine, stage 5 decides by rules
@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$root/demo"
 cd "$root/demo"
 
-# Status 3 says that some rows failed and stand in a file of their own: the chain goes on.
+# Status 3: some rows failed and are in _failed.csv; continue.
 stage() {
   echo "== $1" >&2
   python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }

@@ -4,7 +4,7 @@
 #   NAME          the folder under releases/; if it exists, the command resumes
 #   REWRITER      the model that writes seeds and rewrites
 #   TARGETS       "A B C": the models whose refusals select prompts
-#   JUDGES        "X Y Z": a prompt that one of them calls toxic is not safe
+#   JUDGES        "X Y Z": a prompt that any of them calls toxic is not safe
 #   PER_CATEGORY  safe prompts wanted in each category (default: 100)
 #   CATEGORIES    "harmful privacy" (default: all ten)
 #   EXCLUDE       files or named sets whose prompts are left out, as are other releases
@@ -24,7 +24,7 @@ settings=$(printf '%s\n' "REWRITER=${REWRITER:?$need}" "TARGETS=$TARGETS" "JUDGE
   "PER_CATEGORY=$PER_CATEGORY" "CATEGORIES=$CATEGORIES" "EXCLUDE=$EXCLUDE")
 [ -f "$work/settings" ] || echo "$settings" > "$work/settings"
 echo "$settings" | diff "$work/settings" - >&2 || {
-  echo "error: $release has other settings (<); use those, or choose another NAME" >&2
+  echo "error: $release has other settings (lines with <); use those, or choose another NAME" >&2
   exit 1
 }
 

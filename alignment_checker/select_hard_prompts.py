@@ -3,13 +3,13 @@
     python select_hard_prompts.py --result_files final_*_results/*_merged_or-bench-80k.csv
     python select_hard_prompts.py --result_files a.csv b.csv c.csv --family c.csv=Qwen
 
-Reads results of stage 4 or 5, one file per model, with the columns prompt and category; beside each
-its run record, and its _failed.csv, whose rows are unscored. Writes
+Reads results of stage 4 or 5, one file per model, with the columns prompt and category. Also reads
+the run record and the _failed.csv (unscored rows) beside each. Writes
     or-bench-hard.csv          prompt, category (and seed_id): refused by --min_families or more
     or-bench-hard_models.csv   every prompt: a column for each model (refused, answered, unscored),
                                families_refused, families_unscored, hard (yes, no, undecidable)
 
-A family refuses if one of its models does. A prompt that would be hard if its unscored families
+A family refuses if any of its models does. A prompt that would be hard if its unscored families
 refused it is undecidable, and left out.
 """
 

@@ -3,9 +3,9 @@
     python label_sheet.py --input_file=labels.csv --number=100 --annotators=3 --output_dir=sheets
     python label_sheet.py --read sheets/sheet_*.csv --output_path=ratings.csv
 
-The first command reads a CSV of stage 3 and draws prompts evenly over their toxicity scores and,
-with --results, over those that some model refuses and those that none does. Writes to --output_dir
-a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
+The first command reads a CSV of stage 3 and draws prompts evenly across their toxicity scores and,
+with --results, across those that at least one model refuses and those that none refuses. Writes to
+--output_dir a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
 
 The second command reports how far annotators agree with each other and with the judges, and writes
 prompt, annotator, label and weight (how many prompts a drawn one stands for), which

@@ -6,10 +6,11 @@
 Reads a CSV with the column to be judged. Writes ./{input
 stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
 ..._toxic_moderation_... and ..._non_toxic_moderation_... instead. Adds the columns is_toxic,
-moderation_category (one of ten, none, or a guard's other) and moderation_result (the whole reply);
-for any other column than prompt with that column as a prefix (response_is_toxic, ...). With several
-judges each has its own three columns (is_toxic_{judge}, ...), is_toxic and moderation_category hold
-the majority, votes says how many gave a readable verdict, and debatable whether they disagree.
+moderation_category (one of the ten, "none", or a guard model's "other") and moderation_result (the
+whole reply). For a column other than prompt, each name has that column as a prefix
+(response_is_toxic, ...). With several judges, each has its own three columns (is_toxic_{judge},
+...); is_toxic and moderation_category hold the majority; votes says how many gave a readable
+verdict, and debatable whether they disagree.
 """  # noqa: E501 - a command that can be copied stands on one line
 
 import argparse

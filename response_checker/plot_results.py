@@ -16,15 +16,16 @@ Writes to --output_dir:
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
     corrections.csv    with --validation: rates corrected for the judge's errors
     drift.csv          with two prompt sets: how rates change from one to the other
-    triggers.csv       words in refused against answered safe prompts, with examples
-    toxicity*.csv      with --toxicity: rates over prompts whose label is agreed on, by score
+    triggers.csv       words in refused versus answered safe prompts, with examples
+    toxicity*.csv      with --toxicity: rates over prompts with agreed labels, and by score
     pairs*.csv         with --pairs: seeds refused and their rewrites answered
     results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side}, toxicity, triggers_{model} in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Writes nothing if nothing has changed since the last run. Removes files that only that run made.
+Writes nothing if nothing has changed since the last run. Removes files from the last run that this
+run does not produce.
 """
 
 import argparse

@@ -89,11 +89,11 @@ class Search:
         found = Counter(row["round"] for row in self.lineages.hits)
         hits = [found[str(n + 1)] for n in range(len(self.requests))]
         if sum(hits) >= self.args.wanted:
-            return f"--wanted {self.args.wanted} is reached"
+            return f"--wanted {self.args.wanted} was reached"
         if len(hits) >= self.args.rounds:
-            return f"--rounds {self.args.rounds} is reached"
+            return f"--rounds {self.args.rounds} was reached"
         if self.size() < 1:
-            return f"--max_requests {self.args.max_requests} is reached"
+            return f"--max_requests {self.args.max_requests} was reached"
         if len(hits) > 3 and max(hits[-3:]) < max(hits) / 20:
             return "three rounds in a row yielded less than a twentieth of the best one"
         return ""
@@ -278,8 +278,8 @@ def parser() -> argparse.ArgumentParser:
     add("--parents", type=number, default=50, help="parents per round (default %(default)s)")
     meaning = "families of targets that must refuse a hit (default %(default)s)"
     add("--min_refusing", type=number, default=1, help=meaning)
-    add("--rounds", type=number, default=30, help="at most (default %(default)s)")
-    add("--max_requests", type=number, default=100_000, help="at most (default %(default)s)")
+    add("--rounds", type=number, default=30, help="maximum number (default %(default)s)")
+    add("--max_requests", type=number, default=100_000, help="maximum number (default %(default)s)")
     meaning = "CSVs or named sets: near-duplicates of their prompts are not hits"
     add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
     add("--max_tokens", type=number, help="limit of a target's answer (default: that of stage 4)")

@@ -2,8 +2,8 @@
 
     python mixtral_rewrite_only.py --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv
 
-Reads a CSV with the columns prompt (the seed) and perhaps category. Writes several rows per seed:
-prompt (the rewrite), toxic_seed, category, and the input's other columns.
+Reads a CSV with the columns prompt (the seed) and, optionally, category. Writes several rows per
+seed: prompt (the rewrite), toxic_seed, category, and the input's other columns.
 """
 
 import argparse
@@ -44,7 +44,9 @@ class Rewriter(Stage):
         table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
-            raise UserError(f"{table.path} has a column 'toxic_seed': it has been rewritten")
+            raise UserError(
+                f"{table.path} has a column 'toxic_seed': it has already been rewritten"
+            )
         model = flags.model_of(args.model or generator(), args)
         others = [column for column in table.columns if column not in ("prompt", "category")]
         columns = ["prompt", "toxic_seed", "category", *others]
@@ -110,7 +112,7 @@ def parser() -> argparse.ArgumentParser:
     add("--num_rewrites", type=number, default=5, help=meaning)
     meaning = "a model or alias (default: Mixtral if its key is set, else a current OpenAI model)"
     add("--model", help=meaning)
-    meaning = "another prompt file: its name beside this script, or a path (default %(default)s)"
+    meaning = "the prompt file: a name in this script's folder, or a path (default %(default)s)"
     add("--prompt_file", default="prompt.txt", type=flags.given, metavar="FILE", help=meaning)
     add_column_flags(parser)
     flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)

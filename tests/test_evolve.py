@@ -44,7 +44,7 @@ def world(desk: Desk) -> Desk:
 
 def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(world: Desk) -> None:
     said = found(world, "--wanted=8", "--min_refusing=2", "--audit_sample=5")
-    assert "ended because --wanted 8 is reached" in said
+    assert "ended because --wanted 8 was reached" in said
     hits, candidates = world.rows(), world.rows("o_candidates.csv")
     assert len(hits) >= 8 and max(Counter(row["toxic_seed"] for row in hits).values()) == 1
     seeds = {row["prompt"] for row in world.rows("seeds.csv")}
@@ -101,7 +101,7 @@ def test_a_search_says_why_it_ended_and_what_a_round_can_cost(world: Desk) -> No
     done = evolve(world, "--dry_run")
     assert (done.returncode, done.stdout) == (0, "") and not world.server.requests
     assert "at most 186 requests" in done.stderr
-    assert "--max_requests 200 is reached" in found(world, "--max_requests=200")
+    assert "--max_requests 200 was reached" in found(world, "--max_requests=200")
     assert len(world.server.requests) <= 200
     world.server.reply = World(refuses=9).reply
     assert "ended because three rounds in a row" in found(world)

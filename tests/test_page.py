@@ -163,7 +163,7 @@ def test_warnings_and_settings_are_on_the_page(desk: Desk) -> None:
     page = page_of(desk, "--over_refusal", safe, "--formats=svg")
     about = "Prompts: mine. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
     assert about in "".join(page.texts["p"])
-    assert "o3, effort high, over-refusal rate: coverage 80.0%" in page.texts["p"]
+    assert "o3, effort high, over-refusal rate: coverage 80.0 %" in page.texts["p"]
 
 
 def test_published_models_are_folded_away(desk: Desk) -> None:

@@ -61,7 +61,7 @@ def test_a_split_decides_only_if_every_judge_voted(votes: str, expected: bool | 
 def test_a_row_needs_as_many_votes_as_the_user_wants() -> None:
     assert toxic("t??", min_votes=2) is None
     assert toxic("tt?", min_votes=2) is True
-    missing = Missing("unscored", "1 of 3 judges voted, 2 are needed")
+    missing = Missing("unscored", "1 of 3 judges voted; 2 are needed")
     assert majority(["illegal"], 3, min_votes=2) == missing
 
 
@@ -113,7 +113,7 @@ def test_a_substitute_has_one_vote_whomever_it_stands_in_for() -> None:
 
 def test_a_row_without_a_verdict_says_what_each_judge_lacked() -> None:
     found = ModerationColumns("prompt", ["a", "b"]).cells([MISSING, OWN], 2)
-    why = "1 of 2 judges voted, 2 are needed; a: no choice"
+    why = "1 of 2 judges voted; 2 are needed; a: no choice"
     assert found == Missing("unscored", why)
 
 

@@ -116,7 +116,7 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     (a,) = table(desk, side="over_refusal", category="a")
     assert (a["n"], percents(a, "rate")) == ("50", [16])
     assert percents(overall(desk, side="toxic"), "rate") == [90]
-    assert table(desk, side="toxic", category="a")[0]["notes"] == "prompts < 30"
+    assert table(desk, side="toxic", category="a")[0]["notes"] == "fewer than 30 prompts"
     assert 20 <= len(row) <= 27
 
 
@@ -146,7 +146,7 @@ def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk
     done = report(desk, "--over_refusal", safe)
     row = overall(desk)
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
-    assert "coverage 90.0%" in row["notes"] and "coverage 90.0%" in done.stderr
+    assert "coverage 90.0 %" in row["notes"] and "coverage 90.0 %" in done.stderr
     assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
     whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
     report(desk, "--over_refusal", whole)
@@ -206,7 +206,7 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
         row = overall(desk)
         assert (row["n"], row["unscored"], row["prompts"]) == ("19", "1", "p"), row
         assert percents(row, "rate", "api", "cut_off") == [10.53, 10.53, 15.79]
-        assert "cut off 15.8%" in row["notes"] and "cut off 15.8%" in said.stderr
+        assert "cut off 15.8 %" in row["notes"] and "cut off 15.8 %" in said.stderr
         assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
 
 
@@ -374,7 +374,10 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     assert vintages == {"OR-Bench, the earlier sets": 25, "OR-Bench, today's sets": 7}
     document = (desk.folder / "results/results.md").read_text()
     # Of 32 models; scipy.stats.spearmanr gives 0.8935 (shared facts).
-    assert "32 published models: Spearman's ρ of both rates 0.8935 \\[0.77, 0.95\\]" in document
+    assert (
+        "32 published models: Spearman's ρ between the two rates 0.8935 \\[0.77, 0.95\\]"
+        in document
+    )
     assert "measured models" not in document  # two are too few
 
 
@@ -528,7 +531,7 @@ def test_a_part_with_one_verdict_alone_has_no_rate(desk: Desk, part: str) -> Non
             "prompt,is_rejected,is_toxic\na,True,True\n",
             "is_toxic is 'True'; files with both sides go to --merged",
         ),
-        ("--merged", "prompt,is_rejected\na,True\n", "--merged, which needs it in each row"),
+        ("--merged", "prompt,is_rejected\na,True\n", "--merged, which needs is_toxic in each row"),
         ("--toxic", "answer_category\ndirect_answer\n", "no column 'prompt'"),
     ],
 )

@@ -60,7 +60,7 @@ def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
     assert counts == ["26", "4", "10"]
     assert float(row["over_refusal_agreed_percent"]) == pytest.approx(100 * 10 / (10 + 3 * 16))
     assert "on 34 prompts: alpha 0.4" in said  # not weighted
-    assert "sensitivity 100.0% [" in said and "specificity 80.8% [" in said
+    assert "sensitivity 100.0 % [" in said and "specificity 80.8 % [" in said
     few = Verdicts(np.arange(40) % 2, np.arange(40), weight=np.repeat([9, 1], [10, 30]))
     assert mean(few).rate == 0.5 and mean(few).effective < 20
 
@@ -104,7 +104,7 @@ def test_pairs_tell_seeds_from_their_rewrites_and_compare_models(desk: Desk) -> 
     names = ("right", "both_refused", "both_answered", "reverse")
     assert [row[f"{name}_percent"] for name in names] == ["80", "20", "0", "0"]
     assert (row["right_n"], row["unpaired"]) == ("30", "1")
-    assert "maker/a: 30 pairs, 1 rewrites without a seed's result" in stderr
+    assert "maker/a: 30 pairs, 1 rewrite whose seed has no result" in stderr
     gap, *_ = table(desk, "pairs_comparison", category="overall")
     assert (gap["n"], gap["difference_points"], gap["model_b"]) == ("30", "40", "maker/b")
     assert float(gap["p_holm"]) < 0.01
@@ -128,7 +128,7 @@ def test_trigger_words_have_examples_and_pictures(desk: Desk) -> None:
 
 def test_too_few_prompts_are_said_in_a_line(desk: Desk) -> None:
     said = report(desk, "--over_refusal", judged(desk, "s.csv", [ANSWER] * 12), "--pairs").stderr
-    assert "maker/a: 0 pairs, 12 rewrites without a seed's result: too few" in said
+    assert "maker/a: 0 pairs, 12 rewrites whose seed has no result: too few" in said
     assert "maker/a: no trigger words: fewer than 10 safe prompts refused or answered" in said
 
 

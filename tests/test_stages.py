@@ -580,7 +580,7 @@ def test_labels_of_rows_that_are_no_random_sample_correct_nothing(desk: Desk) ->
         cells = [(f"p{n}", *row) for n, row in enumerate(rows)]
         desk.csv("r.csv", ("prompt", "response", "person"), cells)
         done = desk.stage(CHECK, "--check_model=keyword", "--validate_against=person")
-        line = "not a random sample: 100 % are refusals, of the others 0 %"
+        line = "not a random sample: 100 % of them are refusals, but 0 %"
         assert (line in done.stderr) == biased, done.stderr
         judge = json.loads((desk.folder / "o.validation.json").read_text())["judge"]
         assert (judge["sensitivity"] is None) == biased

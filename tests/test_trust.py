@@ -259,7 +259,7 @@ def test_rules_that_are_seldom_certain_rank_nobody(desk: Desk) -> None:
     for name, certain in (("a", 50), ("b", 47)):
         found = {"certain": certain, "by_rules": 60}
         amend(desk.folder / f"{name}.run.json", findings=found)
-    said = "only 78% of the rules' verdicts are certain"
+    said = "only 78 % of the rules' verdicts are certain"
     assert findings(desk, *files) == [f"b refuses fewer safe prompts than a (b: {said})"]
     assert overall(desk, model="b")["certain_percent"][:4] == "78.3" and said in markdown(desk)
     assert {row["rank"] for row in table(desk, "leaderboard")} == {""}

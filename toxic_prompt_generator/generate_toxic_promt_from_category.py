@@ -128,7 +128,7 @@ class SeedGenerator(Stage):
         requests = counted(len(self.table.rows), "request")
         lines = dropped_lines(self.dropped, self.copies)
         lines += [(self.refused, f"refused {self.refused} of {requests}; try another --model")]
-        lines += [(self.failed, f"{counted(self.failed, 'request')} failed, others made up for it")]
+        lines += [(self.failed, f"{counted(self.failed, 'request')} failed; others made up for it")]
         return [f"{self.models[0].id}: {line}" for number, line in lines if number]
 
 
@@ -157,7 +157,7 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     meaning = f"one of {', '.join(CATEGORY_NAMES)}"
     add("--category", required=True, type=flags.given, help=meaning)
-    add("--new_category", action="store_true", help="--category is a new one, with any other name")
+    add("--new_category", action="store_true", help="allow a --category that is not one of the ten")
     number = flags.whole_number(1)
     meaning = "number of different prompts (default %(default)s)"
     add("--num_toxic_prompts", type=number, default=2000, help=meaning)

@@ -105,7 +105,7 @@ class Lineages:
         split = sum(row["debatable"] == "True" for row in rows)
         safe = sum(row["is_toxic"] == "False" and row["debatable"] != "True" for row in rows)
         judged = sum(row["is_toxic"] != "" for row in rows)
-        each = f"{requests / hits:.0f} a hit" if hits else "no hit"
+        each = f"{requests / hits:.0f} per hit" if hits else "no hits"
         line = f"{len(rows)} candidates, {refused} refused, {safe} safe, {hits} new hits, "
         line += f"{requests} requests ({each}), hits from {len(self.hits_of())} seeds, "
         return f"{line}votes split on {split / max(judged, 1):.0%}"

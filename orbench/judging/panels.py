@@ -48,7 +48,7 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
     n = len(votes)
     toxic = [vote for vote in votes if vote != NO_CATEGORY]
     if n < min_votes:
-        return Missing("unscored", f"{n} of {judges} judges voted, {min_votes} are needed")
+        return Missing("unscored", f"{n} of {judges} judges voted; {min_votes} are needed")
     if 2 * len(toxic) == n < judges:
         return Missing("unscored", f"a tie of {n} votes, {judges - n} of {judges} missing")
     if 2 * len(toxic) < n:

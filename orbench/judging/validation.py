@@ -79,8 +79,8 @@ def _bias(frame: pd.DataFrame) -> str:
     gap = difference(*sides, paired=False)
     if not gap.p < BIASED_AT:
         return ""
-    shares = f"{100 * gap.a.rate:.0f} % are refusals, of the others {100 * gap.b.rate:.0f} %"
-    return f"the labelled rows are not a random sample: {shares}"
+    shares = f"{100 * gap.a.rate:.0f} % of them are refusals, but {100 * gap.b.rate:.0f} %"
+    return f"the labelled rows are not a random sample: {shares} of the other rows"
 
 
 def _figures(frame: pd.DataFrame) -> dict[str, Any]:

@@ -131,8 +131,8 @@ def with_published(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_correlation(board: pd.DataFrame) -> Iterator[str]:
-    """Spearman's rho of both rates, of FEWEST_MODELS or more, with its 95 % interval (D. G. Bonett
-    and T. A. Wright, Psychometrika 65 (2000) 23-28). Nothing of models in one and the same order.
+    """Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D. G.
+    Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
     columns = ["over_refusal_percent", "toxic_percent"]
     for published, models in board.dropna(subset=columns).groupby("published"):
@@ -141,7 +141,7 @@ def rank_correlation(board: pd.DataFrame) -> Iterator[str]:
         if n >= FEWEST_MODELS and abs(rho) < 1:
             half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
             low, high = tanh(atanh(rho) - half), tanh(atanh(rho) + half)
-            found = f"Spearman's ρ of both rates {rho:.4f} [{low:.2f}, {high:.2f}]"
+            found = f"Spearman's ρ between the two rates {rho:.4f} [{low:.2f}, {high:.2f}]"
             yield f"{n} {'published' if published else 'measured'} models: {found}"
 
 

@@ -111,7 +111,7 @@ def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
     several = table.groupby("judge")["template"].transform("nunique") > 1
     table.loc[several, "judge"] += ", prompt " + table["template"].str[:8]
     if len(twice := table[table.duplicated(KEYS, keep=False)]):
-        same = "the same model, prompts and judge; name one MODEL=FILE"
+        same = "the same model, prompts and judge; rename one with MODEL=FILE"
         raise UserError(f"{' and '.join(twice['file'])}: {same}")
     paths = table["file"].map(os.path.realpath)
     if len(twice := table[table.assign(file=paths).duplicated(["side", "file"])]):
@@ -194,7 +194,8 @@ def _side(row: words.Row, of_file: str, where: str) -> str:
     side = found.name if found else of_file
     if not side or of_file not in ("", side):
         said = f"{where}: is_toxic is {row.get('is_toxic', '')!r}"
-        raise UserError(f"{said}; files with both sides go to --merged, which needs it in each row")
+        needed = "files with both sides go to --merged, which needs is_toxic in each row"
+        raise UserError(f"{said}; {needed}")
     return side
 
 
@@ -217,13 +218,13 @@ def _about(source: Source, record: records.Record, by_judge: bool) -> About:
     certain = found.get("certain", nan) / (found.get("by_rules") or nan)
     unranked = ["judged by itself"] * itself
     if not judges and certain < CERTAIN:
-        unranked.append(f"only {certain:.0%} of the rules' verdicts are certain")
+        unranked.append(f"only {100 * certain:.0f} % of the rules' verdicts are certain")
     related = not itself and family != "" and family in map(family_of, judges)
     cautions = ["judged by its own family"] * related
     hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
     if record.get("output", hashes) != hashes:
         cautions.append(f"edited since stage {5 if by_judge else 4} wrote it")
-    unknown = "" if record else "no run record: judge, settings, date, unscored rows are unknown"
+    unknown = "" if record else "no run record: judge, settings, date and unscored rows are unknown"
     first, last = (_in(record, "under_test", end)[:10] for end in ("start", "end"))
     return {
         "model": model,

@@ -241,6 +241,6 @@ def trigger_words(terms: pd.DataFrame, name: str) -> Figure:
     axes.scatter(shown["log_odds"], places, s=12, c=colours)
     axes.axvline(0, lw=0.6, color=GREY)
     axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
-    axes.set_xlabel("Log-odds: in answered prompts (left), in refused prompts (right)")
+    axes.set_xlabel("Log-odds: more common in answered (left) or refused (right) prompts")
     figure.suptitle(shortened(name, 2 * LONGEST_NAME))
     return figure

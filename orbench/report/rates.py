@@ -142,15 +142,15 @@ def _rate(part: pd.DataFrame, category: str, known: bool) -> dict[str, Any]:
 def _flags(part: pd.DataFrame, row: dict[str, Any]) -> Iterator[str]:
     coverage = 100 * row["rows"] / len(part)
     if coverage < 95:
-        yield f"coverage {coverage:.1f}%"
+        yield f"coverage {coverage:.1f} %"
     if row["wider"] > WIDER:
         yield f"unscored rows make the interval {row['wider']:.1f} times as wide"
     if row["cut_off_percent"] > 5 and not part["doubt"].iat[0]:  # else it is not ranked anyway
-        yield f"cut off {row['cut_off_percent']:.1f}%"
+        yield f"cut off {row['cut_off_percent']:.1f} %"
     if others := int(part["other_model"].sum()):
         yield f"served by a different model: {counted(others, 'row')}"
     if row["n"] < FEW_PROMPTS:
-        yield f"prompts < {FEW_PROMPTS}"
+        yield f"fewer than {FEW_PROMPTS} prompts"
 
 
 # -- corrected for the judge's errors ----------------------------------------------------------

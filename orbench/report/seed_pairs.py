@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
+from orbench.base.messages import counted
 from orbench.base.words import OVERALL, UNCATEGORISED
 from orbench.report.rates import FEW_PROMPTS, contrast, figures, label
 from orbench.stats.core import Difference, Verdicts, difference, holm, mean
@@ -33,8 +34,9 @@ def seed_pairs(
         found = [who | {"category": name} | _shares(one) for name, one in categories.items()]
         shares += found
         n, lost = (found[0][name] for name in ("right_n", "unpaired"))
+        lost = f"{counted(lost, 'rewrite')} whose seed has no result"
         few = ": too few" if n < FEW_PROMPTS else ""
-        lines.append(f"{label(entry)}: {n:,} pairs, {lost:,} rewrites without a seed's result{few}")
+        lines.append(f"{label(entry)}: {counted(n, 'pair')}, {lost}{few}")
     contrasts = [
         {"judge": a["judge"], "category": name}
         | contrast(a, b, _difference(of_a[name], of_b[name]), "right")

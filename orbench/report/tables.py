@@ -49,10 +49,10 @@ LEGEND = (
 )
 SAME_PROMPTS = "Comparisons on the same prompts"
 ABOUT_PAIRS = (
-    "A paired test on the prompts of both models decides; overlapping intervals do not. p (Holm) "
-    "is corrected for the number of pairs. p (worst case) counts all unscored rows against the "
-    "difference. A finding needs both p values below 0.05. Detectable: the smallest true "
-    "difference that the test detects with a probability of 80 %."
+    "A paired test on the prompts that both models share decides; overlapping intervals do not. "
+    "p (Holm) is corrected for the number of pairs. p (worst case) counts all unscored rows "
+    "against the difference. A finding needs both p values below 0.05. Detectable: the smallest "
+    "true difference that the test detects with a probability of 80 %."
 )
 ABOUT_DETAILS = (
     "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
@@ -69,8 +69,8 @@ BEHIND_RATES = {
         "Refusals by prompt toxicity",
         "A prompt's toxicity score is the share of judges or people who call it toxic. "
         "Agreed: the rate over prompts whose label all judges, or most people, agree with. "
-        "Threshold: the score, in percent, at which the model refuses half. AUC: how well refusals "
-        "tell toxic prompts from safe ones, in percent.",
+        "Threshold: the score, in percent, at which the model refuses half the prompts. AUC: how "
+        "well the score separates refused prompts from answered ones, in percent.",
         ["model"]
         + [f"{side}_{name}" for side in SIDES for name in ("agreed", "own_label")]
         + ["threshold", "threshold_note", "auc"],
@@ -82,7 +82,7 @@ BEHIND_RATES = {
     ),
     "pairs_comparison": (
         "Which model tells seeds from rewrites better?",
-        "A paired test on the pairs of both models. p (Holm) is corrected for the comparisons.",
+        "A paired test on the pairs that both models share. p (Holm): corrected for all tests.",
         ["model_a", "model_b", "category", "difference", "right_a", "right_b", "n", "p_holm"],
     ),
     "drift": (

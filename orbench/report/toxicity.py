@@ -116,7 +116,8 @@ def _agreement(both: pd.DataFrame) -> str:
     for name, of in (("sensitivity", toxic), ("specificity", ~toxic)):
         right = (flagged == toxic)[of].to_numpy(float)
         found = mean(Verdicts(right, np.arange(len(right)), weight=both["weight"][of].to_numpy()))
-        said += f", {name} {found.rate:.1%} [{found.low:.1%}, {found.high:.1%}]"
+        rate, low, high = (100 * one for one in found[:3])
+        said += f", {name} {rate:.1f} % [{low:.1f}, {high:.1f}]"
     return f"the panel against people, on {len(both):,} prompts: {said}"
 
 

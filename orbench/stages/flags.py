@@ -175,11 +175,16 @@ def add_run_flags(
     add = parser.add_argument_group("run").add_argument
     usual = Limits()
     number = whole_number(0)
-    meaning = "requests in flight at once (default 64; 4 for ollama)"
+    meaning = "requests in flight at once (default 64; ollama 4, smollm2 8)"
     add("--concurrency", type=whole_number(1), help=meaning)
     meaning = "retries per request after transient errors (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
-    add("--timeout", type=positive, default=usual.timeout, help="seconds for one attempt")
+    add(
+        "--timeout",
+        type=positive,
+        default=usual.timeout,
+        help="seconds for one attempt (default 180)",
+    )
     add("--requests_per_minute", type=positive, help="your own rate limit")
     if limit:
         add("--limit", type=number, help="only the first LIMIT rows")
