@@ -179,12 +179,8 @@ def add_run_flags(
     add("--concurrency", type=whole_number(1), help=meaning)
     meaning = "retries per request after transient errors (default %(default)s)"
     add("--max_retries", type=number, default=usual.max_retries, help=meaning)
-    add(
-        "--timeout",
-        type=positive,
-        default=usual.timeout,
-        help="seconds for one attempt (default 180)",
-    )
+    meaning = "seconds per attempt (default %(default)g)"
+    add("--timeout", type=positive, default=usual.timeout, help=meaning)
     add("--requests_per_minute", type=positive, help="your own rate limit")
     if limit:
         add("--limit", type=number, help="only the first LIMIT rows")
