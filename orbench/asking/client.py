@@ -131,7 +131,7 @@ def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
         answer = _answer_in(protocol.read(data), model)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise faults.Passing("the body is not an API answer (a gateway's page?)") from error
-    texts = [(name, one) for name, one in answer._asdict().items() if isinstance(one, str)]
+    texts = [(name, one) for name, one in answer._asdict().items() if one and isinstance(one, str)]
     fields: dict[str, Any] = {name: faults.masked(one, model) for name, one in texts}
     return answer._replace(**fields)
 

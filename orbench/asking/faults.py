@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 from orbench.asking.models import ALIASES, Model, alias_variable
@@ -143,6 +144,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+@cache
 def bare_key(value: str) -> str:
     """A key without what is often copied along: blanks, quotes, `Bearer `."""
     return re.sub(r"^[\s\"']*(?:Bearer\s+)?|[\s\"']+$", "", value, flags=re.I)
