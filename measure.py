@@ -43,12 +43,21 @@ UNDER_TEST = ("--model", "--base_url", "--api_key_env", "--max_tokens", "--reaso
 VARIABLE_OF = {flag: flag.removeprefix("--").upper() for flag in UNDER_TEST + INPUT}
 VARIABLE_OF |= {"--reasoning_effort": "EFFORT", "--check_model": "JUDGE"}
 VARIABLE_OF |= {"--moderator_model": "LABELS", "--output_path": "RESULTS"}
-VARIABLE_OF |= {"--overwrite": "OVERWRITE=1"}
+VARIABLE_OF |= {"--overwrite": "OVERWRITE=1", "--over_refusal": "PROMPTS"}
+VARIABLE_OF |= {"--toxicity": "LABELS", "--toxic": "TOXIC"}
 
 
 def setting(name: str, default: str = "") -> str:
     """A variable's value."""
     return os.environ.get(name, "").strip() or default
+
+
+def switch(name: str) -> bool:
+    """Whether a variable is on. Raises UserError for any other word."""
+    word = setting(name, "0").lower()
+    if word not in ("1", "yes", "true", "0", "no", "false"):
+        raise UserError(f"{name} is {word!r}; set it to 1, or leave it out")
+    return word in ("1", "yes", "true")
 
 
 def steps(
@@ -83,7 +92,7 @@ def set_by(*names: str) -> list[str]:
     """Those of the flags whose variables are set, and those that follow from others."""
     found = [f"{flag}={value}" for flag in names if (value := setting(VARIABLE_OF[flag]))]
     shuffle = ["--shuffle=0"] * ("--limit" in names and bool(setting("LIMIT")))
-    return [*found, *shuffle, *["--overwrite"] * (setting("OVERWRITE") == "1")]
+    return [*found, *shuffle, *["--overwrite"] * switch("OVERWRITE")]
 
 
 def run(script: str, flags: Sequence[str]) -> str:
@@ -103,6 +112,8 @@ def main(argv: Sequence[str]) -> int:
     if not setting("MODEL"):
         say("error: MODEL is not set; example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct")
         return 2
+    if setting("PROMPTS") and setting("PROMPTS") == setting("TOXIC"):
+        raise UserError("PROMPTS and TOXIC are the same; give safe prompts and toxic ones")
     if not setting("PROMPTS"):
         os.environ |= {"PROMPTS": "or-bench-hard-1k", "TOXIC": setting("TOXIC", "or-bench-toxic")}
     if setting("MODEL") == "smollm2":  # it hardly stops, and its first words tell a refusal
@@ -112,8 +123,9 @@ def main(argv: Sequence[str]) -> int:
     ratings = [word for word in setting("LABELS").split() if word.endswith(".csv")]
     panel = [word for word in setting("LABELS").split() if word not in ratings]
     labels = folder / "labels" / file_name_part("+".join(panel))
+    pairs = switch("PAIRS")
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
-    dry = ["--dry_run"] * (setting("DRY_RUN") == "1")
+    dry = ["--dry_run"] * switch("DRY_RUN")
     plans = list[list[int]]()  # see `engine.foresee`
     for _, script, flags in todo:
         later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
@@ -130,7 +142,7 @@ def main(argv: Sequence[str]) -> int:
     flags = ["--with_published", "--html", f"--output_dir={folder}"]
     flags += ["--over_refusal", f"{folder}/over_refusal"]
     flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
-    flags += ["--pairs"] * (setting("PAIRS") == "1")
+    flags += ["--pairs"] * pairs
     if ratings or panel:
         judged = [str(path) for path in labels.rglob("*.csv") if not path.match("*_failed.csv")]
         flags += ["--toxicity", *ratings, *sorted(judged)]

@@ -178,7 +178,7 @@ def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) 
     desk.prompts(3, "t.csv")
     desk.serve(play)
     more = {"TOXIC": "t.csv", "JUDGE": "gpt-judge", "LABELS": "gpt-a gpt-b"}
-    done = measure(desk, DRY_RUN="1", **more)
+    done = measure(desk, DRY_RUN="yes", **more)
     found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens .* min", done.stderr)
     assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 10_000
     assert not desk.server.requests and done.stdout == ""
@@ -206,6 +206,10 @@ UNUSABLE: dict[str, tuple[bytes, dict[str, str], int, str]] = {
     "a workbook": (b"PK\x03\x04\xff\xfe", {}, 1, "CSV .*JSON lines and parquet"),
     "text": (b"Why?\nWho?\n", {}, 1, "PROMPT_COLUMN"),
     "a limit": (b"prompt\nWhy?\n", {"LIMIT": "all"}, 2, "LIMIT"),
+    "no limit": (b"prompt\nWhy?\n", {"LIMIT": "0"}, 1, "holds no prompts, or LIMIT is 0"),
+    "no rows": (b"prompt\n", {}, 1, "p.csv holds no prompts"),
+    "a switch": (b"prompt\nWhy?\n", {"DRY_RUN": "maybe"}, 1, "DRY_RUN is 'maybe'; set it to 1"),
+    "both sides": (b"prompt\nWhy?\n", {"TOXIC": "p.csv"}, 1, "PROMPTS and TOXIC are the same"),
     "a model": (b"prompt\nWhy?\n", {"MODEL": ""}, 2, "MODEL="),
     "a judge": (b"prompt\nWhy?\n", {"JUDGE": "keywrod"}, 1, "Did you mean keyword"),
 }

@@ -117,8 +117,8 @@ def _key_of(model: Model) -> str:
     key = faults.bare_key(os.environ.get(model.key_variable, "")) if model.key_variable else ""
     if not key and model.key_variable and model.key_needed:
         raise UserError(
-            f"{model.key_variable} is not set: put the key of {model.provider}, which serves "
-            f"{model.asked}, into the environment or .env"
+            f"{model.key_variable} is not set: put the key for {model.asked} at {model.address} "
+            "into the environment or .env"
         )
     if not (key.isascii() and (key.isprintable() or not key)):
         raise UserError(f"{model.key_variable} holds invalid characters; copy the key again")

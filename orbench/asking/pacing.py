@@ -117,7 +117,7 @@ class Pace:
         elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
             self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:
-            self.over = f"no answer for {silent:.0f} s ({fault})"
+            self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"
         elif self.closed and max(silent, asked) >= LONG_S and not self._told:
             self._told = True
             gap = max(PROBE_S, asked)

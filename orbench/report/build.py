@@ -95,7 +95,8 @@ def _in_words(measured: pd.DataFrame, own: pd.DataFrame) -> Iterator[str]:
             about += filter(None, [row["doubt"]])
             of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
             said.append(f"{of} ({', '.join(about)})")
-        yield f"{rates.label(entry)}: {' · '.join(said)}"
+        judge = f", {entry['judge']}" if own["judge"].nunique() > 1 else ""
+        yield f"{rates.label(entry)}{judge}: {' · '.join(said)}"
 
 
 def _findings(pairs: pd.DataFrame) -> Iterator[str]:

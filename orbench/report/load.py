@@ -100,7 +100,9 @@ def load(sources: Sequence[Source], texts: int = 0) -> pd.DataFrame:
     for model, shared in (sides > 1).groupby("model", observed=True).sum().items():
         if shared:
             both = f"{counted(shared, 'prompt')} of {model} are on both sides"
-            raise UserError(f"{both}; give safe prompts to --over_refusal, toxic ones to --toxic")
+            files = ", ".join(table.loc[table["model"] == model, "file"])
+            how = "give safe prompts to --over_refusal and toxic ones to --toxic, and remove"
+            raise UserError(f"{both}; {how} what is on the wrong side: {files}")
     return rows
 
 
@@ -111,7 +113,7 @@ def _told_apart(table: pd.DataFrame) -> pd.DataFrame:
     several = table.groupby("judge")["template"].transform("nunique") > 1
     table.loc[several, "judge"] += ", prompt " + table["template"].str[:8]
     if len(twice := table[table.duplicated(KEYS, keep=False)]):
-        same = "the same model, prompts and judge; rename one with MODEL=FILE"
+        same = "the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
         raise UserError(f"{' and '.join(twice['file'])}: {same}")
     paths = table["file"].map(os.path.realpath)
     if len(twice := table[table.assign(file=paths).duplicated(["side", "file"])]):

@@ -93,7 +93,9 @@ def _of_rates(
         first = group.iloc[0]
         notes = [] if first["published"] else [f"{first['prompts']}; {first['judge']}"]
         if len(published):
-            notes.append("grey: published with OR-Bench, 25 of the 32 measured on earlier prompts")
+            notes.append(
+                "grey: published with OR-Bench, 25 of 32 on earlier prompts; dashed: their trend"
+            )
         rows = results[results["result"].isin([*group["safe"], *group["toxic"]])]
         figure = scatter(group, published, notes)
         yield "scatter", "Over-refusal and toxic rejection", first["part"], figure, rows
@@ -203,7 +205,6 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
         linecolor=GREY,
         linewidth=0.4,
         margin=0.003,  # around a name, in parts of the picture's width
-        max_distance=0.15,  # from its mark
         draw_all=False,
         nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
         in_layout=False,  # names give way to the axes, never the axes to names

@@ -208,11 +208,14 @@ def _category_grid(title: str, results: pd.DataFrame) -> Grid:
 
 def warnings(results: pd.DataFrame) -> list[str]:
     """What a reader must know before any number: each note, behind the results it is of."""
-    of = defaultdict[str, list[str]](list)
+    of = defaultdict[str, dict[str, str]](dict)
     for row in overall(results).to_dict("records"):
         for note in filter(None, row["notes"].split("; ")):
-            of[note].append(f"{label(row)}, {SIDES[row['side']].rate}")
-    lines = [f"{'; '.join(names)}: {note}" for note, names in of.items()]
+            rate = SIDES[row["side"]].rate
+            before = of[note].get(label(row), "")
+            of[note][label(row)] = f"{before} and {rate}" if before else rate
+    named = {note: [", ".join(one) for one in names.items()] for note, names in of.items()}
+    lines = [f"{'; '.join(names)}: {note}" for note, names in named.items()]
     if results.groupby("side")[["prompt_set", "judge"]].nunique().gt(1).any(axis=None):
         lines.append("results differ in prompts or judge: there is no single ranking")
     return lines

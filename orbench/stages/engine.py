@@ -181,6 +181,8 @@ def foresee(stage: Stage, to_send: int, tokens: int) -> None:
 
     args = stage.args
     later = args.preflight if stage.models else 0
+    if not (stage.table.rows or args.preflight):
+        raise UserError(f"{stage.table.path} holds no prompts, or --limit is 0")
     n = to_send + later
     models = stage.models if n else []
     replies = [asyncio.run(probe(one, args.max_tokens, dry=args.dry_run)) for one in models]

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple, NoReturn
 from orbench.asking.asked import Limits
 from orbench.asking.models import THINKS, Model, resolve
 from orbench.asking.protocols import MESSAGES_API
-from orbench.base.messages import UserError, did_you_mean, in_variables, one_line, say
+from orbench.base.messages import (
+    VARIABLES,
+    UserError,
+    did_you_mean,
+    in_variables,
+    one_line,
+    say,
+)
 from orbench.base.tables import NO_NAME
 from orbench.stages.templates import text_in
 
@@ -46,8 +53,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One line of usage and one that says what is wrong; status 2."""
-        said = in_variables(f"error: {message}")
-        self.exit(2, f"usage: {self.prog} [flags], see --help\n{said}\n")
+        usage = "" if VARIABLES in os.environ else f"usage: {self.prog} [flags], see --help\n"
+        self.exit(2, f"{usage}{in_variables(f'error: {message}')}\n")
 
 
 # -- argparse types ----------------------------------------------------------------------------

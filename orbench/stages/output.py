@@ -39,7 +39,7 @@ def settings_of(stage: Stage) -> dict[str, str]:
     models = ", ".join(f"{model.id} at {model.address}" for model in stage.models)
     prompt = sha256_of(stage.prompt_file)[:12] if stage.prompt_file else ""
     values = {name: json.dumps(value, sort_keys=True) for name, value in stage.parameters.items()}
-    return {"stage": stage.name, "models": models, "prompt file": prompt, **values}
+    return {"stage": stage.name, "model": models, "prompt file": prompt, **values}
 
 
 def check_not_replaced(stage: Stage) -> None:
@@ -262,6 +262,8 @@ def close(job: Job, counts: Counts) -> int:
     elif nothing:
         where = job.stage.beside(FAILED if counts.aside else ".answers.jsonl")
         say(f"error: none of the {counted(len(job.plan), 'request')} gave a result; see {where}")
+        if rows["unscored"]:
+            say(f"unreadable replies are kept; to ask again, delete {job.log.path}")
     if not nothing:
         first, *others = job.stage.outputs.values()
         for path in others:

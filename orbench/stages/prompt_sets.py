@@ -10,6 +10,7 @@ in ~/.cache/orbench; the stage sees the columns prompt and, if they are there, c
 
 import argparse
 import hashlib
+import logging
 import os
 import re
 import tomllib
@@ -152,6 +153,7 @@ def _fetch(asked: PromptSet) -> Path:
     """The file in huggingface_hub's cache. Raises UserError."""
     from huggingface_hub import errors, hf_hub_download
 
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for each attempt
     where = (asked.repository, asked.file)
     revision = asked.revision or None
     try:
