@@ -107,12 +107,24 @@ def run(script: str, flags: Sequence[str]) -> str:
     return said
 
 
+def announce(todo: Sequence[tuple[str, list[str]]]) -> None:
+    """Try the endpoints, and report what all stages together will send."""
+    plans = list[list[int]]()  # see `engine.foresee`
+    for script, flags in todo:
+        later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
+        said = run(script, [*flags, f"--preflight={later}"])
+        plans.append([int(number) for number in said.split()])
+    requests, tokens, seconds = map(sum, zip(*plans, strict=True))
+    time = f"{seconds / 60:.0f} min" if seconds >= 60 else "under 1 min"
+    say(f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, {time}")
+
+
 def main(argv: Sequence[str]) -> int:
     Parser(__doc__).parse_args(argv)
     if not setting("MODEL"):
         say("error: MODEL is not set; example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct")
         return 2
-    if setting("PROMPTS") and setting("PROMPTS") == setting("TOXIC"):
+    if setting("TOXIC") and setting("PROMPTS") == setting("TOXIC"):
         raise UserError("PROMPTS and TOXIC are the same; give safe prompts and toxic ones")
     if not setting("PROMPTS"):
         os.environ |= {"PROMPTS": "or-bench-hard-1k", "TOXIC": setting("TOXIC", "or-bench-toxic")}
@@ -126,14 +138,7 @@ def main(argv: Sequence[str]) -> int:
     pairs = switch("PAIRS")
     todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
     dry = ["--dry_run"] * switch("DRY_RUN")
-    plans = list[list[int]]()  # see `engine.foresee`
-    for _, script, flags in todo:
-        later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
-        said = run(script, [*flags, *dry, f"--preflight={later}"])
-        plans.append([int(number) for number in said.split()])
-    requests, tokens, seconds = map(sum, zip(*plans, strict=True))
-    time = f"{seconds / 60:.0f} min" if seconds >= 60 else "under 1 min"
-    say(f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, {time}")
+    announce([(script, [*flags, *dry]) for _, script, flags in todo])
     if dry:
         return 0
     for side, script, flags in todo:
