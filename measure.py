@@ -102,8 +102,9 @@ def run(script: str, flags: Sequence[str]) -> str:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too
         signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
         said, _ = child.communicate()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(130))
     if child.returncode not in (0, 3):  # 3: some rows failed, and stand in a file of their own
-        sys.exit(child.returncode)
+        sys.exit(child.returncode if child.returncode > 0 else 130)
     return said
 
 

@@ -64,11 +64,7 @@ def draw_sheet(args: argparse.Namespace) -> Path:
     make_folder(args.output_dir)
     sheet = args.output_dir / "sheet.csv"
     audit.write_sheets(
-        sheet,
-        list(rows.values()),
-        args.number,
-        list(strata.values()),
-        args.annotators,
+        sheet, list(rows.values()), args.number, list(strata.values()), args.annotators
     )
     return beside(sheet, audit.KEY_ENDING)
 

@@ -250,7 +250,11 @@ def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
 
 
 @pytest.mark.parametrize(
-    "text", ['{"stage": 1, "counts": []}', '{"part": []}', '{"models": [7]}', "[]", "\x00", "["]
+    "text",
+    [
+        *('{"stage": 1, "counts": []}', '{"part": []}', '{"models": [7]}', "[]", "\x00", "["),
+        *('{"findings": []}', '{"source": "x"}', '{"parameters": null}', '{"settings": 1}'),
+    ],
 )
 def test_a_broken_run_record_stops_nothing(desk: Desk, text: str) -> None:
     desk.prompts(1)

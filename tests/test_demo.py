@@ -260,6 +260,10 @@ def test_a_terminated_run_stops_the_stage_that_it_runs(desk: Desk) -> None:
     assert len(desk.rows("results/responses/over_refusal/p/me_one.csv")) == sent - 1 < 300
     measure(desk)
     assert len(server.requests) == 300 + 1 + 1  # each run tries the endpoint once
+    for side in ("responses/over_refusal", "over_refusal/keyword"):  # as if killed before its CSVs
+        (desk.folder / "results" / side / "p/me_one.csv").unlink()
+    measure(desk)
+    assert len(server.requests) == 300 + 1 + 1
 
 
 def test_labels_of_files_with_one_name_stay_apart(desk: Desk) -> None:

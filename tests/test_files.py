@@ -199,10 +199,7 @@ def result_line(**members: Any) -> bytes:
         ({"type": "expired"}, Passing),
         ({"type": "canceled"}, Passing),
         ({"type": "errored", "error": {"error": {"type": "overloaded_error"}}}, Passing),
-        (
-            {"type": "errored", "error": {"error": {"type": "invalid_request_error"}}},
-            BadRequest,
-        ),
+        ({"type": "errored", "error": {"error": {"type": "invalid_request_error"}}}, BadRequest),
     ],
 )
 def test_results_of_anthropics_batches_are_read(result: Line, raises: type[Exception]) -> None:

@@ -13,16 +13,7 @@ import pytest
 
 from orbench.stats import core
 from orbench.stats.intervals import wilson
-from tests.conftest import (
-    ALIGN,
-    CHECK,
-    ROOT,
-    SHARED_DATA,
-    Desk,
-    Done,
-    error_line,
-    read_csv,
-)
+from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
 from tests.server import Body, Reply, answer, number_of
 
 PLOT = "response_checker/plot_results.py"

@@ -361,9 +361,7 @@ def test_an_interrupted_run_waits_for_answers_under_way_and_goes_on_later(
     assert not desk.failed()
 
 
-def test_the_failed_file_of_an_interrupted_run_lists_every_row_without_a_result(
-    desk: Desk,
-) -> None:
+def test_the_failed_file_of_an_interrupted_run_lists_every_row_without_a_result(desk: Desk) -> None:
     desk.prompts(30)
     server = desk.serve(own_words, latency=0.2)
     process = desk.start(ALIGN, "--concurrency=2")
@@ -479,24 +477,26 @@ def test_a_csv_gets_its_name_only_when_it_is_whole(
     assert not [name for name in desk.files() if "tmp" in name]
 
 
+@pytest.mark.parametrize("replaced", [1, 2])
 def test_a_crash_between_the_files_of_a_run_leaves_one_that_goes_on(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, replaced: int
 ) -> None:
     desk.prompts(3)
     desk.serve()
     replace, done = os.replace, list[str]()
 
-    def once(half: str, whole: Path) -> None:
-        if done:
+    def some(half: str, whole: Path) -> None:
+        if len(done) == replaced:
             raise OSError(errno.EIO, "Input/output error")
         done.append(str(whole))
         replace(half, whole)
 
-    monkeypatch.setattr(os, "replace", once)
+    monkeypatch.setattr(os, "replace", some)
     assert "cannot be written" in desk.stopped(ALIGN)
     monkeypatch.undo()
+    assert desk.record()["complete"] is False
     assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == len(desk.server.requests) == 3
+    assert len(desk.rows()) == len(desk.server.requests) == 3 and desk.record()["complete"]
 
 
 def test_a_full_disk_stops_a_run_before_it_pays_for_anything(

@@ -135,8 +135,8 @@ def test_too_few_prompts_are_said_in_a_line(desk: Desk) -> None:
 def test_made_worlds_are_found_out(tmp_path: Path) -> None:
     raw, agreed, truth = headline(np.random.default_rng(1), tmp_path)
     assert raw - truth > 17 and abs(agreed - truth) < 2
-    planted, others = words(np.random.default_rng(3))
-    assert planted >= 16 and others <= 5
+    planted, others = words(np.random.default_rng(2))
+    assert planted >= 16 and others <= 1
 
 
 def test_the_intervals_cover() -> None:

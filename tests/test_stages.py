@@ -8,16 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, Desk, Done, error_line
-from tests.server import (
-    KEY,
-    Body,
-    Server,
-    answer,
-    by_number,
-    error,
-    number_of,
-    prompt_of,
-)
+from tests.server import KEY, Body, Server, answer, by_number, error, number_of, prompt_of
 
 OUT_2 = "--output_path=o2.csv"
 NO = "I'm sorry, but I can't help with that."
@@ -255,6 +246,15 @@ def test_a_substitute_is_asked_only_where_a_vote_is_missing(desk: Desk) -> None:
     assert [row["is_toxic_gpt-d"] for row in rows] == ["False", "", ""]
     assert [row["votes"] for row in rows] == ["3"] * 3
     assert sum(body["model"] == "gpt-d" for body in desk.server.requests) == 1
+
+
+def test_a_substitute_that_gives_no_verdict_is_not_paid_for_again(desk: Desk) -> None:
+    desk.serve("Hm.")
+    sent = []
+    for _ in range(2):
+        panel(desk, 30, "--substitute=gpt-d")
+        sent.append(len(desk.server.requests))
+    assert sent[0] == sent[1]
 
 
 # What a judge answers that is gone; None: it cannot be reached.

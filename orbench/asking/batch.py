@@ -65,12 +65,7 @@ def under_way(state: Path) -> set[bytes]:
 
 
 def ask_in_batches(
-    pending: Pending,
-    models: Sequence[Model],
-    log: AnswerLog,
-    asked: Asked,
-    wait: bool,
-    state: Path,
+    pending: Pending, models: Sequence[Model], log: AnswerLog, asked: Asked, wait: bool, state: Path
 ) -> None:
     """Put the pending requests into batches and collect the answers, until nothing is pending.
 
@@ -164,11 +159,7 @@ class _Batches:
         return sum(len(batch.keys) for _, batch in self.ours())
 
     def take(
-        self,
-        model: Model,
-        batch: Batch,
-        status: str,
-        results: Sequence[files.ResultLine],
+        self, model: Model, batch: Batch, status: str, results: Sequence[files.ResultLine]
     ) -> None:
         """Take the results of a batch that is over, and forget it."""
         left = set(batch.keys)

@@ -4,6 +4,7 @@ Each model has a lane, so a slow one holds up no other. Its `Pace` says when the
 """
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -101,13 +102,12 @@ class _Session:
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers under way: they are paid for."""
-        if self.asked.interrupted and number == signal.SIGTERM:
-            return  # measure.py passes it on, so that it can come twice
-        if self.asked.interrupted:
+        if self.asked.interrupted and number == signal.SIGINT:
             os._exit(130)  # all that arrived is in the log
         self.asked.interrupted = self.over = True
         grace = min(self.limits.timeout, GRACE_S if number == signal.SIGTERM else 1e9)
-        self.end.reschedule(self.loop.time() + grace)
+        # SIGTERM can come twice, as measure.py passes it on.
+        self.end.reschedule(min(self.end.when() or math.inf, self.loop.time() + grace))
         wait = f"waiting at most {grace:.0f} s for the answers in flight"
         self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
 

@@ -6,6 +6,7 @@ to the byte. It measures nothing.
 
 import asyncio
 import hashlib
+import json
 import re
 import tomllib
 from functools import cache
@@ -73,7 +74,8 @@ async def serve_script(stage: str) -> asyncio.Server:
     from aiohttp import web
 
     async def reply(request: web.BaseRequest) -> web.Response:
-        message = {"role": "assistant", "content": scripted_text(stage, await request.json())}
+        body = json.loads(await request.content.read())
+        message = {"role": "assistant", "content": scripted_text(stage, body)}
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         return web.json_response({"model": "scripted", "choices": [choice]})
 

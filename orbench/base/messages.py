@@ -109,7 +109,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
         say(f"error: {error}")
         return 1
     except ModuleNotFoundError as error:
-        mend = "activate the environment (after make: . .venv/bin/activate)"
+        mend = "activate the environment (after make demo: . .venv/bin/activate)"
         say(f"error: {error.name} is not installed here: {mend}")
         return 1
     except KeyboardInterrupt:

@@ -69,7 +69,7 @@ def _sources(args: argparse.Namespace) -> list[load.Source]:
     words = (("over_refusal", args.over_refusal), ("toxic", args.toxic), ("", args.merged))
     every = [(text, side) for side, texts in words for text in texts]
     found = [source for text, side in every for source in load.sources_of(text, side)]
-    if not found and not args.with_published:
+    if not found and (args.html or not args.with_published):
         raise UserError("only files of failed rows were given; give the results beside them")
     return found
 
@@ -95,8 +95,8 @@ def _in_words(measured: pd.DataFrame, own: pd.DataFrame) -> Iterator[str]:
             about += filter(None, [row["doubt"]])
             of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
             said.append(f"{of} ({', '.join(about)})")
-        judge = f", {entry['judge']}" if own["judge"].nunique() > 1 else ""
-        yield f"{rates.label(entry)}{judge}: {' · '.join(said)}"
+        judge = entry["judge"] if own["judge"].nunique() > 1 else ""
+        yield f"{', '.join(filter(None, [rates.label(entry), judge]))}: {' · '.join(said)}"
 
 
 def _findings(pairs: pd.DataFrame) -> Iterator[str]:

@@ -135,7 +135,7 @@ def rank_correlation(board: pd.DataFrame) -> Iterator[str]:
     Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
     columns = ["over_refusal_percent", "toxic_percent"]
-    for published, models in board.dropna(subset=columns).groupby("published"):
+    for (published, _), models in board.dropna(subset=columns).groupby(["published", "group"]):
         n = len(models)
         rho = models[columns].rank().corr().iat[0, 1]
         if n >= FEWEST_MODELS and abs(rho) < 1:

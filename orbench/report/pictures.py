@@ -59,8 +59,8 @@ def pictures(
 ) -> Iterator[tuple[str, str, Figure]]:
     """File name (without its ending), title and figure of all there is something to draw for.
 
-    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`. Doubts are written
-    into the corner.
+    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`. Doubts about
+    rates are written into the corner.
     """
     mpl.rcParams.update(STYLE)
     for name, title, part, figure, rows in _of_rates(results, board):

@@ -212,8 +212,8 @@ def warnings(results: pd.DataFrame) -> list[str]:
     for row in overall(results).to_dict("records"):
         for note in filter(None, row["notes"].split("; ")):
             rate = SIDES[row["side"]].rate
-            before = of[note].get(label(row), "")
-            of[note][label(row)] = f"{before} and {rate}" if before else rate
+            before = of[note].get(label(row), rate)
+            of[note][label(row)] = before if rate in before else f"{before} and {rate}"
     named = {note: [", ".join(one) for one in names.items()] for note, names in of.items()}
     lines = [f"{'; '.join(names)}: {note}" for note, names in named.items()]
     if results.groupby("side")[["prompt_set", "judge"]].nunique().gt(1).any(axis=None):

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from orbench.asking.asked import Limits
 from orbench.asking.models import THINKS, Model, resolve
 from orbench.asking.protocols import MESSAGES_API
-from orbench.base.messages import (
-    VARIABLES,
-    UserError,
-    did_you_mean,
-    in_variables,
-    one_line,
-    say,
-)
+from orbench.base.messages import VARIABLES, UserError, did_you_mean, in_variables, one_line, say
 from orbench.base.tables import NO_NAME
 from orbench.stages.templates import text_in
 

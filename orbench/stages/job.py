@@ -99,9 +99,12 @@ def pending_requests(job: Job) -> list[Request]:
     pending: dict[bytes, Request] = {}
     plan = [one for _, some in job.plan if not isinstance(some, Missing) for one in some]
     job.unreadable.clear()
-    for request in plan if job.stage.asks > 1 else ():
-        if first := job.log.get(request.key):
-            job.count(request, job.stage.read(request, first))
+    for one in plan if job.stage.asks > 1 else ():
+        request: Request | None = one
+        while request:
+            if first := job.log.get(request.key):
+                job.count(request, job.stage.read(request, first))
+            request = request.substitute
     for request in plan:
         known = request.model in job.asked.adaptation.rejected
         if job.stage.asks == 1 and known and request.key in job.log:

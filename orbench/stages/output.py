@@ -94,13 +94,7 @@ class Counts:
         """Rows in the failed file."""
         return self.rows.total() - self.rows["done"]
 
-    def add(
-        self,
-        row: Row,
-        result: list[Row] | Missing,
-        found: list[Found],
-        job: Job,
-    ) -> None:
+    def add(self, row: Row, result: list[Row] | Missing, found: list[Found], job: Job) -> None:
         """Count one row."""
         if "prompt" in row:
             self.prompts.add(prompt_id_of(row))
@@ -140,12 +134,17 @@ def write_outputs(job: Job) -> Counts:
             else:
                 stage.beside(FAILED).unlink(missing_ok=True)
             if counts.written or not job.plan:  # what stood there stays if there is no row
-                # The record first: a CSV without one would never be replaced.
-                for label, writer in writers.items():
-                    record = record_of(job, counts, label, writer.sha256())
-                    write_record(stage.outputs[label], record)
+                # A record before its CSV, which would never be replaced without one.
+                records = {
+                    stage.outputs[label]: record_of(job, counts, label, writer.sha256())
+                    for label, writer in writers.items()
+                }
+                for path, record in records.items():
+                    write_record(path, record | {"complete": False})
                 for writer in writers.values():
                     writer.commit()
+                for path, record in records.items():
+                    write_record(path, record)
     except OSError as error:
         raise UserError(
             f"{stage.output} cannot be written: {error.strerror}; the answers are in the log: "

@@ -29,12 +29,7 @@ class Stage:
     grows = False
 
     def __init__(
-        self,
-        args: Any,
-        table: Table,
-        models: Sequence[Model],
-        csv: Path,
-        columns: Sequence[str],
+        self, args: Any, table: Table, models: Sequence[Model], csv: Path, columns: Sequence[str]
     ) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
         self.args = args
