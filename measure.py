@@ -110,12 +110,17 @@ def run(script: str, flags: Sequence[str]) -> str:
 
 def announce(todo: Sequence[tuple[str, list[str]]]) -> None:
     """Try the endpoints, and report what all stages together will send."""
-    plans = list[list[int]]()  # see `engine.foresee`
+    plans = list[list[float]]()  # see `engine.foresee`
+    paces = dict[str, float]()  # seconds a request, of the scripts whose endpoints were tried
     for script, flags in todo:
-        later = plans[-1][0] if script == CHECK else 0  # responses that are still to come
-        said = run(script, [*flags, f"--preflight={later}"])
-        plans.append([int(number) for number in said.split()])
-    requests, tokens, seconds = map(sum, zip(*plans, strict=True))
+        later = int(plans[-1][0]) if script == CHECK else 0  # responses that are still to come
+        tried = ["--dry_run"] * (script in paces)
+        said = run(script, [*flags, *tried, f"--preflight={later}"])
+        n, tokens, seconds = map(int, said.split())
+        if n and "--dry_run" not in flags:
+            paces.setdefault(script, seconds / n)
+        plans.append([n, tokens, n * paces.get(script, 0) or seconds])
+    requests, tokens, seconds = (round(sum(one)) for one in zip(*plans, strict=True))
     time = f"{seconds / 60:.0f} min" if seconds >= 60 else "under 1 min"
     say(f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, {time}")
 

@@ -138,7 +138,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
         r"toxic rejection rate 20\.0 % \[.*\] \(n 20,"
     )
     assert re.match(pattern, last), last
-    assert len(desk.server.requests) == 40 + 2  # one to try the endpoint, for each set
+    assert len(desk.server.requests) == 40 + 1  # one to try the endpoint
     sample = desk.rows("results/over_refusal/keyword/or-bench-hard-1k/me_one.csv")
     assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
     assert max(map(number_of, sample)) >= 20  # not the first ones

@@ -86,6 +86,10 @@ def test_a_report_is_made_again_only_if_something_changed(
     assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
     judged(desk, "s.csv", [DIRECT] * 30)
     assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
+    (desk.folder / "s_failed.csv").unlink()
+    moved = ("--toxic", "s.csv", "--table")  # the same file on the other side
+    assert "nothing has changed" not in desk.run(PLOT, *moved).stderr
+    assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
     monkeypatch.setattr(reuse, "__file__", str(desk.folder / "report/reuse.py"))  # other code
     assert "nothing has changed" not in desk.run(PLOT, *flags).stderr
     (desk.folder / "results" / "results.md").unlink()

@@ -492,6 +492,9 @@ def test_files_of_failed_rows_are_never_results(desk: Desk) -> None:
     assert "only files of failed rows" in error_line(done)
     done = desk.run(PLOT, "--over_refusal", "safe_a.csv", "m=safe_a_failed.csv")
     assert "safe_a_failed.csv holds the rows without a result" in error_line(done)
+    (desk.folder / "copy.csv").write_bytes((desk.folder / "safe_a_failed.csv").read_bytes())
+    done = desk.run(PLOT, "--over_refusal", "m=copy.csv")
+    assert "copy.csv holds the rows without a result" in error_line(done)
 
 
 def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: Desk) -> None:

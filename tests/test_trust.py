@@ -120,6 +120,34 @@ def test_a_named_set_knows_its_side_and_its_size(desk: Desk) -> None:
         assert row["prompts"] == overall(desk)["prompts"] == f"or-bench-toxic (20 of 655{how})"
 
 
+def test_a_sample_of_a_file_is_called_one(desk: Desk) -> None:
+    desk.prompts(40)
+    for flags, how in ((), ""), (("--shuffle=1",), ", sampled proportionally by category"):
+        report(desk, "--over_refusal", asked(desk, "a", "--limit=20", "--overwrite", *flags))
+        assert overall(desk)["prompts"] == f"p (20 of 40{how})"
+        (desk.folder / "a.csv").unlink()
+
+
+def test_responses_edited_before_stage_5_are_reported(desk: Desk) -> None:
+    desk.prompts(40)
+    asked(desk, "a")
+    edit(desk.folder / "a_r.csv", "response", **{YES: NO})
+    assert check(desk, "b", of="a").returncode == 0
+    report(desk, "--over_refusal", "b.csv")
+    assert "responses edited since stage 4 wrote them" in overall(desk)["notes"]
+
+
+def test_unscored_rows_are_unknown_once_their_file_is_gone(desk: Desk) -> None:
+    desk.prompts(40)
+    desk.serve()
+    name = asked(desk, "a")
+    edit(desk.folder / "a_r.csv", "response", **{NO: " "})
+    assert check(desk, "a", "--overwrite").returncode == 3
+    (desk.folder / "a_failed.csv").unlink()
+    report(desk, "--over_refusal", name)
+    assert overall(desk)["unscored"] == overall(desk)["low_all_percent"] == ""
+
+
 def test_prompts_on_both_sides_stop_the_report(desk: Desk) -> None:
     judged(desk, "a", 30)
     judged(desk, "b", 3)

@@ -30,7 +30,7 @@ NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 CARRIED = ("under_test", "written_by", "selectors", "source")
 # What a record's readers rely on.
 LISTS = ("notes", "models", "written_by", "selectors")
-DICTS = ("counts", "under_test", "findings", "source", "parameters", "settings")
+DICTS = ("counts", "under_test", "findings", "source", "parameters", "settings", "output")
 KINDS = {**dict.fromkeys(LISTS, list), **dict.fromkeys(DICTS, dict), "part": str}
 
 

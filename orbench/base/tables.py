@@ -83,7 +83,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not blank, and the number that it begins with."""
     with path.open("rb") as binary:
         start = binary.read(8).removeprefix(codecs.BOM_UTF8)
-    if start.startswith((PARQUET, b"{")):
+    if start.startswith((PARQUET, b"{", b"[")):
         yield from enumerate(_records(path, start.startswith(PARQUET)), start=1)
         return
     with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
@@ -111,8 +111,9 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
 
             found = parquet.read_table(path).to_pylist()
         else:
-            lines = path.read_text("utf-8-sig").split("\n")
-            found = [json.loads(line) for line in lines if line.strip()]
+            text = path.read_text("utf-8-sig")
+            lines = [line for line in text.split("\n") if line.strip()]
+            found = json.loads(text) if text.startswith("[") else list(map(json.loads, lines))
         columns = list(dict.fromkeys(name for one in found for name in one.keys()))  # noqa: SIM118
         yield columns
         for one in found:

@@ -4,12 +4,13 @@ every_eval_ever/schemas/eval.schema.json): aggregates, without prompts and respo
 
 import json
 import time
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
-from orbench.base.records import read_record
+from orbench.base.records import VERSION, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import MACRO, SIDES
 from orbench.report.rates import label
@@ -36,7 +37,7 @@ def write_eee(folder: Path, results: pd.DataFrame) -> None:
             "evaluation_id": f"{NAME}/{file}/{time.time():.0f}",
             "retrieved_timestamp": f"{time.time():.0f}",
             "source_metadata": SOURCE,
-            "eval_library": {"name": NAME, "version": "unknown"},
+            "eval_library": {"name": NAME, "version": VERSION},
             "model_info": {"name": name, "id": model} | ANY,
             "evaluation_results": [_result(row) for row in rows],
         }
@@ -58,7 +59,9 @@ def _result(row: dict[str, Any]) -> dict[str, Any]:
     sent = {name: value for name, value in record.get("parameters", {}).items() if name in SENT}
     hub = record.get("source", {}).get("repository")
     source = {"source_type": "hf_dataset", "hf_repo": hub} if hub else {"source_type": "other"}
-    interval = {"lower": row["low_percent"], "upper": row["high_percent"], "confidence_level": 0.95}
+    known = "" if isnan(row["low_all_percent"]) else "_all"  # with unscored rows, as in tables
+    low, high = (row[f"{end}{known}_percent"] for end in ("low", "high"))
+    interval = {"lower": low, "upper": high, "confidence_level": 0.95}
     score = {"score": row["rate_percent"], "details": {name: str(row[name]) for name in DETAILS}}
     score["uncertainty"] = {"confidence_interval": interval, "num_samples": int(row["n"])}
     return {

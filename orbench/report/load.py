@@ -41,6 +41,7 @@ DOUBTS = (
     ("complete", False, "partial: some rows have not been asked yet"),
 )
 
+ONLY_FAILED = "holds the rows without a result; give the results beside it"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 About = dict[str, Any]
@@ -66,7 +67,7 @@ def sources_of(text: str, side: str) -> list[Source]:
         raise UserError(NO_NAME)
     path = Path(name)
     if model and path.match(f"*{records.FAILED}"):
-        raise UserError(f"{path} holds the rows without a result; give the results beside it")
+        raise UserError(f"{path} {ONLY_FAILED}")
     model = clean(model).strip()
     written = sorted(path.rglob("*.csv"), key=lambda one: one.stat().st_mtime_ns)
     paths = written if path.is_dir() else [path]
@@ -145,11 +146,15 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[About, pd.DataFram
     table = read_csv(path, ["prompt"])
     lost = records.failed_rows(path)
     records.check_whole(path, record)
+    if "error_type" in table.columns:
+        raise UserError(f"{path} {ONLY_FAILED}")
     by_judge = "answer_category" in table.columns
     if not table.rows or not (by_judge or "is_rejected" in table.columns):
         needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
         raise UserError(f"{path} has no {needed}; its columns: {clean(', '.join(table.columns))}")
-    about = _about(source, record, by_judge) | {"known": bool(record or lost)}
+    gone = bool(record.get("output", {}).get("failed")) and not lost  # removed since
+    known = bool(record or lost) and not gone
+    about = _about(source, record, by_judge) | {"known": known}
     scored = len(table.rows)
     tested = records.under_test(record).id
     frame = pd.DataFrame(
@@ -250,6 +255,7 @@ def _about_side(side: str, part: pd.DataFrame, record: records.Record, path: Pat
     if source.get("side") not in (None, "", side):
         right = words.SIDES[source["side"]].prompts
         raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
+    name = name or _in(record, "under_test", "prompts") or path.stem
     n = part["prompt"].nunique()
     if n < (every := source.get("rows") or 0):
         how = ", sampled proportionally by category" if source.get("sampled") else ""
@@ -263,7 +269,7 @@ def _about_side(side: str, part: pd.DataFrame, record: records.Record, path: Pat
         "prompt_set": prompts.prompt_set_hash(part["prompt"]),
         "home": _in(record, "source", "repository") or str(path),
         "template": _in(record, "settings", "prompt file"),
-        "prompts": name or _in(record, "under_test", "prompts") or path.stem,
+        "prompts": name,
         "ids": " ".join([*ids, asked] if ids else []),
         "cautions": f"answered by {', '.join(versions)}" if len(ids) > 1 else "",
     }

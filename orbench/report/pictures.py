@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from math import isnan
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -146,7 +147,7 @@ def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> F
     axes.grid()
     if len(set(names)) > 1:
         figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
-    axes.set_title("\n".join(notes), loc="left")
+    axes.set_title("\n".join(map(fill, notes)), loc="left")
     figure.draw_without_rendering()  # names are placed in the final layout
     _write_names(axes, marks)
     return figure

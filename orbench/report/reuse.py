@@ -15,8 +15,9 @@ OWN_FOLDERS = (".", "figures", "eee")  # in the output folder
 
 def state_of(args: argparse.Namespace) -> str:
     """A hash of all that the files follow from: arguments, inputs and the suite's code."""
-    given = [value for name, value in vars(args).items() if name != "output_dir"]
-    words = [str(one) for value in given for one in (value if isinstance(value, list) else [value])]
+    given = {name: value for name, value in vars(args).items() if name != "output_dir"}
+    values = [value if isinstance(value, list) else [value] for value in given.values()]
+    words = [str(one) for some in values for one in some]
     named = [Path(part) for word in words for part in (word, word.partition("=")[2])]
     inputs = [file for path in named for file in [path, *sorted(path.rglob("*.csv"))] if path.name]
     here = Path(__file__).parent
@@ -25,7 +26,7 @@ def state_of(args: argparse.Namespace) -> str:
     hashes = [tables.sha256_of(path) for path in paths if path.is_file()]
     records = json.dumps([read_record(path) for path in inputs])
     kept = json.loads(records, object_hook=_lasting)
-    return hashlib.sha256(repr((words, hashes, kept)).encode()).hexdigest()
+    return hashlib.sha256(repr((given, hashes, kept)).encode()).hexdigest()
 
 
 def _lasting(part: Record) -> Record:

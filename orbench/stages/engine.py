@@ -9,7 +9,7 @@ from orbench.asking.asked import Limits
 from orbench.asking.requests import Answer, Missing, Request
 from orbench.base.messages import UserError, counted, say, tell
 from orbench.base.records import read_record
-from orbench.base.tables import make_folder
+from orbench.base.tables import make_folder, sha256_of
 from orbench.stages import output
 from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
 from orbench.stages.stage import Stage, check_outputs
@@ -68,10 +68,14 @@ def say_before(job: Job) -> None:
         if model.id != model.asked or model.base_url != model.settings.base_url:
             name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
             say(f"{name} at {model.address}")
+    before = job.input_record
+    path = job.stage.table.path
+    if before.get("stage") == "alignment_checker" and before["output"]["csv"] != sha256_of(path):
+        job.stage.notes.append("responses edited since stage 4 wrote them")
     for note in job.stage.notes:
         say(note)
-    if job.input_record.get("complete") is False:
-        say(f"{job.stage.table.path} is from an unfinished run: rows are missing")
+    if before.get("complete") is False:
+        say(f"{path} is from an unfinished run: rows are missing")
 
 
 def ask(job: Job) -> None:

@@ -82,10 +82,13 @@ def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Ta
             table.source = {"name": "", "url": without_query(name), "sha256": sha256_of(table.path)}
     if args.shuffle is not None and args.limit is None:
         raise UserError("--shuffle SEED needs --limit N")
+    every = len(table.rows)
     if args.shuffle is not None:
         table.rows = stratified_sample(table.rows, args.limit, args.shuffle)
     elif args.limit is not None:
         table.rows = table.rows[: args.limit]
+    if len(table.rows) < every and "response" not in needed:  # tables say `40 of 150`
+        table.source.setdefault("rows", every)
     return table
 
 
