@@ -94,7 +94,7 @@ def _of_rates(
         first = group.iloc[0]
         notes = [] if first["published"] else [f"{first['prompts']}; {first['judge']}"]
         if len(published):
-            notes.append("grey: published with OR-Bench, 25 of 32 on earlier prompts; their trend")
+            notes.append("grey: published with OR-Bench (25 of 32 on earlier prompts), trend")
         rows = results[results["result"].isin([*group["safe"], *group["toxic"]])]
         figure = scatter(group, published, notes)
         yield "scatter", "Over-refusal and toxic rejection", first["part"], figure, rows
