@@ -70,7 +70,8 @@ def say_before(job: Job) -> None:
             say(f"{name} at {model.address}")
     before = job.input_record
     path = job.stage.table.path
-    if before.get("stage") == "alignment_checker" and before["output"]["csv"] != sha256_of(path):
+    written = before.get("output", {}).get("csv")
+    if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
         job.stage.notes.append("responses edited since stage 4 wrote them")
     for note in job.stage.notes:
         say(note)
