@@ -184,19 +184,25 @@ def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) 
     assert not desk.server.requests and done.stdout == ""
 
 
-def test_a_panel_labels_the_prompts_once_for_all_models(desk: Desk) -> None:
-    desk.prompts(4)
+def test_a_panel_labels_the_prompts_once_for_all_models_each_side_apart(desk: Desk) -> None:
+    for side, n in (("safe", 4), ("toxic", 2)):
+        (desk.folder / side).mkdir()
+        path = desk.prompts(n, f"{side}/p.csv")
+        path.write_text(path.read_text().replace("How", f"How, {side},"))
     desk.serve(play)
     asked = []
+    folder = "results/labels/gpt-a+gpt-b"
+    sides = {"PROMPTS": "safe/p.csv", "TOXIC": "toxic/p.csv"}  # one name
     for model in ("me/one", "me/two"):
-        measure(desk, MODEL=model, PAIRS="1", **PANEL)
+        measure(desk, MODEL=model, PAIRS="1", **sides, **PANEL)
         asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
-        folder = "results/labels/gpt-a+gpt-b/over_refusal"
-        desk.csv(f"{folder}/q_failed.csv", ("prompt", "error"), [("p", "e")])
-    assert asked[0] == asked[1] == 2 * 4 + 2 and len(desk.rows("results/toxicity.csv")) == 2
+        desk.csv(f"{folder}/over_refusal/q_failed.csv", ("prompt", "error"), [("p", "e")])
+    assert asked[0] == asked[1] == 2 * (4 + 2) + 2
+    assert len(desk.rows("results/toxicity.csv")) == 2
     assert (desk.folder / "results/pairs.csv").is_file()
-    rows = desk.rows(f"{folder}/p.csv")
-    assert {row["is_toxic_gpt-a"] for row in rows} == {"False"} and len(rows) == 4
+    rows = [desk.rows(f"{folder}/{side}/p.csv") for side in ("over_refusal", "toxic")]
+    assert [len(some) for some in rows] == [4, 2]
+    assert {row["is_toxic_gpt-a"] for row in rows[0]} == {"False"}
 
 
 PANEL = {"LABELS": "gpt-a gpt-b"}
@@ -264,21 +270,6 @@ def test_a_terminated_run_stops_the_stage_that_it_runs(desk: Desk) -> None:
         (desk.folder / "results" / side / "p/me_one.csv").unlink()
     measure(desk)
     assert len(server.requests) == 300 + 1 + 1
-
-
-def test_labels_of_files_with_one_name_stay_apart(desk: Desk) -> None:
-    for side, n in (("safe", 4), ("toxic", 2)):
-        (desk.folder / side).mkdir()
-        desk.prompts(n, f"{side}/p.csv")
-    cell = (desk.folder / "toxic/p.csv").read_text()
-    (desk.folder / "toxic/p.csv").write_text(cell.replace("How", "Why"))
-    desk.serve(play)
-    measure(desk, PROMPTS="safe/p.csv", TOXIC="toxic/p.csv", **PANEL)
-    folder = "results/labels/gpt-a+gpt-b"
-    assert [len(desk.rows(f"{folder}/{side}/p.csv")) for side in ("over_refusal", "toxic")] == [
-        4,
-        2,
-    ]
 
 
 def test_two_runs_may_fill_an_empty_cache_of_a_prompt_set_at_once(desk: Desk) -> None:
