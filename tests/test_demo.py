@@ -118,7 +118,7 @@ def stopped(desk: Desk, status: int = 1, /, **variables: str) -> str:
     """The one line that a run ends with; it names no flag, and blames no refusal."""
     lines = measure(desk, status, **variables).stderr.splitlines()
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:], lines
-    assert "--" not in lines[-1] and "refusal" not in lines[-1]
+    assert "--" not in lines[-1] and "refusal" not in lines[-1] and "usage" not in "".join(lines)
     return lines[-1]
 
 

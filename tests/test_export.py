@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from orbench.base.records import VERSION
 from orbench.report import reuse
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.server import by_number
@@ -53,7 +54,7 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     for found in (safe, toxic):
         assert all(isinstance(value, str) for value in values(found, REQUIRED))
         assert len([values(one, OF_A_RESULT) for one in found["evaluation_results"]]) == 3
-    assert safe["schema_version"] == "0.3.0"
+    assert safe["schema_version"] == "0.3.0" and safe["eval_library"]["version"] == VERSION
     first = safe["evaluation_results"][0]
     _, _, kind, lower, least, most, score, low, high, n = values(first, OF_A_RESULT)
     assert (kind, lower, score, n) == ("other", True, 25.0, 40)

@@ -39,6 +39,7 @@ def with_semicolons(path: Path) -> None:
 
 FORMATS: dict[str, Callable[[Path], object]] = {
     "p.jsonl": as_json_lines,
+    "p.json": lambda path: path.write_text(json.dumps(ROWS, indent=1)),
     "p.parquet": lambda path: parquet_of(path, ROWS),
     "p.csv": with_semicolons,
 }

@@ -312,6 +312,19 @@ def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **a
     return judged(desk, name, verdicts, model, judge=judge, source=source, columns=columns, **about)
 
 
+def test_a_model_counts_once_in_a_correlation_however_many_judges_it_has(desk: Desk) -> None:
+    def side(set_: str, names: str, odd: int) -> list[Path]:
+        """Two judges' results; refusals grow with the name, and by `odd` more for every other."""
+        refused = {name: n + odd * (n % 2) for n, name in enumerate(names, start=10)}
+        judges = ("gpt4", "qwen")
+        return [on(desk, set_, name, n, judge) for name, n in refused.items() for judge in judges]
+
+    for names, found in (("abcd", []), ("abcdefg", ["7 measured models"] * 2)):
+        safe, toxic = side("or-hard", names, 0), side("or-toxic", names, 7)
+        report(desk, "--over_refusal", *safe, "--toxic", *toxic)
+        assert re.findall(r"\d measured models", markdown(desk)) == found
+
+
 def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: Desk) -> None:
     safe = [on(desk, "or-hard", "a", 20), on(desk, "or-hard", "b", 10)]
     toxic = [on(desk, "or-toxic", "a", 45), on(desk, "or-toxic", "b", 45)]
