@@ -1,7 +1,10 @@
 # make demo:   set up, and run the five stages on a small scale; offline by default. With MODEL=...,
 #              CATEGORY (harmful) and NUMBER (20) choose the seeds.
-# make measure MODEL=...: a model's over-refusal and toxic rejection rates; see measure.py for all variables.
-# make prompts NAME=...: a release of new prompts; see prompts.sh for REWRITER, TARGETS, JUDGES.
+# make measure MODEL=...: a model's over-refusal and toxic rejection rates. Each variable is a flag of
+#              measure.py (LIMIT is --limit); EFFORT is --reasoning_effort, RESULTS is --output_dir;
+#              OVERWRITE=1, DRY_RUN=1 and PAIRS=1 are its switches.
+# make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also
+#              PER_CATEGORY, CATEGORIES, EXCLUDE. See rewritter/release_prompts.py.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting and types, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -10,16 +13,27 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-export MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN CATEGORY_COLUMN
-export LIMIT JUDGE LABELS PAIRS RESULTS OVERWRITE DRY_RUN
-export NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
+# The variables that each target uses.
+USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN \
+  CATEGORY_COLUMN LIMIT JUDGE LABELS PAIRS RESULTS OVERWRITE DRY_RUN
+USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
+USED_demo := MODEL CATEGORY NUMBER
+export $(USED_measure) $(USED_prompts)
 
-KNOWN := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN CATEGORY_COLUMN \
-  LIMIT JUDGE LABELS PAIRS RESULTS OVERWRITE DRY_RUN NAME REWRITER TARGETS JUDGES PER_CATEGORY \
-  CATEGORIES EXCLUDE CATEGORY NUMBER PYTHON
+GOALS := $(or $(MAKECMDGOALS),help)
+USED := PYTHON $(foreach goal,$(GOALS),$(USED_$(goal)))
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-$(if $(UNKNOWN),$(error $(UNKNOWN): no such variable; valid variables: $(KNOWN)))
+# One that should send nothing counts from the environment, too.
+GIVEN += $(if $(filter environment,$(origin DRY_RUN)),DRY_RUN)
+UNUSED := $(filter-out $(USED),$(sort $(GIVEN)))
+$(if $(UNUSED),$(error make $(GOALS) does not use $(UNUSED); it uses $(USED)))
+
+# A variable as a flag, and a switch; in the shell, so that any character passes through.
+flag = $${$1:+"--$2=$$$1"}
+ON := 1 yes Yes YES true True TRUE
+OFF := 0 no No NO false False FALSE
+switch = $(if $(filter $(ON),$($1)),--$2,$(if $(filter-out $(OFF),$($1)),\
+  $(error $1 is '$($1)'; set it to 1, or leave it out)))
 
 .PHONY: help demo measure prompts test check format
 
@@ -48,10 +62,20 @@ demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-demo)
-	@$(BIN)/python measure.py
+	@$(BIN)/python measure.py $(call flag,MODEL,model) $(call flag,BASE_URL,base_url) \
+	  $(call flag,API_KEY_ENV,api_key_env) $(call flag,MAX_TOKENS,max_tokens) \
+	  $(call flag,EFFORT,reasoning_effort) $(call flag,PROMPTS,prompts) $(call flag,TOXIC,toxic) \
+	  $(call flag,PROMPT_COLUMN,prompt_column) $(call flag,CATEGORY_COLUMN,category_column) \
+	  $(call flag,LIMIT,limit) $(call flag,JUDGE,judge) $(call flag,RESULTS,output_dir) \
+	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \
+	  $(call switch,OVERWRITE,overwrite) $(call switch,DRY_RUN,dry_run)
 
 prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/group-demo)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh prompts.sh
+	@TARGETS=$$(echo $$TARGETS | tr ' ' ,) JUDGES=$$(echo $$JUDGES | tr ' ' ,); \
+	$(BIN)/python rewritter/release_prompts.py $(call flag,NAME,name) \
+	  $(call flag,REWRITER,rewriter) $(call flag,TARGETS,targets) $(call flag,JUDGES,judges) \
+	  $(call flag,PER_CATEGORY,per_category) $${CATEGORIES:+--categories $$CATEGORIES} \
+	  $${EXCLUDE:+--exclude $$EXCLUDE}
 
 check: .venv/group-test
 	$(BIN)/ruff check .

@@ -26,7 +26,7 @@ if [ -n "$model" ]; then
   seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}") toxic=$seeds
 else
   writer=scripted tested=smollm2 judge=keyword rewrites=1
-  if ! PYTHONPATH="$root" python -m orbench.asking.local; then
+  if ! PYTHONPATH="$root" python -m orbench.models.local; then
     echo "so stage 4 is scripted too: this run measures nothing" >&2
     tested=scripted
   fi
@@ -46,8 +46,7 @@ rewritten=$(stage rewritter/mixtral_rewrite_only.py \
 moderated=$(stage moderator/moderate_only.py --moderator_model="$writer" \
   --input_file_path="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
 safe=$(echo "$moderated" | sed 's/_toxic/_non_toxic/')
-export MODEL="$tested" JUDGE="$judge" PROMPTS="$safe" TOXIC="$toxic" RESULTS=. OVERWRITE=1
 judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file_path="$toxic")
-export LABELS="$safe $judged" PAIRS=1
-page=$(MAX_TOKENS=40 stage measure.py)
+page=$(stage measure.py --model="$tested" --max_tokens=40 --judge="$judge" --prompts="$safe" \
+  --toxic="$toxic" --labels "$safe" "$judged" --pairs --output_dir=. --overwrite)
 echo "demo/$page"

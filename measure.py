@@ -1,165 +1,207 @@
 """Measure a model's over-refusal and toxic rejection rates, and write a page.
 
-    make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct     (or MODEL=... python measure.py)
+    python measure.py --model=vllm/Qwen/Qwen2.5-7B-Instruct
+    python measure.py --model=gpt-5.4 --judge=keyword+gpt-5.4-mini --limit=100 --dry_run
 
-    MODEL       the model under test; BASE_URL its address, API_KEY_ENV the variable with its key,
-                MAX_TOKENS the limit of a response, EFFORT its reasoning effort
-    PROMPTS     safe prompts: a file, named set, hf://datasets/... or https://... (or-bench-hard-1k)
-    TOXIC       toxic prompts, likewise (or-bench-toxic; none if PROMPTS is given)
-    PROMPT_COLUMN, CATEGORY_COLUMN   the columns of these files, if not called prompt and category
-    LIMIT       a sample of LIMIT prompts of each set, proportional by category
-    JUDGE       keyword (the rules, the default), a model, or keyword+MODEL
-    LABELS      judges of how toxic the prompts are, separated by spaces, or CSVs of people's
-                ratings or of stage 3
-    PAIRS=1     TOXIC holds the seeds of PROMPTS: compares each seed with its rewrites
-    RESULTS     the output folder (results)
-    OVERWRITE=1 replaces results made with other settings
-    DRY_RUN=1   sends nothing; reports requests, tokens and minutes
+Reads prompts as stage 4 does: from a CSV, JSON lines, a parquet file, a named set or
+hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well,
+and writes {output_dir}/results.html, which shows every model in the folder.
 
-Each endpoint first gets one short test request. Rerun the same command to resume; a change of JUDGE
-sends nothing to the model again. The page shows every model in the folder.
+Each endpoint first gets one short test request. Rerun the same command to resume; another --judge
+sends nothing to the model again.
 """
 
-import json
-import os
-import signal
-import subprocess
+import asyncio
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from functools import cache
+from io import StringIO
+from math import ceil
 from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TextIO
 
-from orbench.base.messages import VARIABLES, UserError, run_script, say, tell, without_query
+from orbench.base.messages import run_script, say, tell, without_query
 from orbench.base.prompts import set_name
-from orbench.base.tables import file_name_part
-from orbench.base.words import SIDES
-from orbench.stages.flags import Parser
-from orbench.stages.prompt_sets import prompt_sets
+from orbench.base.tables import file_name_part, write_csv
+from orbench.base.words import Texts
+from orbench.stages import flags
+from orbench.stages.prompt_sets import add_column_flags, check_sides
+from orbench.stages.run import Outcome, load, run
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
-# Flag of a stage -> the variable that sets it, and that messages name instead.
-INPUT = ("--limit", "--prompt_column", "--category_column")
-UNDER_TEST = ("--model", "--base_url", "--api_key_env", "--max_tokens", "--reasoning_effort")
-VARIABLE_OF = {flag: flag.removeprefix("--").upper() for flag in UNDER_TEST + INPUT}
-VARIABLE_OF |= {"--reasoning_effort": "EFFORT", "--check_model": "JUDGE"}
-VARIABLE_OF |= {"--moderator_model": "LABELS", "--output_path": "RESULTS"}
-VARIABLE_OF |= {"--overwrite": "OVERWRITE=1", "--over_refusal": "PROMPTS"}
-VARIABLE_OF |= {"--toxicity": "LABELS", "--toxic": "TOXIC"}
+MODERATE = "moderator/moderate_only.py"
+# Flags that are passed on as they are.
+INPUT = ("limit", "shuffle", "prompt_column", "category_column", "overwrite")
+UNDER_TEST = ("model", "base_url", "api_key_env", "max_tokens", "reasoning_effort")
+LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
+FLAGS = {
+    "--base_url": "its endpoint, http://host:port/v1",
+    "--api_key_env": "environment variable that holds its key (default: the provider's)",
+    "--reasoning_effort": "low, medium, high, ...",
+    "--prompts": "safe prompts (default: or-bench-hard-1k)",
+    "--toxic": "toxic prompts (default: or-bench-toxic; none if --prompts is given)",
+    "--judge": "keyword (the rules, the default), a model, or keyword+MODEL",
+}
+SWITCHES = {
+    "--pairs": "--toxic holds the seeds of --prompts: compare each seed with its rewrites",
+    "--overwrite": "replace results made with other settings",
+    "--dry_run": "send nothing; report requests, tokens and minutes",
+}
 
 
-def setting(name: str, default: str = "") -> str:
-    """A variable's value."""
-    return os.environ.get(name, "").strip() or default
+class Step(NamedTuple):
+    """A run of a stage on one side. flags: name -> value, True for a switch, None for not given."""
 
+    side: str
+    script: str
+    flags: dict[str, Any]
 
-def switch(name: str) -> bool:
-    """Whether a variable is on. Raises UserError for any other word."""
-    word = setting(name, "0").lower()
-    if word not in ("1", "yes", "true", "0", "no", "false"):
-        raise UserError(f"{name} is {word!r}; set it to 1, or leave it out")
-    return word in ("1", "yes", "true")
-
-
-def steps(
-    folder: Path, judge: str, labels: Path, panel: Sequence[str]
-) -> Iterator[tuple[str, str, list[str]]]:
-    """Side, script and flags of stages 4, 5 and, with a panel, 3. Raises UserError for a named set
-    of the other side.
-    """
-    for side, variable in (("over_refusal", "PROMPTS"), ("toxic", "TOXIC")):
-        if prompts := setting(variable):
-            named = prompt_sets().get(prompts)
-            if named and named.side != side:
-                raise UserError(f"{variable}: {prompts} holds {SIDES[named.side].prompts}")
-            stem = file_name_part(set_name(Path(without_query(prompts))))
-            file = f"{stem}/{file_name_part(setting('MODEL'))}.csv"
-            responses = f"{folder}/responses/{side}/{file}"
-            flags = [f"--input_file={prompts}", f"--output_path={responses}"]
-            yield side, ALIGN, flags + set_by(*UNDER_TEST, *INPUT)
-            checked = f"{folder}/{side}/{file_name_part(judge)}/{file}"
-            flags = [f"--input_file={responses}", f"--output_path={checked}"]
-            yield side, CHECK, [*flags, f"--check_model={judge}", *set_by()]
-            if panel:
-                flags = [
-                    f"--input_file_path={prompts}",
-                    f"--output_path={labels}/{side}/{stem}.csv",
-                ]
-                flags += [f"--moderator_model={','.join(panel)}", *set_by(*INPUT)]
-                yield side, "moderator/moderate_only.py", flags
-
-
-def set_by(*names: str) -> list[str]:
-    """Those of the flags whose variables are set, and those that follow from others."""
-    found = [f"{flag}={value}" for flag in names if (value := setting(VARIABLE_OF[flag]))]
-    shuffle = ["--shuffle=0"] * ("--limit" in names and bool(setting("LIMIT")))
-    return [*found, *shuffle, *["--overwrite"] * switch("OVERWRITE")]
-
-
-def run(script: str, flags: Sequence[str]) -> str:
-    """Run a script, and give what it prints on stdout; end with its status if it stops."""
-    command = [sys.executable, str(Path(__file__).resolve().parent / script), *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        signal.signal(signal.SIGINT, lambda number, frame: None)  # it gets Ctrl-C, too
-        signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
-        said, _ = child.communicate()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(130))
-    if child.returncode not in (0, 3):  # 3: some rows failed, and stand in a file of their own
-        sys.exit(child.returncode if child.returncode > 0 else 130)
-    return said
-
-
-def announce(todo: Sequence[tuple[str, list[str]]]) -> None:
-    """Try the endpoints, and report what all stages together will send."""
-    plans = list[list[float]]()  # see `engine.foresee`
-    paces = dict[str, float]()  # seconds a request, of the scripts whose endpoints were tried
-    for script, flags in todo:
-        later = int(plans[-1][0]) if script == CHECK else 0  # responses that are still to come
-        tried = ["--dry_run"] * (script in paces)
-        said = run(script, [*flags, *tried, f"--preflight={later}"])
-        n, tokens, seconds = map(int, said.split())
-        if n and "--dry_run" not in flags:
-            paces.setdefault(script, seconds / n)
-        plans.append([n, tokens, n * paces.get(script, 0) or seconds])
-    requests, tokens, seconds = (round(sum(one)) for one in zip(*plans, strict=True))
-    time = f"{seconds / 60:.0f} min" if seconds >= 60 else "under 1 min"
-    say(f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, {time}")
+    def run(self, log: TextIO | None = None) -> Outcome:
+        """Run the stage. Raises UserError."""
+        words = []
+        for name, value in self.flags.items():
+            if value is True:
+                words.append(f"--{name}")
+            elif value is not None:
+                words.append(f"--{name}={value}")
+        return run(self.script, words, log)
 
 
 def main(argv: Sequence[str]) -> int:
-    Parser(__doc__).parse_args(argv)
-    if not setting("MODEL"):
-        say("error: MODEL is not set; example: make measure MODEL=vllm/Qwen/Qwen2.5-7B-Instruct")
-        return 2
-    if setting("TOXIC") and setting("PROMPTS") == setting("TOXIC"):
-        raise UserError("PROMPTS and TOXIC are the same; give safe prompts and toxic ones")
-    if not setting("PROMPTS"):
-        os.environ |= {"PROMPTS": "or-bench-hard-1k", "TOXIC": setting("TOXIC", "or-bench-toxic")}
-    if setting("MODEL") == "smollm2":  # it hardly stops, and its first words tell a refusal
-        os.environ["MAX_TOKENS"] = setting("MAX_TOKENS", "60")
-    os.environ[VARIABLES] = json.dumps(VARIABLE_OF)
-    folder = Path(setting("RESULTS", "results"))
-    ratings = [word for word in setting("LABELS").split() if word.endswith(".csv")]
-    panel = [word for word in setting("LABELS").split() if word not in ratings]
-    labels = folder / "labels" / file_name_part("+".join(panel))
-    pairs = switch("PAIRS")
-    todo = list(steps(folder, setting("JUDGE", "keyword"), labels, panel))
-    dry = ["--dry_run"] * switch("DRY_RUN")
-    announce([(script, [*flags, *dry]) for _, script, flags in todo])
-    if dry:
+    args = parser().parse_args(argv)
+    if args.limit is not None:
+        args.shuffle = 0
+    if args.model == "smollm2" and not args.max_tokens:
+        args.max_tokens = 60  # it hardly stops, and its first words tell a refusal
+    args.panel = [word for word in args.labels if not word.endswith(".csv")]
+    args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
+    prompts = {"over_refusal": args.prompts or "or-bench-hard-1k"}
+    if args.toxic or not args.prompts:
+        prompts["toxic"] = args.toxic or "or-bench-toxic"
+    check_sides(prompts, args)
+    todo = list(steps(prompts, args))
+    announce(todo, args.dry_run)
+    if args.dry_run:
         return 0
-    for side, script, flags in todo:
-        say(f"== {side}: {script}")
-        run(script, flags)
-    flags = ["--with_published", "--html", f"--output_dir={folder}"]
-    flags += ["--over_refusal", f"{folder}/over_refusal"]
-    flags += ["--toxic", f"{folder}/toxic"] * (folder / "toxic").is_dir()
-    flags += ["--pairs"] * pairs
-    if ratings or panel:
-        judged = [str(path) for path in labels.rglob("*.csv") if not path.match("*_failed.csv")]
-        flags += ["--toxicity", *ratings, *sorted(judged)]
-    run("response_checker/plot_results.py", flags)
-    tell(folder / "results.html")
+    for step in todo:
+        say(f"== {step.side}: {step.script}")
+        if step.run().status == 1:  # 3: some rows failed, and are in a file of their own
+            return 1
+    write_report(args)
+    tell(args.output_dir / "results.html")
     return 0
+
+
+def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
+    """Yield the runs of stages 4, 5 and, with judges in --labels, 3."""
+    folder = args.output_dir
+    sample = {name: getattr(args, name) for name in INPUT}
+    under_test = {name: getattr(args, name) for name in UNDER_TEST}
+    for side, name in prompts.items():
+        stem = file_name_part(set_name(Path(without_query(name))))
+        file = Path(side, stem, f"{file_name_part(args.model)}.csv")
+        responses = folder / "responses" / file
+        where = {"input_file": name, "output_path": responses}
+        yield Step(side, ALIGN, where | under_test | sample)
+        checked = folder / side / file_name_part(args.judge) / stem / file.name
+        where = {"input_file": responses, "output_path": checked, "overwrite": args.overwrite}
+        yield Step(side, CHECK, where | {"check_model": args.judge})
+        if args.panel:
+            votes = args.votes / side / f"{stem}.csv"
+            where = {"input_file_path": name, "output_path": votes}
+            yield Step(side, MODERATE, where | sample | {"moderator_model": ",".join(args.panel)})
+
+
+def announce(todo: Sequence[Step], dry: bool) -> None:
+    """Report what all steps together will send, and try each endpoint. Raises UserError."""
+    from orbench.asking.live import probe
+
+    pace = cache(lambda *endpoint: asyncio.run(probe(*endpoint, dry=dry)))  # seconds a request
+    requests = tokens = 0
+    seconds = 0.0
+    responses = 0  # that are still to come
+    for step in todo:
+        plan = foresee(step)
+        requests += plan.to_send
+        tokens += plan.tokens
+        sent = plan.to_send
+        if step.script == CHECK and plan.models:
+            sent += responses
+            requests += responses
+            tokens += responses * LATER_TOKENS
+        responses = plan.to_send
+        if sent:
+            paces = [pace(model, step.flags.get("max_tokens")) for model in plan.models]
+            seconds += sent * fmean(paces)
+    say(
+        f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, "
+        f"{ceil(seconds / 60)} min"
+    )
+
+
+def foresee(step: Step) -> Outcome:
+    """Return what a dry run of a step finds. Raises UserError."""
+    flags = step.flags | {"dry_run": True}
+    with TemporaryDirectory() as folder:
+        if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
+            empty = Path(folder, "responses.csv")
+            write_csv(empty, ("prompt", "category", "response"), [])
+            flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
+        return step._replace(flags=flags).run(StringIO())
+
+
+def write_report(args: Namespace) -> None:
+    """Write the tables, the pictures and the page. Raises UserError."""
+    from orbench.report import build
+
+    folder = args.output_dir
+    words = ["--with_published", "--html", f"--output_dir={folder}"]
+    words += ["--over_refusal", f"{folder}/over_refusal"]
+    if (folder / "toxic").is_dir():
+        words += ["--toxic", f"{folder}/toxic"]
+    if args.pairs:
+        words.append("--pairs")
+    if args.labels:
+        words += ["--toxicity", *(word for word in args.labels if word.endswith(".csv"))]
+        files = args.votes.rglob("*.csv")
+        words += sorted(str(path) for path in files if not path.match("*_failed.csv"))
+    build.report(load("response_checker/plot_results.py").command_line(words))
+
+
+def parser() -> ArgumentParser:
+    parser = flags.Parser(__doc__)
+    add = parser.add_argument
+    add("--model", type=flags.given, required=True, help="the model under test")
+    for flag, meaning in FLAGS.items():
+        add(flag, help=meaning)
+    parser.set_defaults(judge="keyword", shuffle=None)
+    add("--max_tokens", type=flags.whole_number(1), help="maximum tokens per response")
+    add_column_flags(parser)
+    add(
+        "--limit",
+        type=flags.whole_number(0),
+        help="a sample of LIMIT prompts of each side, proportional by category",
+    )
+    add(
+        "--labels",
+        nargs="+",
+        default=[],
+        metavar="JUDGE|FILE",
+        help="how toxic the prompts are: judges, or CSVs of people's ratings or of stage 3",
+    )
+    add(
+        "--output_dir",
+        type=Path,
+        default=Path("results"),
+        help="folder of the results (default ./%(default)s)",
+    )
+    for flag, meaning in SWITCHES.items():
+        add(flag, action="store_const", const=True, help=meaning)
+    return parser
 
 
 if __name__ == "__main__":

@@ -11,26 +11,35 @@ api:...), finish_reason, api_category (of the API's own refusal, if it names one
 model id as returned, and the provider behind a gateway). Ends with a table of refusal rates.
 """
 
-import argparse
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.requests import Answer, Missing, Request, message, messages_of
-from orbench.base.messages import UserError, run_script, say
+from orbench.asking.inquiry import Inquiry
+from orbench.base.messages import UserError, say
 from orbench.base.prompts import prompt_id, turns_of
-from orbench.base.tables import file_name_part, storable
+from orbench.base.tables import file_name_part
 from orbench.base.words import Row
+from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
-from orbench.stages import flags
-from orbench.stages.closing import RefusalStage
-from orbench.stages.engine import run_stage
+from orbench.stages import flags, settings
 from orbench.stages.prompt_sets import add_column_flags, read_input
-from orbench.stages.stage import empty_cell, output_columns, sampled
+from orbench.stages.refusal_table import RefusalTable
+from orbench.stages.run import Outcome, as_script
+from orbench.stages.runner import run_stage
+from orbench.stages.stage import (
+    Plan,
+    Result,
+    Stage,
+    empty_cell,
+    output_columns,
+    sampled,
+)
 from orbench.stages.templates import text_in
 
 COLUMNS = (
@@ -42,27 +51,36 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
+IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
-class AlignmentChecker(RefusalStage):
+class Classified(NamedTuple):
+    """What an answer says: the cells that it fills."""
+
+    cells: Row
+    certain: bool  # whether the rules are certain of the verdict
+    judge: str = ""  # the rules decide
+
+
+class AlignmentChecker(Stage):
     """Stage 4."""
 
     name = "alignment_checker"
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        table = sampled(read_input(args.input_file, ["prompt"], args), args.samples)
-        self.model = flags.model_of(args.model, args)
+    def __init__(self, args: Namespace) -> None:
+        table = sampled(read_input(args.input_file, ["prompt"], args), args.samples, "sample")
+        self.model = settings.model_of(args.model, args)
         word = file_name_part(args.model)
         stem = table.path.stem
         default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
         super().__init__(args, table, [self.model], default, output_columns(table, COLUMNS))
         self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
-        self.sent = flags.parameters_of(args, self.model)
+        self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
-        self.phrases = flags.phrases_of(args)
+        self.phrases = settings.phrases_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
-        words = [flags.settings_in_words(args)]
+        words = [settings.described(args)]
         if self.system_prompt:
             words.append(f"system prompt {prompt_id(self.system_prompt)[:6]}")
         self.under_test = {
@@ -74,21 +92,21 @@ class AlignmentChecker(RefusalStage):
         if args.samples > 1 and not args.temperature:
             say("--samples at temperature 0: answers to the same prompt will hardly differ")
 
-    def requests(self, row: Row) -> list[Request] | Missing:
+    def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, "prompt"):
             return empty
         turns = turns_of(row)
-        if self.system_prompt and turns[0]["role"] == "system":
-            raise UserError("a conversation already has a system turn; omit the system prompt")
-        before = [message("system", self.system_prompt)] if self.system_prompt else []
+        messages = list(turns)
+        if self.system_prompt:
+            if turns[0]["role"] == "system":
+                line = "a conversation already has a system turn; omit the system prompt"
+                raise UserError(line)
+            messages.insert(0, message("system", self.system_prompt))
         sample = int(row["sample"]) if self.args.samples > 1 else 0
-        return [Request(self.model, [*before, *messages_of(turns)], self.sent, sample)]
+        return [Inquiry(Request(self.model, messages, self.sent, sample))]
 
-    def read(self, request: Request, answer: Answer) -> tuple[Row, bool] | Missing:
-        """The cells that an answer fills, and whether the rules are certain of its verdict.
-
-        Missing if it is empty or all thinking.
-        """
+    def read(self, request: Request, answer: Answer) -> Classified | Missing:
+        """Return the cells that an answer fills; Missing if it is empty or all thinking."""
         text, whole = answer_of(answer.text)
         if answer.says_nothing:
             finish = answer.finish_reason or "none"
@@ -112,23 +130,53 @@ class AlignmentChecker(RefusalStage):
             "api_category": answer.api_category,
             "served_by": answer.served_by,
         }
-        return {name: storable(cell) for name, cell in cells.items()}, verdict.certain
+        return Classified(cells, verdict.certain)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        ((cells, certain),) = readings
-        self.decided_by["rules"] += 1
-        self.certain += certain
-        return [row | cells]
+        return [row | readings[0].cells]
 
-    def refused(self, row: Row) -> bool:
-        return row["is_rejected"] == "True"
+    def closing(self) -> "ResponseTable":
+        return ResponseTable()
 
     def label(self, row: Row) -> str:
-        return "rejected" if self.refused(row) else "accepted"
+        return "rejected" if is_rejected(row) else "accepted"
 
 
-def system_prompt_of(args: argparse.Namespace) -> str:
-    """The system prompt, "" for none. Raises UserError for a file that cannot be used."""
+class ResponseTable(RefusalTable):
+    """The refusal table, and whether the responses can be a model's own."""
+
+    def __init__(self) -> None:
+        super().__init__(is_rejected)
+        self.last = ""  # response
+        self.in_a_row = 0  # prompts with that response, no refusal
+        self.longest = 0
+
+    def add(self, result: Result) -> None:
+        super().add(result)
+        later_sample = result.row.get("sample", "0") != "0"  # may well be equal
+        if isinstance(result.rows, Missing) or later_sample:
+            return
+        (row,) = result.rows
+        if row["response"] != self.last:
+            self.in_a_row = 0
+        self.last = row["response"]
+        if not is_rejected(row):
+            self.in_a_row += 1
+        self.longest = max(self.longest, self.in_a_row)
+
+    def doubt(self) -> str:
+        if self.longest < IDENTICAL:
+            return ""
+        return f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
+
+
+def is_rejected(row: Row) -> bool:
+    """Return whether an output row is a refusal."""
+    return row["is_rejected"] == "True"
+
+
+def system_prompt_of(args: Namespace) -> str:
+    """Return the system prompt, "" for none. Raises UserError for a file that cannot be used."""
     if not args.system_prompt_file:
         return str(args.system_prompt)
     text = text_in(args.system_prompt_file)
@@ -137,11 +185,12 @@ def system_prompt_of(args: argparse.Namespace) -> str:
     return text
 
 
-def main(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> Outcome:
+    """Run stage 4 with these flags. Raises UserError."""
     return run_stage(AlignmentChecker(parser().parse_args(argv)))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
     add("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
@@ -153,14 +202,18 @@ def parser() -> argparse.ArgumentParser:
     )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
-    meaning = "a text file with a system prompt"
-    ways.add_argument("--system_prompt_file", type=flags.input_path, metavar="FILE", help=meaning)
+    ways.add_argument(
+        "--system_prompt_file",
+        type=flags.input_path,
+        metavar="FILE",
+        help="a text file with a system prompt",
+    )
     flags.add_refusal_phrases(parser)
     add_column_flags(parser)
     flags.add_model_flags(parser, temperature_=0.0, max_tokens=MAX_TOKENS)
-    flags.add_run_flags(parser, samples=True)
+    flags.add_run_flags(parser, samples="sample")
     return parser
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    sys.exit(as_script(run))

@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.tables import beside, make_folder, write_csv
-from orbench.datasets import audit, card, hard
+from orbench.base.tables import beside, check_outputs, make_folder, write_csv
+from orbench.datasets import card, hard
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -32,48 +32,66 @@ SELECTED_BY = "select_hard_prompts"  # in run records
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     output = output_path(args.output_path, Path("or-bench-hard.csv"))
+    table = beside(output, "_models.csv")
     make_folder(output.parent)
     card.check_ours(output, SELECTED_BY)
+    check_outputs([output, table], args.result_files)
     families = families_given(args.family, args.result_files)
     models, decided = hard.decided(args.result_files, families, args.min_families)
     chosen = [row for row in decided if row["hard"] == hard.YES]
     columns = ["prompt", "category"]
-    columns += ["seed_id"] if any(row["seed_id"] for row in decided) else []
-    counts = ("families_refused", "families_unscored", "hard")
-    every = [*columns, *(one.model for one in models), *counts]
-    write_csv(beside(output, "_models.csv"), every, decided)
+    if any(row["seed_id"] for row in decided):
+        columns.append("seed_id")
+    names = [result.model for result in models]
+    write_csv(table, [*columns, *names, "families_refused", "families_unscored", "hard"], decided)
     write_csv(output, columns, chosen)
-    about = {"stage": SELECTED_BY, "selectors": sorted({one.family for one in models})}
-    card.write_dataset_record(output, chosen, args.result_files, args, **about)
+    selectors = sorted({result.family for result in models})
+    inputs = args.result_files
+    card.write_dataset_record(output, chosen, inputs, args, stage=SELECTED_BY, selectors=selectors)
     card.list_datasets(output.parent)
     for line in hard.selection_lines(models, decided):
         say(line)
-    if args.audit_sample:
-        audit.write_sheets(beside(output, "_audit_sheet.csv"), chosen, args.audit_sample)
     tell(output)
     return 0
 
 
 def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
-    """The pairs FILE=NAME of --family. Raises UserError."""
-    found = {Path(file): name for file, _, name in (text.rpartition("=") for text in pairs)}
-    if not all(found.values()) or not found.keys() <= set(files):
-        raise UserError("--family: write FILE=NAME, FILE as in --result_files")
-    return found
+    """Return the pairs FILE=NAME of --family. Raises UserError."""
+    families = {}
+    for pair in pairs:
+        file, _, name = pair.rpartition("=")
+        if not name or Path(file) not in files:
+            raise UserError("--family: write FILE=NAME, FILE as in --result_files")
+        families[Path(file)] = name
+    return families
 
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
     kind = flags.input_path
-    meaning = "results of stage 4 or 5, one file per model"
-    add("--result_files", nargs="+", type=kind, required=True, metavar="FILE", help=meaning)
-    meaning = "families that must refuse a prompt (default %(default)s)"
-    add("--min_families", type=flags.whole_number(1), default=3, metavar="N", help=meaning)
-    meaning = "the family of a file's model, instead of the recorded one"
-    add("--family", action="append", default=[], metavar="FILE=NAME", help=meaning)
-    meaning = "write a sheet of N hard prompts to label toxic or safe"
-    add("--audit_sample", type=flags.whole_number(0), default=0, metavar="N", help=meaning)
+    add(
+        "--result_files",
+        nargs="+",
+        type=kind,
+        required=True,
+        metavar="FILE",
+        help="results of stage 4 or 5, one file per model",
+    )
+    add(
+        "--min_families",
+        type=flags.whole_number(1),
+        default=3,
+        metavar="N",
+        help="families that must refuse a prompt (default %(default)s)",
+    )
+    add(
+        "--family",
+        action="append",
+        default=[],
+        metavar="FILE=NAME",
+        help="the family of a file's model, instead of the recorded one",
+    )
     flags.add_output_flags(parser, "./or-bench-hard.csv")
     return parser
 

@@ -18,7 +18,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -35,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def similarity(text: str) -> float:
-    """An argparse type."""
+    """Read a share for argparse: from one half to all."""
     if not 0.5 <= float(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0.5 to 1")
     return float(text)
@@ -44,26 +43,39 @@ def similarity(text: str) -> float:
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
-    files: Any = {"nargs": "+", "type": flags.input_path, "metavar": "FILE"}
-    number: Any = {"type": flags.whole_number(0), "metavar": "N"}
-    add("--moderated_files", **files, required=True, help="CSVs of stage 3, see above")
+    number = flags.whole_number(0)
+    kind = flags.input_path
+    add("--moderated_files", nargs="+", type=kind, required=True, metavar="FILE", help="see above")
     add("--output_dir", type=Path, default=Path("or-bench"), help="folder (default ./%(default)s)")
-    meaning = "prompts in or-bench-toxic.csv (default %(default)s, as published)"
-    add("--toxic_sample", **number, default=655, help=meaning)
+    add("--toxic_sample", type=number, default=655, help="prompts in the sample (default 655)")
     add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
-    meaning = (
-        "shared text in near-duplicates, 0.5 to 1 (default %(default)s: 1 of 18 words differs)"
+    add(
+        "--similarity",
+        type=similarity,
+        default=0.8,
+        metavar="SHARE",
+        help="shared text in near-duplicates, 0.5 to 1 (default "
+        "%(default)s: 1 of 18 words differs)",
     )
-    add("--similarity", type=similarity, default=0.8, metavar="SHARE", help=meaning)
-    meaning = "CSVs (column prompt) or named sets: drop near-duplicates of their prompts"
-    add("--exclude", nargs="+", default=[], metavar="FILE", help=meaning)
-    meaning = "write two CSVs with these names instead: safe prompts, all toxic prompts"
-    add("--names", nargs=2, metavar=("SAFE", "TOXIC"), help=meaning)
-    meaning = "count refusals as safe responses (default: the prompt stays toxic)"
-    add("--refusals_count", action="store_true", help=meaning)
+    add(
+        "--exclude",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="CSVs (column prompt) or named sets: drop near-duplicates of their prompts",
+    )
+    add(
+        "--names",
+        nargs=2,
+        metavar=("SAFE", "TOXIC"),
+        help="write two CSVs with these names instead: safe prompts, all toxic prompts",
+    )
+    add(
+        "--refusals_count",
+        action="store_true",
+        help="count refusals as safe responses (default: the prompt stays toxic)",
+    )
     add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
-    meaning = "write a sheet of N random prompts to label, for label_sheet.py"
-    add("--audit_sample", **number, default=0, help=meaning)
     return parser
 
 

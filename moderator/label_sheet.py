@@ -3,13 +3,14 @@
     python label_sheet.py --input_file=labels.csv --number=100 --annotators=3 --output_dir=sheets
     python label_sheet.py --read sheets/sheet_*.csv --output_path=ratings.csv
 
-The first command reads a CSV of stage 3 and draws prompts evenly across their toxicity scores and,
-with --results, across those that at least one model refuses and those that none refuses. Writes to
---output_dir a sheet per annotator, sheet_1.csv and so on (id, prompt, label), and sheet_key.csv.
+The first command reads a CSV with the column prompt. With is_toxic (stage 3), it draws prompts
+evenly across their toxicity scores, and with --results, across those that at least one model
+refuses and those that none refuses. Writes to --output_dir a sheet per annotator, sheet_1.csv and
+so on (id, prompt, label), and sheet_key.csv.
 
-The second command reports how far annotators agree with each other and with the judges, and writes
-prompt, annotator, label and weight (how many prompts a drawn one stands for), which
-plot_results.py --toxicity takes.
+The second command reports how far annotators agree, and writes prompt, annotator, label and weight
+(how many prompts a drawn one stands for). plot_results.py --toxicity takes them, and reports how
+far the judges agree with people.
 """
 
 import argparse
@@ -21,10 +22,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
-from orbench.base.tables import beside, make_folder, read_csv, write_csv
+from orbench.base.records import read_record
+from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import toxicity_scores
+from orbench.judging.panels import judges_of, toxicity_scores
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -35,9 +37,9 @@ def main(argv: Sequence[str]) -> int:
         tell(draw_sheet(args))
         return 0
     rows = audit.read_sheets(args.read)
-    for line in audit.label_lines(rows):
-        say(line)
+    say(audit.label_line(rows))
     output = output_path(args.output_path, Path("ratings.csv"))
+    check_outputs([output], args.read)
     make_folder(output.parent)
     write_csv(output, audit.RATINGS, rows)
     tell(output)
@@ -48,25 +50,30 @@ def draw_sheet(args: argparse.Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
     refused = set()
     for path in args.results:
-        results = read_csv(path, ["prompt"]).rows
-        refused |= {row["prompt"] for row in results if VERDICTS[verdict_of(row, str(path))]}
-    table = read_csv(args.input_file, ["prompt", "is_toxic"])
-    rows = {}
-    strata = {}
-    scores = toxicity_scores(table.rows, str(table.path))
-    for row, score in zip(table.rows, scores, strict=True):
-        if score is not None:
-            rows[row["prompt"]] = row
-            strata[row["prompt"]] = f"{score:.4g} {row['prompt'] in refused}"
-    if not rows:
-        raise UserError(f"{args.input_file} has no prompt with votes from all judges")
-    say(f"{counted(len(rows), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
+        for row in read_csv(path, ["prompt"]).rows:
+            if VERDICTS[verdict_of(row, str(path))]:
+                refused.add(row["prompt"])
+    table = read_csv(args.input_file, ["prompt"])
+    scores = scores_in(table)
     make_folder(args.output_dir)
-    sheet = args.output_dir / "sheet.csv"
-    audit.write_sheets(
-        sheet, list(rows.values()), args.number, list(strata.values()), args.annotators
-    )
-    return beside(sheet, audit.KEY_ENDING)
+    strata = [f"{score} {prompt in refused}" for prompt, score in scores.items()]
+    return audit.write_sheets(args.output_dir, scores, strata, args.number, args.annotators)
+
+
+def scores_in(table: Table) -> dict[str, str]:
+    """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
+    if "is_toxic" not in table.columns:
+        return {row["prompt"]: "" for row in table.rows}
+    judges = judges_of(read_record(table.path))
+    shares = toxicity_scores(table.rows, judges, str(table.path))
+    scores = {}
+    for row, share in zip(table.rows, shares, strict=True):
+        if share is not None:
+            scores[row["prompt"]] = f"{share:.4g}"
+    if not scores:
+        raise UserError(f"{table.path} has no prompt with votes from all judges")
+    say(f"{counted(len(scores), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
+    return scores
 
 
 def parser() -> argparse.ArgumentParser:
@@ -74,16 +81,25 @@ def parser() -> argparse.ArgumentParser:
     ways = parser.add_mutually_exclusive_group(required=True)
     add = parser.add_argument
     file: Any = {"type": flags.input_path, "metavar": "FILE"}
-    ways.add_argument("--input_file", **file, help="a CSV of stage 3 to draw from")
+    ways.add_argument("--input_file", **file, help="a CSV with a column prompt to draw from")
     ways.add_argument("--read", nargs="+", **file, help="labelled sheets, one per annotator")
     add("--results", nargs="+", default=[], **file, help="results of stage 4 or 5 on these prompts")
     number = flags.whole_number(1)
     add("--number", type=number, default=100, help="prompts to draw (default %(default)s)")
     add("--annotators", type=number, default=3, help="sheets to write (default %(default)s)")
-    meaning = "folder of the sheets (default %(default)s)"
-    add("--output_dir", type=Path, default=Path("sheets"), metavar="FOLDER", help=meaning)
-    meaning = "with --read: the CSV to write (default ratings.csv)"
-    add("--output_path", type=flags.given, metavar="FILE", help=meaning)
+    add(
+        "--output_dir",
+        type=Path,
+        default=Path("sheets"),
+        metavar="FOLDER",
+        help="folder of the sheets (default %(default)s)",
+    )
+    add(
+        "--output_path",
+        type=flags.given,
+        metavar="FILE",
+        help="with --read: the CSV to write (default ratings.csv)",
+    )
     return parser
 
 

@@ -13,27 +13,51 @@ whole reply). For a column other than prompt, each name has that column as a pre
 verdict, and debatable whether they disagree.
 """  # noqa: E501 - a command that can be copied stands on one line
 
-import argparse
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.models import Model
-from orbench.asking.requests import Answer, Missing, Request
-from orbench.base.messages import run_script
-from orbench.base.prompts import turns_of
+from orbench.asking.inquiry import Inquiry
+from orbench.base.prompts import Turn, turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
-from orbench.base.words import CATEGORIES_OR_NONE, Choice, Row, choices_of, numbered_list
+from orbench.base.words import CATEGORIES_OR_NONE, Choice, Json, Row, choices_of, numbered_list
 from orbench.judging import kinds, panels
-from orbench.stages import flags
-from orbench.stages.engine import run_stage
+from orbench.models.providers import Model
+from orbench.models.requests import Answer, Missing, Request
+from orbench.stages import flags, settings
 from orbench.stages.prompt_sets import add_column_flags, read_input
-from orbench.stages.stage import Stage, empty_cell, output_columns
+from orbench.stages.run import Outcome, as_script
+from orbench.stages.runner import run_stage
+from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell, output_columns
 from orbench.stages.templates import fill, prompt_template
+
+SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
+
+
+class Seat(NamedTuple):
+    """A judge, and how it is asked and read."""
+
+    kind: kinds.JudgeKind
+    template: str  # of its prompt, for kinds with a file of their own
+    choices: Sequence[Choice]
+    parameters: Json
+
+
+def seat_of(model: Model, args: Namespace) -> Seat:
+    """Return how a judge is asked and read. Raises UserError."""
+    kind = kinds.kind_of(model.id, args.general_judge)
+    template = ""
+    if kind.own_file:
+        _, template = prompt_template(__file__, kind.own_file)
+    # Numbers count only if the prompt lists the categories.
+    choices = choices_of(CATEGORIES_OR_NONE, numbered="{categories}" in template)
+    needed = kinds.needed_by(kind, choices)
+    return Seat(kind, template, choices, settings.parameters_of(args, model, needed))
 
 
 class Moderator(Stage):
@@ -42,106 +66,113 @@ class Moderator(Stage):
     name = "moderator"
     asks = kinds.VERDICT_ASKS
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: Namespace) -> None:
+        """Raises UserError for an input without the column, and for unusable judges."""
         self.column = args.column
         self.judges = panels.judges_named(args.moderator_model)
         table = read_input(args.input_file_path, [self.column], args)
-        every = [*self.judges, *([args.substitute] if args.substitute else [])]
-        models = [flags.model_of(name, args) for name in every]
+        names = list(self.judges)
+        if args.substitute:
+            names.append(args.substitute)
+        models = [settings.model_of(name, args) for name in names]
         panels.check_different(models)
-        self.kinds = {model: kinds.kind_of(model.id, args.general_judge) for model in models}
+        self.seats = {model: seat_of(model, args) for model in models}
         self.added = panels.ModerationColumns(self.column, self.judges, args.substitute)
         self.panel = self.added.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
-        word = f"{'+'.join(map(file_name_part, self.judges))}_{file_name_part(self.column)}"
+        word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
         stem = table.path.stem
         columns = output_columns(table, self.added.added())
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
-        self.split({p: f"{stem}_{p}_moderation_{word}.csv" for p in ("toxic", "non_toxic")})
-        self.set_questions()
-        self.votes: list[list[bool | None]] = []  # a row per text, a vote per judge
-        self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
-        self.notes = panels.family_notes(models, read_record(table.path))
-
-    def set_questions(self) -> None:
-        """What the judges are asked, and with which parameters. Raises UserError."""
-        args = self.args
-        files = sorted({kind.own_file for kind in self.kinds.values()} - {""})
-        self.templates = {file: prompt_template(__file__, file) for file in files}
-        self.prompt_file = self.templates[files[0]][0] if files else None
-        pairs = self.kinds.items()
-        own = {model: kinds.needed_by(kind, self.choices(kind)) for model, kind in pairs}
-        self.sent = {model: flags.parameters_of(args, model, own[model]) for model in self.models}
-        each = {model.asked: sent for model, sent in self.sent.items()}
-        self.parameters = {"judges": each, "column": self.column}
+        self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
+        files = {seat.kind.own_file for seat in self.seats.values()} - {""}
+        if files:
+            self.prompt_file, _ = prompt_template(__file__, min(files))
+        sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
+        self.parameters = {"judges": sent, "column": self.column}
         self.min_votes = args.min_votes or len(self.judges) // 2 + 1
         self.reading = {"min_votes": self.min_votes}
+        self.notes = panels.family_notes(models, read_record(table.file))
 
-    def requests(self, row: Row) -> list[Request] | Missing:
+    def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
             return empty
-        asked = [self.request(model, row) for model in self.models]
-        for request in asked[: len(self.judges)]:
-            request.substitute = asked[-1] if self.args.substitute else None
-        return asked[: len(self.judges)]
+        requests = [self.request(model, row) for model in self.models]
+        substitute = requests.pop() if self.args.substitute else None
+        return [Inquiry(request, substitute) for request in requests]
 
     def request(self, model: Model, row: Row) -> Request:
-        """The request to a judge about a row."""
-        kind = self.kinds[model]
+        """Return the request to a judge about a row."""
+        kind, template, _, parameters = self.seats[model]
         text = row[self.column]
-        earlier = turns_of(row)[:-1] if self.column == "prompt" else []
+        earlier: Sequence[Turn] = ()
+        if self.column == "prompt" or (self.of_response and not kind.own_file):
+            earlier = turns_of(row)[:-1]
         question = kinds.Question(text, earlier=earlier)
         if kind.own_file:
-            template = self.templates[kind.own_file][1]
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
-            own = fill(template, values, earlier if "{text}" in template else ())
-            question = question._replace(prompt=fill("{text}", values, earlier), own=own)
+            in_template = earlier if "{text}" in template else ()
+            filled = fill(template, values, in_template)
+            question = question._replace(prompt=fill("{text}", values, earlier), own=filled)
         elif self.of_response:
-            question = kinds.Question(row["prompt"], text, earlier=turns_of(row)[:-1])
-        return Request(model, kind.ask(question), self.sent[model], protocol=kind.protocol)
-
-    def choices(self, kind: kinds.JudgeKind) -> Sequence[Choice]:
-        """What a judge may choose; numbers count only if its prompt lists the categories."""
-        template = self.templates[kind.own_file][1] if kind.own_file else ""
-        return choices_of(CATEGORIES_OR_NONE, numbered="{categories}" in template)
+            question = question._replace(prompt=row["prompt"], response=text)
+        return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        kind = self.kinds[request.model]
-        choices = self.choices(kind)
-        judge = request.model.asked
-        return kinds.read_moderation(kind, answer, choices, judge, of_response=self.of_response)
+        model = request.model
+        kind, _, choices, _ = self.seats[model]
+        of_response = self.of_response
+        return kinds.read_moderation(kind, answer, choices, model.asked, of_response=of_response)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        kind = self.kinds[request.model]
-        return request.again(kind.repeat(answer, missing.why, self.choices(kind)))
+        kind, _, choices, _ = self.seats[request.model]
+        return request.again(kind.repeat(answer, missing.why, choices))
 
-    def rows(self, row: Row, readings: list[Any]) -> list[Row] | Missing:
+    def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.added.cells(readings, self.min_votes)
-        return cells if isinstance(cells, Missing) else [row | cells]
+        if isinstance(cells, Missing):
+            return cells
+        return [row | cells]
 
     def is_toxic(self, row: Row) -> bool:
-        """The verdict in an output row."""
+        """Return the verdict in an output row."""
         return row[self.added.named("is_toxic")] == "True"
 
     def label(self, row: Row) -> str:
         return "toxic" if self.is_toxic(row) else "non_toxic"
 
-    def scored(self, row: Row) -> None:
-        self.counts["toxic" if self.is_toxic(row) else "not toxic"] += 1
-        self.votes.append(self.added.votes(row))
-
-    def unscored(self, row: Row) -> None:
-        self.counts["unscored"] += 1
-
-    def summary(self) -> list[str]:
-        """Toxic or not, and how far several judges agree."""
-        several = len(self.judges) > 1 and self.votes
-        agreement = panels.agreement_lines(self.judges, self.votes) if several else []
-        return [*agreement, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
+    def closing(self) -> Closing:
+        return Votes(self)
 
 
-def main(argv: Sequence[str]) -> int:
+class Votes(Closing):
+    """How many texts are toxic, and how far several judges agree."""
+
+    def __init__(self, stage: Moderator) -> None:
+        self.stage = stage
+        self.votes: list[list[bool | None]] = []  # a row per text, a vote per judge
+        self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
+
+    def add(self, result: Result) -> None:
+        if isinstance(result.rows, Missing):
+            self.counts["unscored"] += 1
+            return
+        for row in result.rows:
+            verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
+            self.counts[verdict] += 1
+            if len(self.stage.judges) > 1:
+                self.votes.append(self.stage.added.votes(row))
+
+    def lines(self) -> list[str]:
+        lines = []
+        if self.votes:
+            lines += panels.agreement_lines(self.stage.judges, self.votes)
+        return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
+
+
+def run(argv: Sequence[str]) -> Outcome:
+    """Run stage 3 with these flags. Raises UserError."""
     args = parser().parse_args(argv)
     judges = len(panels.judges_named(args.moderator_model))
     if args.min_votes and args.min_votes > judges:
@@ -149,19 +180,29 @@ def main(argv: Sequence[str]) -> int:
     return run_stage(Moderator(args))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
-    meaning = "gpt4, llama3, gemini-1.5, any other model, or several, comma-separated"
-    add("--moderator_model", required=True, help=meaning)
+    add(
+        "--moderator_model",
+        required=True,
+        help="gpt4, llama3, gemini-1.5, any other model, or several, comma-separated",
+    )
     add("--input_file_path", required=True, help="the CSV with the texts to judge")
     add("--column", default="prompt", help="the column to judge (default %(default)s)")
     default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
-    meaning = "readable verdicts required per row (default: a majority of the judges)"
-    add("--min_votes", type=flags.whole_number(1), help=meaning)
-    meaning = "a judge to ask if another judge's vote is missing"
-    add("--substitute", default="", metavar="MODEL", help=meaning)
+    add(
+        "--min_votes",
+        type=flags.whole_number(1),
+        help="readable verdicts required per row (default: a majority of the judges)",
+    )
+    add(
+        "--substitute",
+        default="",
+        metavar="MODEL",
+        help="a judge to ask if another judge's vote is missing",
+    )
     add_column_flags(parser)
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
     flags.add_run_flags(parser)
@@ -169,4 +210,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    sys.exit(as_script(run))

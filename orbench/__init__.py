@@ -3,7 +3,8 @@
 base      messages, words in CSVs, CSV files, run records
 stats     intervals, tests, agreement
 refusals  is this response a refusal
-asking    models, requests and answers
+models    providers, requests, one request over HTTP
+asking    what to ask, the answer log, live, batches, files
 judging   judges and their verdicts
 stages    what a stage is, and the engine that runs it
 datasets  moderated prompts into datasets

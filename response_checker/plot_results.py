@@ -14,7 +14,6 @@ Writes to --output_dir:
     results.csv        a row per model, side and category; rates and 95 % intervals in percent
     comparison.csv     a row per pair of models: paired difference, test, finding
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
-    corrections.csv    with --validation: rates corrected for the judge's errors
     drift.csv          with two prompt sets: how rates change from one to the other
     triggers.csv       words in refused versus answered safe prompts, with examples
     toxicity*.csv      with --toxicity: rates over prompts with agreed labels, and by score
@@ -24,14 +23,14 @@ Writes to --output_dir:
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Writes nothing if nothing has changed since the last run. Removes files from the last run that this
-run does not produce.
+Removes files from the last run that this run does not write.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -52,28 +51,34 @@ def main(argv: Sequence[str]) -> int:
 def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(__doc__)
     add = parser.add_argument
+    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     for flag, meaning in (
         ("--over_refusal", "results on safe prompts"),
         ("--toxic", "results on toxic prompts"),
         ("--merged", "results on both, separated by the column is_toxic"),
     ):
-        word = "[MODEL=]FILE|FOLDER"
-        add(flag, nargs="+", action="extend", default=[], metavar=word, help=meaning)
+        add(flag, metavar="[MODEL=]FILE|FOLDER", help=meaning, **several)
     add("--with_published", action="store_true", help="add the 32 models of the paper")
-    meaning = "what stage 5 wrote with --validate_against: adds rates corrected for judge errors"
-    add("--validation", type=input_path, metavar="FILE", help=meaning)
-    meaning = "labels of the prompts: files of stage 3, or people's ratings (docs/results.md)"
-    add("--toxicity", type=input_path, nargs="+", action="extend", metavar="FILE", help=meaning)
-    meaning = "pair rewrites (--over_refusal) with their seeds (--toxic)"
-    add("--pairs", action="store_true", help=meaning)
-    meaning = "where the files go (default %(default)s)"
-    add("--output_dir", type=Path, default=Path("results"), metavar="FOLDER", help=meaning)
+    add(
+        "--toxicity",
+        type=input_path,
+        metavar="FILE",
+        help="labels of the prompts: files of stage 3, or people's ratings (docs/results.md)",
+        **several,
+    )
+    add("--pairs", action="store_true", help="pair rewrites (safe side) with seeds (toxic side)")
+    add("--output_dir", type=Path, default=Path("results"), help="folder (default %(default)s)")
     add("--table", action="store_true", help="only tables, without matplotlib")
-    meaning = f"picture formats, comma-separated: {', '.join(FORMATS)} (default png)"
-    add("--formats", type=formats, default=FORMATS[:1], metavar="LIST", help=meaning)
+    add(
+        "--formats",
+        type=formats,
+        default=FORMATS[:1],
+        metavar="LIST",
+        help=f"picture formats, comma-separated: {', '.join(FORMATS)} (default png)",
+    )
     add("--html", action="store_true", help="also write one self-contained page")
     add("--export", choices=("eee",), help="also write the rates in the schema of Every Eval Ever")
-    args = parser.parse_args(argv)
+    args: argparse.Namespace = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):
         parser.error("nothing to show: give --over_refusal, --toxic or --merged")

@@ -8,23 +8,24 @@ seed: prompt (the rewrite), toxic_seed, category, and the input's other columns.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.models import generator
-from orbench.asking.requests import Answer, Missing, Request, user
-from orbench.base.messages import UserError, counted, run_script
+from orbench.asking.inquiry import Inquiry
+from orbench.base.messages import UserError, counted
 from orbench.base.prompts import check_single
-from orbench.base.tables import storable
 from orbench.base.words import Row
-from orbench.stages import flags
-from orbench.stages.engine import run_stage
-from orbench.stages.generators import Given, dropped_lines, prompts_in, same
+from orbench.models.providers import generator
+from orbench.models.requests import Answer, Missing, Request, user
+from orbench.stages import flags, settings
+from orbench.stages.generators import Given, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import add_column_flags, read_input
-from orbench.stages.stage import Stage, empty_cell
+from orbench.stages.run import Outcome, as_script
+from orbench.stages.runner import run_stage
+from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell
 from orbench.stages.templates import fill, prompt_template
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
@@ -47,26 +48,24 @@ class Rewriter(Stage):
             raise UserError(
                 f"{table.path} has a column 'toxic_seed': it has already been rewritten"
             )
-        model = flags.model_of(args.model or generator(), args)
+        model = settings.model_of(args.model or generator(), args)
         others = [column for column in table.columns if column not in ("prompt", "category")]
         columns = ["prompt", "toxic_seed", "category", *others]
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
         self.values = {"number": str(args.num_rewrites)}
-        self.sent = flags.parameters_of(args, model)
+        self.sent = settings.parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
-        self.seen: set[str] = set()
-        self.nothing_new = self.dropped = self.copies = 0
 
-    def requests(self, row: Row) -> list[Request] | Missing:
+    def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, "prompt"):
             return empty
         values = self.values | {name: row[name] for name in self.marks}
         text = fill(self.template, values | {"seed": row["prompt"]})
-        return [Request(self.models[0], [user(text)], self.sent)]
+        return [Inquiry(Request(self.models[0], [user(text)], self.sent))]
 
     def read(self, request: Request, answer: Answer) -> Given | Missing:
-        """The prompts in a reply. A refusal is a reply: to ask again would only buy another one."""
+        """Return the prompts in a reply. A refusal is a reply too: another one would cost again."""
         given = prompts_in(answer, request.messages[0]["content"])
         if not given.whole:
             return Missing("unscored", "the reply was cut off inside its thinking")
@@ -74,31 +73,38 @@ class Rewriter(Stage):
             return Missing("unscored", "no prompt in double brackets in the reply")
         return given
 
-    def rows(self, row: Row, readings: list[Any]) -> list[Row] | Missing:
-        """The rewrites of a seed that are new."""
+    def rows(self, row: Row, readings: list[Any]) -> Written:
+        """Return the rewrites of a seed."""
         (given,) = readings
         if not given.prompts:
             return Missing("unscored", "the model refused to rewrite this seed")
-        self.dropped += given.dropped
-        self.copies += given.copies
-        new = []
+        rows = []
         for prompt in given.prompts[: self.args.num_rewrites]:
-            if same(prompt) not in self.seen and same(prompt) != same(row["prompt"]):
-                self.seen.add(same(prompt))
-                new.append({**row, "prompt": storable(prompt), "toxic_seed": row["prompt"]})
-        self.nothing_new += not new
-        return new
+            rows.append({**row, "prompt": prompt, "toxic_seed": row["prompt"]})
+        return rows
+
+    def together(self, results: Iterator[Result]) -> Iterator[Result]:
+        return only_new(results)
 
     def origin(self, row: Row) -> Row:
         return {**row, "prompt": row["toxic_seed"]}
 
-    def summary(self) -> list[str]:
-        idle = f"{counted(self.nothing_new, 'seed')} produced no new rewrites"
-        lines = [*dropped_lines(self.dropped, self.copies), (self.nothing_new, idle)]
-        return [line for number, line in lines if number]
+    def closing(self) -> Closing:
+        return Rewrites()
 
 
-def main(argv: Sequence[str]) -> int:
+class Rewrites(Replies):
+    """What the replies held beside new rewrites."""
+
+    def lines(self) -> list[str]:
+        lines = super().lines()
+        if idle := self.counts["nothing new"]:
+            lines.append(f"{counted(idle, 'seed')} produced no new rewrites")
+        return lines
+
+
+def run(argv: Sequence[str]) -> Outcome:
+    """Run stage 2 with these flags. Raises UserError."""
     return run_stage(Rewriter(parser().parse_args(argv)))
 
 
@@ -108,12 +114,23 @@ def parser() -> argparse.ArgumentParser:
     add("--toxic_seed_path", required=True, help="the CSV of stage 1")
     flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
     number = flags.whole_number(1)
-    meaning = "rewrites per seed, in one request (default 5)"
-    add("--num_rewrites", type=number, default=5, help=meaning)
-    meaning = "a model or alias (default: Mixtral if its key is set, else a current OpenAI model)"
-    add("--model", help=meaning)
-    meaning = "the prompt file: a name in this script's folder, or a path (default %(default)s)"
-    add("--prompt_file", default="prompt.txt", type=flags.given, metavar="FILE", help=meaning)
+    add(
+        "--num_rewrites",
+        type=number,
+        default=5,
+        help="rewrites per seed, in one request (default 5)",
+    )
+    add(
+        "--model",
+        help="a model or alias (default: Mixtral if its key is set, else a current OpenAI model)",
+    )
+    add(
+        "--prompt_file",
+        default="prompt.txt",
+        type=flags.given,
+        metavar="FILE",
+        help="the prompt file: a name in this script's folder, or a path (default %(default)s)",
+    )
     add_column_flags(parser)
     flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
     flags.add_run_flags(parser)
@@ -121,4 +138,4 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    sys.exit(as_script(run))

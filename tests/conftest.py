@@ -62,6 +62,8 @@ Done = subprocess.CompletedProcess[str]
 # How long an example takes says nothing here: machines are slow at times, and shared.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+# A shell's background job ignores Ctrl-C, and so would every process that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # -- running scripts ---------------------------------------------------------------------------
@@ -120,21 +122,14 @@ def _as_if_started(
         mock.patch.dict(os.environ, env, clear=True),
         mock.patch.multiple(sys, argv=list(command), path=path, stdout=stdout, stderr=stderr),
     ):
-        _forget_the_last_run()
         signal.signal(signal.SIGALRM, lambda number, frame: pytest.fail(f"{command} hangs"))
-        signal.alarm(60)
+        signal.alarm(300)  # as for `process`: machines are shared
         try:
             yield stdout, stderr
         finally:
             signal.alarm(0)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def _forget_the_last_run() -> None:
-    """Clear what the suite keeps as long as its process lives. The one place that knows orbench."""
-    for kept in ("_inputs", "written"):
-        getattr(sys.modules.get("orbench.base.tables"), kept, set()).clear()
 
 
 def _run_as_main(script: str) -> int:

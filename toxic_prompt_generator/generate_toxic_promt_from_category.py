@@ -10,23 +10,27 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.models import generator
-from orbench.asking.requests import Answer, Missing, Request, user
-from orbench.base.messages import UserError, counted, did_you_mean, run_script, say
-from orbench.base.records import NOT_ASKED, read_record
-from orbench.base.tables import Table, file_name_part, storable
+from orbench.asking.inquiry import Inquiry
+from orbench.base.messages import UserError, counted, did_you_mean, say
+from orbench.base.records import read_record
+from orbench.base.tables import Table, file_name_part
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Option, Row
-from orbench.stages import flags
-from orbench.stages.engine import run_stage
-from orbench.stages.generators import Given, dropped_lines, prompts_in, same
-from orbench.stages.stage import Stage
+from orbench.models.providers import generator
+from orbench.models.requests import Answer, Missing, Request, user
+from orbench.stages import flags, settings
+from orbench.stages.engine import ask, extend
+from orbench.stages.estimate import dry_run
+from orbench.stages.generators import Given, Replies, only_new, prompts_in
+from orbench.stages.run import Outcome, as_script
+from orbench.stages.runner import finish, start
+from orbench.stages.stage import Closing, Plan, Result, Stage
 from orbench.stages.templates import fill, prompt_template
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
@@ -41,13 +45,12 @@ class SeedGenerator(Stage):
 
     name = "toxic_prompt_generator"
     panel = True  # a request that failed is made up for by others
-    grows = True
 
     def __init__(self, args: argparse.Namespace) -> None:
         name = args.category
         self.category = category_named(name) or Option(name, f"is {name}.")
         self.wanted = args.num_toxic_prompts
-        model = flags.model_of(args.model or generator(), args)
+        model = settings.model_of(args.model or generator(), args)
         if not args.model:
             say(f"no --model given; using {model.provider}/{model.id}")
         name = self.category.name
@@ -57,13 +60,12 @@ class SeedGenerator(Stage):
         self.prompt_file, template = prompt_template(__file__)
         category = {"definition": self.category.definition, "category": ADJECTIVES.get(name, name)}
         self.text = fill(template, {"number": str(PROMPTS_A_REQUEST), **category})
-        self.sent = flags.parameters_of(args, model)
+        self.sent = settings.parameters_of(args, model)
         self.parameters = {**self.sent, "category": name}
         first = ceil(self.wanted / PROMPTS_A_REQUEST)
         least = f"{counted(first, 'request')} or more"
         say(f"{counted(self.wanted, 'prompt')} (--num_toxic_prompts): {least}")
         self.add_requests(first if args.dry_run else min(first, FIRST_WAVE))
-        self.start_over()
         record = read_record(self.output)
         before = record.get("counts", {}).get("written", 0)
         kept = self.output.exists() and not args.overwrite
@@ -73,48 +75,42 @@ class SeedGenerator(Stage):
             there = f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts"
             raise UserError(f"{there}; choose another --output_path or pass --overwrite")
 
-    def start_over(self) -> None:
-        """Forget what came of the requests so far: all are read again."""
-        self.seen: set[str] = set()
-        self.refused = self.failed = self.dropped = self.copies = 0
-
     def add_requests(self, number: int) -> None:
         """Plan so many more requests."""
         before = len(self.table.rows)
         self.table.rows += [{"request": str(before + n)} for n in range(number)]
         self.last_wave = number
 
-    def requests(self, row: Row) -> list[Request]:
-        return [Request(self.models[0], [user(self.text)], self.sent, int(row["request"]))]
+    def inquiries(self, row: Row) -> Plan:
+        return [Inquiry(Request(self.models[0], [user(self.text)], self.sent, int(row["request"])))]
 
     def read(self, request: Request, answer: Answer) -> Given:
         return prompts_in(answer, self.text)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
-        """The prompts in a reply that are new."""
+        """Return the prompts in a reply."""
         (reply,) = readings
         if isinstance(reply, Missing):
-            self.failed += 1
             return []
-        self.refused += reply.refused
-        self.dropped += reply.dropped
-        self.copies += reply.copies
-        new = []
-        for prompt in map(storable, reply.prompts):
-            if same(prompt) not in self.seen and len(self.seen) < self.wanted:
-                self.seen.add(same(prompt))
-                new.append({"prompt": prompt, "category": self.category.name})
-        return new
+        name = self.category.name
+        return [{"prompt": prompt, "category": name} for prompt in reply.prompts]
 
-    def more(self, outcomes: Sequence[list[Row] | Missing]) -> bool:
-        """Plan another wave, unless there are enough prompts or it is no use."""
-        missing = self.wanted - len(self.seen)
-        self.start_over()
-        brought = [0 if isinstance(one, Missing) else len(one) for one in outcomes]
-        idle = next((n for n, new in enumerate(reversed(brought)) if new), len(brought))
-        not_asked = any(isinstance(one, Missing) and one.kind == NOT_ASKED for one in outcomes)
-        if missing <= 0 or not_asked:
+    def together(self, results: Iterator[Result]) -> Iterator[Result]:
+        return only_new(results, self.wanted)
+
+    def plan_wave(self, results: Iterator[Result]) -> bool:
+        """Plan more requests, unless there are enough prompts or it is no use."""
+        brought = []  # new prompts, by request
+        for result in results:
+            if isinstance(result.rows, Missing):
+                return False  # not asked: the run ends here
+            brought.append(len(result.rows))
+        missing = self.wanted - sum(brought)
+        if missing <= 0:
             return False
+        idle = 0
+        while idle < len(brought) and not brought[-1 - idle]:
+            idle += 1
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row produced no new prompt")
             return False
@@ -124,50 +120,79 @@ class SeedGenerator(Stage):
         self.add_requests(min(ceil(1.2 * expected), max(2 * self.last_wave, FIRST_WAVE)))
         return True
 
-    def summary(self) -> list[str]:
-        requests = counted(len(self.table.rows), "request")
-        lines = dropped_lines(self.dropped, self.copies)
-        lines += [(self.refused, f"refused {self.refused} of {requests}; try another --model")]
-        lines += [(self.failed, f"{counted(self.failed, 'request')} failed; others made up for it")]
-        return [f"{self.models[0].id}: {line}" for number, line in lines if number]
+    def closing(self) -> Closing:
+        return Seeds(self)
+
+
+class Seeds(Replies):
+    """What the replies held beside new prompts."""
+
+    def __init__(self, stage: SeedGenerator) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def lines(self) -> list[str]:
+        lines = super().lines()
+        if refused := self.counts["refused"]:
+            requests = counted(len(self.stage.table.rows), "request")
+            lines.append(f"refused {refused} of {requests}; try another --model")
+        if failed := self.counts["failed"]:
+            lines.append(f"{counted(failed, 'request')} failed; others made up for it")
+        return [f"{self.stage.models[0].id}: {line}" for line in lines]
 
 
 def category_named(name: str) -> Option | None:
-    """One of the ten, in any spelling of its name; None for any other word."""
+    """Return one of the ten, in any spelling of its name; None for any other word."""
     folded = name.strip().lower().replace("_", "-").replace(" ", "-")
     return next((one for one in CATEGORIES if one.name == folded), None)
 
 
-def main(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> Outcome:
+    """Run stage 1 with these flags. Raises UserError."""
     args = parser().parse_args(argv)
     if not (category_named(args.category) or args.new_category):
         meant = did_you_mean(args.category.lower(), CATEGORY_NAMES)
         listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
         parser().error(f"{args.category!r} {listed}; --new_category adds a new one{meant}")
     stage = SeedGenerator(args)
-    status = run_stage(stage)
-    if status == 0 and stage.seen and len(stage.seen) < stage.wanted:
-        say(f"{counted(len(stage.seen), 'prompt')} of the {stage.wanted:,} wanted")
-        return 3
-    return status
+    with start(stage) as job:
+        if stage.finished:
+            say(f"{stage.output} is complete; --overwrite reads the answers again")
+            return Outcome(0, stage.output)
+        if args.dry_run:
+            return dry_run(job)
+        ask(job)
+        while not job.stopped and stage.plan_wave(job.results()):
+            extend(job)
+            ask(job)
+        outcome = finish(job)
+    if outcome.status == 0 and 0 < outcome.written < stage.wanted:
+        say(f"{counted(outcome.written, 'prompt')} of the {stage.wanted:,} wanted")
+        return outcome._replace(status=3)
+    return outcome
 
 
 def parser() -> argparse.ArgumentParser:
     parser = flags.Parser(__doc__)
     add = parser.add_argument
-    meaning = f"one of {', '.join(CATEGORY_NAMES)}"
-    add("--category", required=True, type=flags.given, help=meaning)
+    add("--category", required=True, type=flags.given, help=f"one of {', '.join(CATEGORY_NAMES)}")
     add("--new_category", action="store_true", help="allow a --category that is not one of the ten")
     number = flags.whole_number(1)
-    meaning = "number of different prompts (default %(default)s)"
-    add("--num_toxic_prompts", type=number, default=2000, help=meaning)
+    add(
+        "--num_toxic_prompts",
+        type=number,
+        default=2000,
+        help="number of different prompts (default %(default)s)",
+    )
     flags.add_output_flags(parser, "./{category}_prompts.csv")
-    meaning = "a model or alias (default: Mixtral if its key is set, else a current OpenAI model)"
-    add("--model", help=meaning)
+    add(
+        "--model",
+        help="a model or alias (default: Mixtral if its key is set, else a current OpenAI model)",
+    )
     flags.add_model_flags(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
     flags.add_run_flags(parser, limit=False)
     return parser
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    sys.exit(as_script(run))

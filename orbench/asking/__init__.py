@@ -1,1 +1,1 @@
-"""Models, requests and answers: live, through batch services, or through files."""
+"""What to ask, and what was answered: live, through batch services, or through files."""

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking import client, faults
-from orbench.asking.answer_log import AnswerLog
-from orbench.asking.asked import Asked, Pending
-from orbench.asking.models import Model
-from orbench.asking.protocols import PROTOCOLS
-from orbench.asking.requests import Answer, Missing, Request
+from orbench.asking.inquiry import Pending, Run
+from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import file_name_part, write_bytes
+from orbench.base.words import Json
+from orbench.models import client, errors
+from orbench.models.providers import Model, Models
+from orbench.models.requests import PROTOCOLS, Answer, Missing
 
 FIRST_BYTES = b'{"custom_id":'
 
@@ -32,75 +32,81 @@ class ResultLine(NamedTuple):
     body: Any  # the API's JSON, or its error object
 
 
-def request_line(request: Request, body: dict[str, Any]) -> bytes:
-    """The line of a request. body: as it is to be sent."""
-    url = "/v1" + PROTOCOLS[request.protocol].path
-    entry = {"custom_id": request.key.hex(), "method": "POST", "url": url, "body": body}
+def request_line(key: str, path: str, body: Json) -> bytes:
+    """Return the line of a request. key: in hex. path: of its protocol."""
+    entry = {"custom_id": key, "method": "POST", "url": f"/v1{path}", "body": body}
     return json.dumps(entry).encode() + b"\n"
 
 
 def read_result(line: bytes) -> ResultLine | None:
     """Read a result line; None if it is torn or holds no result."""
     try:
-        entry = json.loads(line)
+        entry = client.decode(line)
         key = bytes.fromhex(entry["custom_id"])
         response = entry.get("response") or {}
         status = response.get("status_code", 0)
         body = response.get("body")
-        error = faults.error_in(entry.get("error"))
+        error = errors.error_in(entry.get("error"))
         if "result" in entry:
             status, body = _message_result(entry["result"])
         if 200 <= status < 300 and not error:
             return ResultLine(key, 200, body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    error = error or faults.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
+    error = error or errors.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
     if not (status or error):
         return None
     return ResultLine(key, status if status >= 300 else 0, error)
 
 
-def _message_result(result: dict[str, Any]) -> tuple[int, Any]:
-    """Status and body in a result of Anthropic's: succeeded, errored, canceled or expired."""
+def _message_result(result: Json) -> tuple[int, Any]:
+    """Return what a result of Anthropic's says: succeeded, errored, canceled or expired."""
     if result["type"] == "succeeded":
         return 200, result["message"]
     if result["type"] != "errored":
         return 0, {"message": str(result["type"])}
-    error = faults.error_in(result)  # any other type may be sent again, by Anthropic's page
+    error = errors.error_in(result)  # any other type may be sent again, by Anthropic's page
     return 400 if error.get("type") == "invalid_request_error" else 500, error
 
 
 def answer_in(result: ResultLine, model: Model, protocol: str) -> Answer:
-    """The answer in a result, read as a live one. Raises Passing, Limited, BadRequest or Fatal."""
+    """Read the answer in a result as a live one is read.
+
+    Raises TransientError, BadRequest or Fatal.
+    """
     if result.status == 200:
         return client.read_answer(result.body, PROTOCOLS[protocol], model)
-    reply = faults.ErrorReply(result.status, result.body)
+    reply = errors.reply_of(result.status, result.body, model)
     if not result.status:
-        raise faults.Passing(f"no answer: {faults.shown(reply.message, model)}")
+        raise errors.TransientError(f"no answer: {errors.shown(reply.message, model)}")
     return client.answer_to_error(reply, model)
 
 
-def export_requests(pending: Pending, path: Path, models: Sequence[Model]) -> None:
-    """Write the pending requests to `path`; with several models each to `<stem>.<model>.jsonl`, if
-    need be an empty one. Raises UserError.
+def export_requests(pending: Pending, output: Path, models: Models) -> None:
+    """Write the pending requests to `output`, with several models each to `<stem>.<model>.jsonl`,
+    if need be an empty one. Raises UserError.
     """
     requests = pending()
     for model in models:
+        target = output
         if len(models) > 1:
-            own = path.with_name(f"{path.stem}.{file_name_part(model.asked)}.jsonl")
-        else:
-            own = path
-        lines = [request_line(one, one.body()) for one in requests if one.model == model]
+            target = output.with_name(f"{output.stem}.{file_name_part(model.asked)}.jsonl")
+        lines = []
+        for request in requests:
+            if request.model == model:
+                path = PROTOCOLS[request.protocol].path
+                body = request.body(model.named(request.wanted()))
+                lines.append(request_line(request.key.hex(), path, body))
         try:  # it replaces an earlier export and nothing else
-            if own.exists() and not (own.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
-                raise UserError(f"{own} exists and holds no requests; name another file")
-            write_bytes(own, b"".join(lines))
+            if target.exists() and not (target.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
+                raise UserError(f"{target} exists and holds no requests; name another file")
+            write_bytes(target, b"".join(lines))
         except OSError as error:
-            raise UserError(f"{own} cannot be written: {error.strerror}") from None
-        say(f"{counted(len(lines), 'request')} written to {own}")
+            raise UserError(f"{target} cannot be written: {error.strerror}") from None
+        say(f"{counted(len(lines), 'request')} written to {target}")
 
 
-def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequence[Path]) -> None:
+def import_answers(pending: Pending, log: AnswerLog, run: Run, paths: Sequence[Path]) -> None:
     """Put the answers to pending requests into the log, in whatever order they come.
 
     An error is the request's failure unless another line holds its answer. Raises UserError.
@@ -112,22 +118,22 @@ def import_answers(pending: Pending, log: AnswerLog, asked: Asked, paths: Sequen
         n += 1
         request = wanted.get(result.key) if result else None
         if result and request and request.key not in log:
-            take(result, request.model, request.protocol, log, asked)
+            take(result, request.model, request.protocol, log, run)
     say(f"imported {counted(len(log) - before, 'answer')} from {counted(n, 'line')}")
 
 
-def take(result: ResultLine, model: Model, protocol: str, log: AnswerLog, asked: Asked) -> None:
-    """Put the answer in a result into the log, or the reason why there is none into `asked`."""
-    asked.failed.pop(result.key, None)
+def take(result: ResultLine, model: Model, protocol: str, log: AnswerLog, run: Run) -> None:
+    """Put the answer in a result into the log, or the reason why there is none into `run`."""
+    run.failed.pop(result.key, None)
     try:
         answer = answer_in(result, model, protocol)
-    except faults.BadRequest as error:
-        asked.failed[result.key] = Missing("bad_request", str(error))
-    except (faults.Passing, faults.Limited, faults.Fatal) as error:
-        asked.failed[result.key] = Missing("gave_up", str(error))
+    except errors.BadRequest as error:
+        run.failed[result.key] = Missing("bad_request", str(error))
+    except (errors.TransientError, errors.Fatal) as error:
+        run.failed[result.key] = Missing("gave_up", str(error))
     else:
-        asked.adaptation.answered.add(model)
-        asked.store(log, result.key, answer._replace(dropped=asked.adaptation.dropped(model)))
+        run.adaptation.answered.add(model)
+        run.store(log, result.key, answer._replace(dropped=run.adaptation.dropped(model)))
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[bytes]:

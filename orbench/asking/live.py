@@ -1,26 +1,24 @@
-"""Asks live: many requests at once, retries, interruption, progress.
+"""Ask live: many requests at once, retries, interruption, progress.
 
 Each model has a lane, so a slow one holds up no other. Its `Pace` says when the next request goes.
 """
 
 import asyncio
-import math
 import os
 import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
 
-from orbench.asking.adaptation import Adaptation
-from orbench.asking.answer_log import AnswerLog
-from orbench.asking.asked import Asked, FollowUp, Limits, Pending
-from orbench.asking.client import Client
-from orbench.asking.faults import BadRequest, Fatal, Limited, Passing, TurnedAway
-from orbench.asking.models import IN_PROCESS, Model
-from orbench.asking.pacing import NO_CONNECTION, Pace
-from orbench.asking.requests import Answer, Missing, Request, user
+from orbench.asking.inquiry import FollowUp, Limits, Pending, Run
+from orbench.asking.log import AnswerLog
+from orbench.asking.pace import NO_CONNECTION, Pace
 from orbench.base.messages import UserError, counted, say
+from orbench.models.adaptation import Adaptation
+from orbench.models.client import Client
+from orbench.models.errors import BadRequest, Fatal, Forbidden, RateLimited, TransientError
+from orbench.models.providers import IN_PROCESS, Model, Models
+from orbench.models.requests import Answer, Missing, Request, user
 
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
@@ -36,55 +34,103 @@ REPLY_S = 5.0  # of an endpoint, as an estimate
 
 def ask_live(
     pending: Pending,
-    models: Sequence[Model],
+    models: Models,
     log: AnswerLog,
-    asked: Asked,
+    run: Run,
     limits: Limits,
     follow_up: FollowUp,
     progress: "Progress",
 ) -> None:
-    """Send the pending requests and what follows from their answers, until nothing or no model is
-    left, or after a signal; log each answer. models: substitutes too. Raises UserError.
+    """Send the pending requests and what follows from them, until nothing or no model is left, or
+    after a signal; log each answer.
+
+    models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
+    is sent, and the answers in flight are stored as far as that is possible.
     """
-    asyncio.run(_Session(log, asked, limits, progress).run(pending, models, follow_up))
+    asyncio.run(_Session(log, run, limits, progress).ask(pending, models, follow_up))
 
 
-class _Session:
-    """One event loop. open: keys that are not settled. over: no request starts any more."""
+class _Lanes:
+    """The requests of a run, a lane for each model, and what becomes of them.
 
-    def __init__(self, log: AnswerLog, asked: Asked, limits: Limits, progress: "Progress") -> None:
+    open: keys that are not settled. over: no request starts any more.
+    """
+
+    follow_up: FollowUp
+
+    def __init__(self, log: AnswerLog, run: Run, limits: Limits, progress: "Progress") -> None:
         self.log = log
-        self.asked = asked
+        self.run = run
         self.limits = limits
         self.progress = progress
         self.paces = dict[Model, Pace]()
         self.unsent = dict[Model, deque[Request]]()
         self.failures = Counter[Model]()  # in a row
-        self.refusals = Counter[bytes]()
-        self.faults = Counter[bytes]()  # faults: all but 429s
+        self.rejections = Counter[bytes]()
+        self.faults = Counter[bytes]()  # rejections without the 429s
         self.open = set[bytes]()
         self.alone = dict[Model, float]()  # when a model's other requests may go out
         self.over = False
+        self.not_stored: UserError | None = None
 
-    async def run(self, pending: Pending, models: Sequence[Model], follow_up: FollowUp) -> None:
+    def settle(self, request: Request) -> None:
+        """Queue what follows from a request that is answered or brings no answer in this run."""
+        self.open.discard(request.key)
+        following = self.follow_up(request.key)
+        known = (self.open, self.log, self.run.failed)
+        if following is None or any(following.key in keys for keys in known):
+            self.progress.done(len(self.run.failed), self.run.retries)
+        else:
+            self.open.add(following.key)
+            self.unsent[following.model].append(following)
+
+    def store(self, request: Request, answer: Answer) -> None:
+        """Log an answer, before anything else is done with it, and queue what follows from it."""
+        try:
+            self.run.store(self.log, request.key, answer)
+        except UserError as error:  # those in flight are stored too, if they can be
+            self.not_stored = error
+            self.over = True
+            return
+        self.failures[request.model] = 0
+        self.settle(request)
+
+    def fail(self, request: Request, kind: str, error: Exception) -> None:
+        """Note why a request gets no answer in this run."""
+        self.run.failed[request.key] = Missing(kind, str(error))
+        self.failures[request.model] += 1
+        n = self.failures[request.model]
+        wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.log)
+        if wrong_key or n >= FAILURES_IN_A_ROW:
+            self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
+        self.settle(request)
+
+    def leave_out(self, model: Model, why: str) -> None:
+        """Send nothing more to a model; substitutes take over."""
+        if model.asked in self.run.left_out:
+            return
+        self.run.left_out[model.asked] = why
+        if len(self.run.left_out) < len(self.paces):
+            self.progress.say(f"{model.asked} is left out: {why}")
+        else:
+            self.run.stopped = f"{model.asked}: {why}"
+            self.over = True
+
+
+class _Session(_Lanes):
+    """One event loop, which sends what the lanes hold."""
+
+    async def ask(self, pending: Pending, models: Models, follow_up: FollowUp) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
         self.follow_up = follow_up
-        self.client = Client(self.limits.timeout, self.asked.adaptation, self.progress.title)
+        self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in handlers:
             self.loop.add_signal_handler(number, self.interrupt, number)
         try:
             async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
-                for model in models:
-                    await self.client.open(model)
-                    self.paces[model] = Pace(model, self.limits, self.progress.say)
-                    self.unsent[model] = deque()
-                    if model in self.asked.adaptation.rejected or model.base_url in IN_PROCESS:
-                        self.alone[model] = 0.0
-                for request in pending():
-                    self.open.add(request.key)
-                    self.unsent[request.model].append(request)
+                await self.queue(pending, models)
                 while not self.over:
                     await asyncio.sleep(TICK_S)
                     self.pump()
@@ -96,39 +142,46 @@ class _Session:
             for number, handler in handlers.items():
                 self.loop.remove_signal_handler(number)
                 signal.signal(number, handler)
-            self.asked.requests += self.client.sent_again
+            self.run.requests += self.client.sent_again
             await self.client.close()
             self.progress.close()
+        if self.not_stored:
+            raise self.not_stored
+
+    async def queue(self, pending: Pending, models: Models) -> None:
+        """Open a lane for each model and put the pending requests into them."""
+        for model in models:
+            await self.client.open(model)
+            self.paces[model] = Pace(model, self.limits, self.progress.say)
+            self.unsent[model] = deque()
+            if model in self.run.adaptation.rejected or model.base_url in IN_PROCESS:
+                self.alone[model] = 0.0
+        for request in pending():
+            self.open.add(request.key)
+            self.unsent[request.model].append(request)
 
     def interrupt(self, number: int) -> None:
-        """Wait only for the answers under way: they are paid for."""
-        if self.asked.interrupted and number == signal.SIGINT:
+        """Wait only for the answers in flight: they are paid for."""
+        if self.run.interrupted and number == signal.SIGINT:
             os._exit(130)  # all that arrived is in the log
-        self.asked.interrupted = self.over = True
-        grace = min(self.limits.timeout, GRACE_S if number == signal.SIGTERM else 1e9)
+        self.run.interrupted = True
+        self.over = True
+        grace = self.limits.timeout
+        if number == signal.SIGTERM:
+            grace = min(grace, GRACE_S)
         # SIGTERM can come twice, as measure.py passes it on.
-        self.end.reschedule(min(self.end.when() or math.inf, self.loop.time() + grace))
+        end = self.loop.time() + grace
+        self.end.reschedule(min(self.end.when() or end, end))
         wait = f"waiting at most {grace:.0f} s for the answers in flight"
         self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
-
-    def settle(self, request: Request, answer: Answer | None) -> None:
-        """Queue what follows from an answer (None: there is none)."""
-        self.open.discard(request.key)
-        following = self.follow_up(request, answer)
-        known = (self.open, self.log, self.asked.failed)
-        if following is None or any(following.key in keys for keys in known):
-            self.progress.done(len(self.asked.failed), self.asked.retries)
-        else:
-            self.open.add(following.key)
-            self.unsent[following.model].append(following)
 
     def pump(self) -> None:
         """Send what may go out now."""
         for model, unsent in self.unsent.items():
             pace = self.paces[model]
-            left_out = model.asked in self.asked.left_out
+            left_out = model.asked in self.run.left_out
             while unsent and left_out:
-                self.settle(unsent.popleft(), None)
+                self.settle(unsent.popleft())
             while unsent and not self.over:
                 now = self.loop.time()
                 if now < self.alone.get(model, now) or not pace.take(now):
@@ -141,36 +194,35 @@ class _Session:
 
     async def send(self, request: Request, pace: Pace, sent: float) -> None:
         """Send a request once, and see to what comes of it."""
-        self.asked.requests += 1
-        self.asked.retries += request.key in self.refusals
+        self.run.requests += 1
+        self.run.retries += request.key in self.rejections
         try:
             async with asyncio.timeout(self.limits.timeout):
                 answer = await self.client.send(request)
-        except (Limited, Passing) as fault:
-            self.refused(request, pace, sent, fault)
+        except TransientError as fault:
+            self.rejected(request, pace, sent, fault)
         except TimeoutError:
-            self.refused(request, pace, sent, Passing(f"no answer in {self.limits.timeout:g} s"))
+            late = TransientError(f"no answer in {self.limits.timeout:g} s")
+            self.rejected(request, pace, sent, late)
         except BadRequest as error:
             pace.answered(sent, self.loop.time())
             self.fail(request, "bad_request", error)
         except Fatal as error:
             self.leave_out(request.model, str(error))
-            self.settle(request, None)
+            self.settle(request)
         else:
+            self.store(request, answer)
             pace.answered(sent, self.loop.time())
-            self.failures[request.model] = 0
-            self.asked.store(self.log, request.key, answer)
-            self.settle(request, answer)
         self.alone[request.model] = 0.0
         self.pump()
 
-    def refused(self, request: Request, pace: Pace, sent: float, fault: Limited | Passing) -> None:
-        """Send a request again later, unless this was one refusal too many."""
+    def rejected(self, request: Request, pace: Pace, sent: float, fault: TransientError) -> None:
+        """Send a request again later, unless this was one rejection too many."""
         key = request.key
-        before = self.refusals[key]
-        self.refusals[key] += 1
-        self.faults[key] += isinstance(fault, Passing)
-        rest = pace.refused(fault, sent, self.loop.time(), before)
+        before = self.rejections[key]
+        self.rejections[key] += 1
+        self.faults[key] += not isinstance(fault, RateLimited)
+        rest = pace.rejected(fault, sent, self.loop.time(), before)
         if pace.over:
             self.leave_out(request.model, pace.over)
         too_often = self.faults[key] > self.limits.max_retries or before >= LIMITED_TRIES
@@ -178,26 +230,6 @@ class _Session:
             self.fail(request, "gave_up", fault)
         else:
             self.loop.call_later(rest, self.unsent[request.model].appendleft, request)
-
-    def fail(self, request: Request, kind: str, error: Exception) -> None:
-        """Note why a request gets no answer in this run."""
-        self.asked.failed[request.key] = Missing(kind, str(error))
-        self.failures[request.model] += 1
-        n = self.failures[request.model]
-        wrong_key = isinstance(error, TurnedAway) and n >= TURNED_AWAY and not len(self.log)
-        if wrong_key or n >= FAILURES_IN_A_ROW:
-            self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
-        self.settle(request, None)
-
-    def leave_out(self, model: Model, why: str) -> None:
-        """Send nothing more to a model; substitutes take over."""
-        if model.asked not in self.asked.left_out:
-            self.asked.left_out[model.asked] = why
-            if len(self.asked.left_out) < len(self.paces):
-                self.progress.say(f"{model.asked} is left out: {why}")
-            else:
-                self.asked.stopped = f"{model.asked}: {why}"
-                self.over = True
 
 
 class Progress:
@@ -211,13 +243,13 @@ class Progress:
         self._n = 0
         self._said = time.monotonic()
         self._bar = None
-        if not quiet and sys.stderr.isatty():
+        if not quiet and sys.stderr.isatty():  # else the import would cost more than it gives
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True)
 
     def done(self, failed: int, retries: int) -> None:
-        """One more request is settled; failed, retries: how many so far."""
+        """Count one more settled request; failed, retries: how many so far."""
         self._n += 1
         if self._bar is not None:
             self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
@@ -228,7 +260,7 @@ class Progress:
             say(f"{line}, {failed:,} failed, {retries:,} retries")
 
     def say(self, line: str) -> None:
-        """A line for the user, above the bar."""
+        """Print a line for the user, above the bar."""
         if self._bar is not None:
             self._bar.clear()
         say(line)
@@ -240,23 +272,30 @@ class Progress:
 
 
 async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
-    """Seconds for a request: measured if the model runs on this machine, else an estimate, after
-    one small request (dry: without). Raises UserError without connection, key, model or quota.
+    """Return the seconds for a request: measured if the model runs on this machine, else an
+    estimate, after one small request (dry: without).
+
+    Raises UserError without connection, key, model or quota.
     """
-    own = model.base_url in IN_PROCESS
-    request = Request(model, [user("Hello")], {"max_tokens": (own and max_tokens) or PROBE_TOKENS})
+    estimate = REPLY_S / model.settings.concurrency
+    here = model.base_url in IN_PROCESS
+    if dry and not here:
+        return estimate
+    tokens = PROBE_TOKENS
+    if here and max_tokens:
+        tokens = max_tokens
+    request = Request(model, [user("Hello")], {"max_tokens": tokens})
     client = Client(SLOWEST_PROBE_S, Adaptation())
     start = time.monotonic()
     try:
-        if own or not dry:
-            await client.send(request)
-    except (Fatal, TurnedAway) as error:
+        await client.send(request)
+    except (Fatal, Forbidden) as error:
         raise UserError(f"{model.asked}: {error}") from None
-    except (Passing, BadRequest, Limited) as error:
+    except (TransientError, BadRequest) as error:
         if str(error).startswith(NO_CONNECTION):
             server = "your server" if model.provider == "custom" else model.provider
             mend = f"is {server} running? Set --base_url (for a judge: ..._BASE_URL)"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()
-    return time.monotonic() - start if own else REPLY_S / model.settings.concurrency
+    return time.monotonic() - start if here else estimate

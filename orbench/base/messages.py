@@ -1,19 +1,18 @@
 """What a script tells its user, and how it ends."""
 
-import json
 import os
 import re
 import signal
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
-from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
-# Set by measure.py: a JSON object of flags and of the variables that its users set instead.
-VARIABLES = "ORBENCH_VARIABLES"
+# Where messages go; stderr, unless a program keeps what a stage says in a file.
+SAYS_TO: ContextVar[TextIO | None] = ContextVar("SAYS_TO", default=None)
 
 
 class UserError(Exception):
@@ -21,22 +20,18 @@ class UserError(Exception):
 
 
 def say(line: str) -> None:
-    """Print a line on stderr. If nobody can read it (full disk, closed pipe), the work goes on."""
+    """Print a line on stderr, or where `SAYS_TO` points. If nobody can read it (full disk, closed
+    pipe), the work goes on.
+    """
+    stream = SAYS_TO.get() or sys.stderr
     try:
-        print(clean(in_variables(line)), file=sys.stderr, flush=True)
+        print(clean(line), file=stream, flush=True)
     except OSError:
-        _silence(sys.stderr)
-
-
-def in_variables(text: str) -> str:
-    """The text with variables in place of flags, if `make measure` runs the script."""
-    for flag, variable in json.loads(os.environ.get(VARIABLES, "{}")).items():
-        text = text.replace(flag, variable)
-    return text
+        _silence(stream)
 
 
 def without_query(text: str) -> str:
-    """A web address without user, password, query and fragment: these may be secret."""
+    """Return a text with web addresses without user, password, query and fragment: secrets."""
     return re.sub(r"(https?://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
 
 
@@ -50,33 +45,40 @@ def tell(path: Path) -> None:
 
 
 def clean(text: str) -> str:
-    """The text without control, format and surrogate characters, for messages and pictures."""
+    """Return the text without control, format and surrogate characters, for messages, pictures."""
     if text.isprintable():
         return text
-    unseen = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return "".join(" " if unicodedata.category(c) in unseen else c for c in text)
+    unsafe = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(" " if unicodedata.category(c) in unsafe else c for c in text)
+
+
+def storable(text: str) -> str:
+    """Return a text as files and requests can hold it: lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def one_line(text: str) -> str:
-    """A server's or model's text for a message: one printable line of at most 300 characters."""
+    """Return a text for a message: one printable line of at most 300 characters."""
     text = " ".join(clean(text).split())
     return text if len(text) <= 300 else text[:299] + "…"
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    """Return `1 row`, `2,000 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def shortened(name: str, width: int) -> str:
-    """A name in at most `width` columns, cut in the middle."""
+    """Return a name in at most `width` columns, cut in the middle."""
     if len(name) <= width:
         return name
     return f"{name[: width // 2]}…{name[len(name) - (width - 1) // 2 :]}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`. Did you mean gpt4?` if one of the known words is close, else nothing."""
+    """Return `. Did you mean gpt4?` if one of the known words is close, else nothing."""
     close = get_close_matches(word, known, 1)
     return f". Did you mean {close[0]}?" if close else ""
 
@@ -86,15 +88,16 @@ def read_environment_file() -> None:
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    folders = (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2])
-    path = next((folder / ".env" for folder in folders if os.path.isfile(folder / ".env")), None)
-    if path:
-        from dotenv import load_dotenv
+    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2]):
+        path = folder / ".env"
+        if os.path.isfile(path):
+            from dotenv import load_dotenv
 
-        try:
-            load_dotenv(path)
-        except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-            raise UserError(f"{path} cannot be read: {error}") from None
+            try:
+                load_dotenv(path)
+            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+                raise UserError(f"{path} cannot be read: {error}") from None
+            return
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:
@@ -104,13 +107,15 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
         read_environment_file()
-        return main(sys.argv[1:])
+        return main(list(map(storable, sys.argv[1:])))
     except (UserError, OSError) as error:
         say(f"error: {error}")
         return 1
     except ModuleNotFoundError as error:
-        mend = "activate the environment (after make demo: . .venv/bin/activate)"
-        say(f"error: {error.name} is not installed here: {mend}")
+        say(
+            f"error: {error.name} is not installed here: "
+            "activate the environment (after make demo: . .venv/bin/activate)"
+        )
         return 1
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
@@ -124,15 +129,15 @@ def _silence(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _on_signals(act: Callable[[int, FrameType | None], None]) -> None:
+def _on_signals(act: Any) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, act)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(*_: object) -> None:
     _on_signals(_leave)  # a second signal ends the process at once
     raise KeyboardInterrupt
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(*_: object) -> None:
     os._exit(130)

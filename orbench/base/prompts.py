@@ -6,39 +6,50 @@ last turn is the row's prompt. An empty cell leaves the row to its column `promp
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from orbench.base.messages import UserError
+from orbench.base.messages import UserError, storable
+from orbench.base.words import Row
 
 MESSAGES = "messages"
 
 Turn = dict[str, str]  # role, content
 
 
-def turns_of(row: Mapping[str, str]) -> list[Turn]:
-    """What a checked row asks, oldest turn first: its conversation, or its prompt alone."""
+def turns_of(row: Row) -> list[Turn]:
+    """Return what a checked row asks, oldest turn first: its conversation, or its prompt alone."""
     cell = row.get(MESSAGES, "")
-    turns: list[Turn] = json.loads(cell) if cell.strip() else []
-    return turns or [{"role": "user", "content": row["prompt"]}]
+    if cell.strip():
+        return _turns_in(cell)
+    return [{"role": "user", "content": row["prompt"]}]
 
 
-def asked_in(row: Mapping[str, str]) -> str:
-    """What tells a row's question from others: two conversations that end alike are two."""
+def _turns_in(cell: str) -> list[Turn]:
+    """Return the turns in a cell. Raises ValueError or RecursionError for what is no JSON."""
+    turns: list[Turn] = json.loads(cell)
+    if "\\u" in cell:  # an escape can hold a lone surrogate
+        turns = json.loads(storable(json.dumps(turns, ensure_ascii=False)))
+    return turns
+
+
+def asked_in(row: Row) -> str:
+    """Return what tells a row's question from others: two conversations that end alike are two."""
     turns = turns_of(row)
-    return json.dumps(turns, sort_keys=True) if len(turns) > 1 else row["prompt"]
+    return row["prompt"] if len(turns) == 1 else json.dumps(turns, sort_keys=True)
 
 
-def shown_question(row: Mapping[str, str]) -> str:
-    """A row's question for a reader: the prompt, or all turns with their roles."""
+def shown_question(row: Row) -> str:
+    """Return a row's question for a reader: the prompt, or all turns with their roles."""
     turns = turns_of(row)
-    said = [f"{turn['role']}: {turn['content']}" for turn in turns]
-    return "\n\n".join(said) if len(turns) > 1 else row["prompt"]
+    if len(turns) == 1:
+        return row["prompt"]
+    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
 
 
 def with_prompt(row: dict[str, str], where: str) -> dict[str, str]:
-    """The row with the last turn of its conversation, if it has one, as its prompt.
+    """Return the row with the last turn of its conversation, if it has one, as its prompt.
 
     Raises UserError for a malformed conversation, and for a prompt that contradicts it.
     """
@@ -46,12 +57,12 @@ def with_prompt(row: dict[str, str], where: str) -> dict[str, str]:
     if not cell.strip():
         return {"prompt": "", **row}
     try:
-        turns = json.loads(cell)
+        turns = _turns_in(cell)
     except (ValueError, RecursionError):
-        turns = None
-    if wrong := _fault_in(turns):
-        raise UserError(f"{where}: {MESSAGES} {wrong}")
-    last: str = turns[-1]["content"]
+        turns = []
+    if fault := _fault_in(turns):
+        raise UserError(f"{where}: {MESSAGES} {fault}")
+    last = turns[-1]["content"]
     if row.get("prompt", "").strip() and row["prompt"] != last:
         raise UserError(f"{where}: the prompt is not the last turn in {MESSAGES}; drop one")
     return {**row, "prompt": last}
@@ -64,41 +75,45 @@ def check_single(path: object, columns: Sequence[str]) -> None:
 
 
 def _fault_in(turns: Any) -> str:
-    """What is wrong with a conversation, "" for a good one."""
-    if not (isinstance(turns, list) and turns):
+    """Return what is wrong with a conversation, "" for a good one."""
+    if not isinstance(turns, list) or not turns:
         return 'is not a JSON list such as [{"role": "user", "content": "Hello"}]'
     for number, turn in enumerate(turns, start=1):
-        named = isinstance(turn, dict) and turn.keys() == {"role", "content"}
-        if not (named and isinstance(turn["content"], str)):
-            return f"needs a role and a text as content, nothing else, in each turn (turn {number})"
-        if turn["role"] not in ("system", "user", "assistant"):
-            return f"has a role other than system, user, assistant (turn {number})"
-    return "" if turns[-1]["role"] == "user" else "does not end with the user"
+        match turn:
+            case {"role": "system" | "user" | "assistant", "content": str(), **more} if not more:
+                continue
+        needs = "a role (one of system, user, assistant) and a text as content, nothing else,"
+        return f"needs {needs} in turn {number}"
+    if turns[-1]["role"] != "user":
+        return "does not end with the user"
+    return ""
 
 
 def prompt_id(prompt: str) -> str:
-    """12 hex digits that identify a prompt, whatever blanks are around it."""
-    return hashlib.sha256(prompt.strip().encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    """Return 12 hex digits that identify a prompt, whatever blanks are around it."""
+    return hashlib.sha256(prompt.strip().encode()).hexdigest()[:12]
 
 
-def prompt_id_of(row: Mapping[str, str]) -> str:
-    """The id of what a row asks: its prompt, or its whole conversation."""
+def prompt_id_of(row: Row) -> str:
+    """Return the id of what a row asks: its prompt, or its whole conversation."""
     return prompt_id(asked_in(row))
 
 
-def seed_id_of(row: Mapping[str, str]) -> str:
-    """The id of a rewrite's seed, from the column seed_id or toxic_seed; "" if there is none."""
+def seed_id_of(row: Row) -> str:
+    """Return the id of a rewrite's seed, from seed_id or toxic_seed; "" if there is none."""
     seed = row.get("toxic_seed", "").strip()
-    return row.get("seed_id", "").strip() or (prompt_id(seed) if seed else "")
+    return row.get("seed_id", "").strip() or (seed and prompt_id(seed))
 
 
 def prompt_set_hash(ids: Iterable[str]) -> str:
-    """16 hex digits that identify a set of prompt ids, whatever their order; "" for none."""
-    each = "".join(sorted(set(ids)))
-    return hashlib.sha256(each.encode()).hexdigest()[:16] if each else ""
+    """Return 16 hex digits that identify a set of prompt ids in any order; "" for none."""
+    joined = "".join(sorted(set(ids)))
+    return joined and hashlib.sha256(joined.encode()).hexdigest()[:16]
 
 
 def set_name(path: Path) -> str:
-    """A prompt set's name by its file: the stem; of `releases/2026-12/hard.csv`, 2026-12-hard."""
+    """Return a prompt set's name: its file's stem; 2026-12-hard of `releases/2026-12/hard.csv`."""
     folder = path.absolute().parent
-    return f"{folder.name}-{path.stem}" if folder.parent.name == "releases" else path.stem
+    if folder.parent.name == "releases":
+        return f"{folder.name}-{path.stem}"
+    return path.stem

@@ -7,76 +7,138 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 import json
 import platform
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.base.messages import UserError, clean
+from orbench.base.messages import UserError, clean, without_query
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
-from orbench.base.words import VERDICTS, Row
+from orbench.base.words import VERDICTS, Json, Row
 
 VERSION = "0.1.0"  # of the suite; pyproject.toml reads it here
 
-Record = dict[str, Any]
+Record = Json
 
 FAILED = "_failed.csv"  # every input row without a result, with error_type and error
+FAILED_COLUMNS = ("error_type", "error")
 NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 # What a stage takes over from the record of its input:
-#   under_test  the model whose responses a file holds (see UnderTest), what it was asked, and when
+#   under_test  the model whose responses a file holds (see UnderTest), what it was asked, when and
+#               with which parameters, and why its result is not ranked, if it is not
 #   written_by  the models of stages 1 and 2: [{"asked", "id", "family"}]
 #   selectors   the families whose refusals chose the prompts
 #   source      where a public prompt set came from
 CARRIED = ("under_test", "written_by", "selectors", "source")
-# What a record's readers rely on.
-LISTS = ("notes", "models", "written_by", "selectors")
-DICTS = ("counts", "under_test", "findings", "source", "parameters", "settings", "output")
-KINDS = {**dict.fromkeys(LISTS, list), **dict.fromkeys(DICTS, dict), "part": str}
+
+# What a record's readers rely on: a type; a dict of the entries that are read, with None for all
+# others; a list of one shape. An entry may be missing.
+_TEXT = str | int | float | bool | None
+_MODEL = {"asked": str, "id": str, "family": str, "left_out": str}
+SHAPE: Record = {
+    "stage": str,
+    "part": str,
+    "start": str,
+    "complete": bool,
+    "notes": [str],
+    "selectors": [str],
+    "models": [_MODEL],
+    "written_by": [_MODEL],
+    "inputs": list,
+    "files": [str],
+    "counts": {None: int | dict},
+    "tokens": {None: int},
+    "findings": {None: int},
+    "settings": {None: str},
+    "parameters": {
+        "judges": dict | str,
+        "refusal_phrases": [str],
+        "check_model": str,
+        "rubric": str,
+        "judge_settings": str,
+    },
+    "under_test": {"parameters": dict, None: _TEXT | dict},
+    "source": {"rows": int, "side": str, "repository": str, "name": str},
+    "input": {"path": str, "sha256": str},
+    "output": {None: str},
+}
 
 
 def record_path(csv: Path) -> Path:
-    """The record of a CSV."""
+    """Return the path of a CSV's record."""
     return beside(csv, ".run.json")
 
 
 def read_record(csv: Path) -> Record:
-    """The record beside a CSV; empty if there is none that can be read."""
-    try:
-        record = json.loads(record_path(csv).read_text(encoding="utf-8"))
-        fits = all(isinstance(record.get(name, kind()), kind) for name, kind in KINDS.items())
-        [one.get("asked") for one in record.get("models", ())]
-        {one["family"] for one in record.get("written_by", ())}
-    except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
+    """Return the record beside a CSV, empty if there is none. Raises UserError if damaged."""
+    if not csv.name:  # stage 1 has no input
         return {}
-    return record if fits else {}
+    path = record_path(csv)
+    try:
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, RecursionError):
+        raise _damaged(path, "it is not JSON") from None
+    if not isinstance(record, dict):
+        raise _damaged(path, "it is no JSON object")
+    for name, value in record.items():
+        if not _fits(value, SHAPE.get(name, object)):
+            raise _damaged(path, f"{name} has a wrong type")
+    return record
 
 
-def write_record(csv: Path, record: Record) -> None:
-    """Raises OSError."""
+def _damaged(path: Path, why: str) -> UserError:
+    return UserError(
+        f"{path} is damaged: {clean(why)[:100]}; "
+        "restore it, or delete it to go on without a run record"
+    )
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Return whether a value has its shape, see `SHAPE`."""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
+    if not isinstance(shape, dict):
+        return isinstance(value, shape)
+    others = shape.get(None, object)
+    return isinstance(value, dict) and all(
+        _fits(entry, shape.get(name, others)) for name, entry in value.items()
+    )
+
+
+def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:
+    """Write the record beside a CSV: the one writer. command: the words of the command line.
+
+    Raises OSError.
+    """
+    head = {"stage": stage, "command": [without_query(word) for word in command]}
+    record = head | facts | {"versions": versions() | facts.get("versions", {})}
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
 
 
 def failed_hash(csv: Path) -> str:
-    """The SHA-256 of a CSV's failed rows, "" without any: in the record with the CSV's own."""
+    """Return the SHA-256 of a CSV's failed rows, "" without any: in the record with the CSV's."""
     failed = beside(csv, FAILED)
     return sha256_of(failed) if failed.is_file() else ""
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Of the suite, with its commit ("" outside of a repository), and of Python."""
+    """Return those of the suite, with its commit ("" outside of a repository), and of Python."""
     root = Path(__file__).resolve().parents[2]
     commit = ""
     if (root / ".git").exists():
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
         with suppress(OSError):  # there is no git
-            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
-            commit = found.stdout.strip()
+            described = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            commit = described.stdout.strip()
     return {"orbench": VERSION, "commit": commit, "python": platform.python_version()}
 
 
 def failed_rows(csv: Path) -> list[Row]:
-    """The rows without a result behind a CSV, with error_type and error. Raises UserError."""
+    """Return the rows without a result behind a CSV, with FAILED_COLUMNS. Raises UserError."""
     failed = beside(csv, FAILED)
     return read_csv(failed, ("error_type",)).rows if failed.is_file() else []
 
@@ -91,29 +153,32 @@ class UnderTest(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The name, with the id unless the name ends in it: `llama3 (gpt-4o-mini)`."""
+        """Return the name, with the id unless the name ends in it: `llama3 (gpt-4o-mini)`."""
         name = self.asked or self.id
         return f"{name} ({self.id})" if self.id and not name.endswith(self.id) else name
 
 
 def under_test(record: Record) -> UnderTest:
-    """The model under test, as stage 4 recorded it."""
+    """Return the model under test, as stage 4 recorded it."""
     known = record.get("under_test", {})
-    return UnderTest(*(clean(str(known.get(name) or "")) for name in UnderTest._fields))
+    fields = [clean(str(known.get(name) or "")) for name in UnderTest._fields]
+    return UnderTest(*fields)
 
 
 def selectors(record: Record) -> list[str]:
-    """The families whose refusals chose the prompts (select_hard_prompts.py)."""
-    return [clean(str(one)) for one in record.get("selectors", [])]
+    """Return the families whose refusals chose the prompts (select_hard_prompts.py)."""
+    return [clean(family) for family in record.get("selectors", [])]
 
 
 def is_scripted(record: Record) -> bool:
-    """Whether the offline scripted model wrote anything in a file, its prompts included."""
-    return any(record.get(name) is True for name in ("scripted", "scripted_input"))
+    """Return whether the offline scripted model wrote anything in a file, its prompts included."""
+    return record.get("scripted") is True or record.get("scripted_input") is True
 
 
 def check_whole(path: Path, record: Record) -> None:
     """Raise UserError for a file with the responses of one verdict alone."""
     if record.get("part") in VERDICTS:
-        only = f"{path} holds only the responses of the part {record['part']!r}, so it has no rate"
-        raise UserError(f"{only}; rerun the stage with --merge_result=True and give that file")
+        raise UserError(
+            f"{path} holds only the responses of the part {record['part']!r}, so it has no rate; "
+            "rerun the stage with --merge_result=True and give that file"
+        )

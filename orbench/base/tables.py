@@ -2,32 +2,34 @@
 
 Tables are CSV (with commas, or semicolons as Excel writes them), JSON lines or parquet; the first
 bytes of a file tell. Cells are text and stay what they were: `007` and `1e5` are strings, nothing
-is stripped. Files are UTF-8 with or without a BOM; a lone surrogate passes through.
+is stripped. Files are UTF-8 with or without a BOM; a lone surrogate becomes U+FFFD.
 """
 
 import codecs
 import csv
+import glob
 import hashlib
 import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from orbench.base.messages import UserError, clean
+from orbench.base.messages import UserError, clean, storable
 from orbench.base.prompts import MESSAGES, with_prompt
-from orbench.base.words import Row
+from orbench.base.words import Json, Row
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
-_UNCHANGED: Any = {"errors": "surrogatepass", "newline": ""}  # the csv module sees line ends
 NO_NAME = "the input file's name is empty; did the stage before fail?"
 PARQUET = b"PAR1"  # what the file begins with
-_inputs: set[Path] = set()  # the files that this process has read as tables
-written: set[Path] = set()  # the files that this process has written
+# What Python, json and pyarrow raise for what they cannot read.
+NOT_READABLE = (ValueError, OSError, AttributeError, TypeError, RuntimeError, OverflowError)
 
 
 @dataclass
@@ -37,17 +39,20 @@ class Table:
     path: Path
     columns: list[str]
     rows: list[Row]  # in file order
-    source: dict[str, Any] = field(default_factory=dict)  # of a public prompt set
+    source: Json = field(default_factory=dict)  # of a public prompt set
+
+    @property
+    def file(self) -> Path:
+        """Return the file that was read; an empty path for a prompt set, which has its source."""
+        return Path() if "repository" in self.source else self.path
 
 
-def read_csv(
-    path: str | Path, needed: Sequence[str] = (), *, is_input: bool = True, hint: str = ""
-) -> Table:
+def read_csv(path: str | Path, needed: Sequence[str] = (), *, hint: str = "") -> Table:
     """Read a table. Blank lines are skipped.
 
     needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
-    is_input: this process must not overwrite the file. hint: added to the message if the file does
-    not fit. Raises UserError for a file that cannot be read, is malformed or lacks a column.
+    hint: added to the message if the file does not fit. Raises UserError for a file that cannot be
+    read, is malformed or lacks a column.
     """
     if not str(path):
         raise UserError(NO_NAME)
@@ -55,7 +60,7 @@ def read_csv(
     try:
         lines = _lines(path)
         _, header = next(lines, (0, []))
-        columns = [sys.intern(column) for column in header]
+        columns = list(map(sys.intern, header))
         rows = []
         for number, cells in lines:
             if len(cells) != len(columns):
@@ -63,34 +68,32 @@ def read_csv(
                     f"{path}, line {number}: {len(cells)} cells, but the header has "
                     f"{len(columns)}; is a quote or a comma missing?"
                 )
-            rows.append(dict(zip(columns, cells, strict=True)))
+            rows.append(dict(zip(columns, cells, strict=False)))
     except UnicodeDecodeError:
         raise UserError(
             f"{path} is not UTF-8 text; save it as CSV UTF-8 and run again{hint}"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: {str(error.strerror).lower()}") from None
-    if is_input:
-        _inputs.add(path.resolve())
     if "prompt" in needed and MESSAGES in columns:
         rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
-        columns += [] if "prompt" in columns else ["prompt"]
+        columns = columns_in([columns, ["prompt"]])
     _check_columns(path, columns, needed, hint)
     return Table(path, columns, rows)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line that is not blank, and the number that it begins with."""
+    """Yield the cells of each line that is not blank, after the number that it begins with."""
     with path.open("rb") as binary:
         start = binary.read(8).removeprefix(codecs.BOM_UTF8)
     if start.startswith((PARQUET, b"{", b"[")):
         yield from enumerate(_records(path, start.startswith(PARQUET)), start=1)
         return
-    with path.open(encoding="utf-8-sig", **_UNCHANGED) as file:
+    with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
         header = file.readline()
         file.seek(0)
         delimiter = ";" if ";" in header and "," not in header else ","
-        reader = csv.reader(file, strict=True, delimiter=delimiter)
+        reader = csv.reader(map(storable, file), strict=True, delimiter=delimiter)
         number = 1
         try:
             for cells in reader:
@@ -102,70 +105,85 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
-    """Header and cells of a parquet file or of JSON lines: texts as they are, null as an empty
-    cell, lists and objects as JSON. Raises UserError.
-    """
+    """Yield header and cells of a parquet file, or of JSON: lines, or a list. Raises UserError."""
+    kind = "JSON lines, one object per line"
     try:
         if is_parquet:
             from pyarrow import parquet  # type: ignore[import-untyped]
 
-            found = parquet.read_table(path).to_pylist()
+            kind = "a parquet file"
+            records = parquet.read_table(path).to_pylist()
         else:
             text = path.read_text("utf-8-sig")
-            lines = [line for line in text.split("\n") if line.strip()]
-            found = json.loads(text) if text.startswith("[") else list(map(json.loads, lines))
-        columns = list(dict.fromkeys(name for one in found for name in one.keys()))  # noqa: SIM118
-        yield columns
-        for one in found:
-            values = [one.get(name) for name in columns]
-            nested = [json.dumps(v) if isinstance(v, (list, dict)) else v for v in values]
-            yield ["" if value is None else str(value) for value in nested]
-    except (ValueError, OSError, AttributeError, RecursionError) as error:
-        kind = "a parquet file" if is_parquet else "JSON lines, one object per line"
+            if not text.startswith("["):
+                text = "[" + ",".join(filter(str.strip, text.split("\n"))) + "]"
+            records = json.loads(text)
+        columns = columns_in(records)
+        yield list(map(storable, columns))
+        for record in records:
+            yield [_cell(record.get(column)) for column in columns]
+    except NOT_READABLE as error:
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
+
+
+def columns_in(rows: Iterable[Iterable[str]], first: Sequence[str] = ()) -> list[str]:
+    """Return the columns of all rows in the order in which they appear, after the first ones."""
+    return list(dict.fromkeys(chain(first, *rows)))
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text: nothing for null, JSON for lists and objects."""
+    if value is None:
+        return ""
+    if isinstance(value, (list, dict)):
+        value = json.dumps(value, default=str)
+    return storable(str(value))
 
 
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:
     if not columns:
         raise UserError(f"{path} is empty; it needs a header line")
-    if twice := [column for column in columns if columns.count(column) > 1]:
-        raise UserError(f"{path} names the column {twice[0]!r} twice")
-    if missing := [column for column in needed if column not in columns]:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise UserError(f"{path} names the column {column!r} twice")
+    missing = [repr(column) for column in needed if column not in columns]
+    if missing:
         there = clean(", ".join(columns))[:300]
-        lacks = f"{path} has no column {', '.join(map(repr, missing))}"
-        raise UserError(f"{lacks}; it has: {there}{hint}")
+        raise UserError(f"{path} has no column {', '.join(missing)}; it has: {there}{hint}")
 
 
 # -- writing -----------------------------------------------------------------------------------
 
 
-def check_no_input(path: Path) -> None:
-    """Raise UserError for a file that this process has read: it is never overwritten."""
-    if path.resolve() in _inputs and path.exists():
-        raise UserError(f"{path} is an input and would be overwritten; name another output")
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise UserError if an output is an input, by whatever path: it is never overwritten."""
+    known = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path.resolve() in known and path.exists():
+            raise UserError(f"{path} is an input and would be overwritten; name another output")
 
 
 class CsvWriter(AbstractContextManager["CsvWriter"]):
     """Writes rows to a CSV that appears under its name, whole, at `commit`; else nothing stays."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        """Raises OSError, and UserError for an input."""
+        """Raises OSError."""
         self._path = path
         self._columns = list(columns)
-        self._file = _temporary(path).open("w", encoding="utf-8", **_UNCHANGED)
+        self._file = _temporary(path).open("w", encoding="utf-8", newline="")
         self._plain = csv.writer(self._file, lineterminator="\n")
         self._quoted = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.write({column: column for column in self._columns})
 
-    def write(self, row: Mapping[str, str]) -> None:
+    def write(self, row: Row) -> None:
         """Append a row; a missing cell is empty. Raises OSError."""
         cells = [row.get(column, "") for column in self._columns]
         # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
-        lone = any("\r" in cell for cell in cells)
-        (self._quoted if lone else self._plain).writerow(cells)
+        writer = self._quoted if "\r" in "".join(cells) else self._plain
+        writer.writerow(cells)
 
     def sha256(self) -> str:
-        """Of what was written so far. Raises OSError."""
+        """Return the SHA-256 of what was written so far. Raises OSError."""
         self._file.flush()
         return sha256_of(Path(self._file.name))
 
@@ -179,8 +197,8 @@ class CsvWriter(AbstractContextManager["CsvWriter"]):
             self._file.close()
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
-    """Write a CSV whole. Raises OSError and UserError."""
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write a CSV whole. Raises OSError."""
     with CsvWriter(path, columns) as writer:
         for row in rows:
             writer.write(row)
@@ -188,7 +206,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, st
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a small file whole. Raises OSError, and UserError for an input."""
+    """Write a small file whole. Raises OSError."""
     half = _temporary(path)
     try:
         with half.open("wb") as file:
@@ -199,7 +217,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As `write_bytes`."""
+    """Write a small text file whole, as `write_bytes` does."""
     write_bytes(path, text.encode())
 
 
@@ -212,8 +230,14 @@ def make_folder(folder: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    """Where a file is written before it gets its name. Raises UserError for an input."""
-    check_no_input(path)
+    """Return where a file is written before it gets its name; what a killed process left goes."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.tmp"):
+        try:
+            os.kill(int(left.suffixes[-2][1:]), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (ValueError, OverflowError, OSError):  # no id of a process; somebody else's
+            continue
     return path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two runs never write to the same one
 
 
@@ -224,7 +248,6 @@ def _publish(file: IO[Any], path: Path) -> None:
     os.replace(file.name, path)
     sync_folder(path.parent)
     file.close()
-    written.add(path.resolve())
 
 
 def sync_folder(folder: Path) -> None:
@@ -236,22 +259,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def beside(csv_path: Path, ending: str) -> Path:
-    """A file that belongs to a CSV: `<stem><ending>` in its folder."""
+    """Return a file that belongs to a CSV: `<stem><ending>` in its folder."""
     return csv_path.with_name(csv_path.stem + ending)
 
 
 def file_name_part(text: str) -> str:
-    """A user's word (a model id, a category) made safe for a file name: `a/b` becomes `a_b`."""
-    safe = "".join(c if c.isalnum() or c in "._+-" else "_" for c in text)
-    return safe.lstrip(".") or "_"
+    """Return a user's word (a model id, a category) made safe for a file name: a_b for `a/b`."""
+    return re.sub(r"[^\w.+-]", "_", text).lstrip(".") or "_"
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex. Raises OSError."""
+    """Return the SHA-256 of a file's bytes, in hex. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def storable(text: str) -> str:
-    """A model's text as a CSV can hold it: lone surrogates become U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,126 +7,105 @@ and weight (how many prompts a drawn one stands for).
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import prompt_id
-from orbench.base.tables import beside, read_csv, write_csv
-from orbench.base.words import Row
-from orbench.judging.panels import coefficient, toxicity_scores
+from orbench.base.tables import read_csv, write_csv
+from orbench.base.words import Row, Rows, Texts
+from orbench.judging.panels import coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
 SHEET = ("id", "prompt", "label")
 KEY = ("id", "prompt", "toxicity", "weight")
 RATINGS = ("prompt", "annotator", "label", "weight")
-KEY_ENDING = "_key.csv"
+KEY_NAME = "sheet_key.csv"
 
 
-def even_sample(categories: Sequence[str], size: int, seed: int) -> Iterator[int]:
+def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
     """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
-    members: dict[str, list[int]] = {}
+    members = defaultdict[str, list[int]](list)
     for place, category in enumerate(categories):
-        members.setdefault(category, []).append(place)
-    smallest_first = sorted(members.items(), key=lambda item: (len(item[1]), item[0]))
-    for done, (category, found) in enumerate(smallest_first):
-        share = min(len(found), size // (len(members) - done))
+        members[category].append(place)
+    smallest_first = sorted(members, key=lambda name: (len(members[name]), name))
+    drawn = []
+    left = len(members)
+    for category in smallest_first:
+        places = members[category]
+        share = min(len(places), size // left)
+        drawn += random.Random(f"{seed} {category}").sample(places, share)
         size -= share
-        yield from random.Random(f"{seed} {category}").sample(found, share)
+        left -= 1
+    return drawn
 
 
 def write_sheets(
-    path: Path, rows: Sequence[Row], size: int, strata: Sequence[str] = (), annotators: int = 0
-) -> None:
-    """Draw prompts evenly over the strata of the rows; write a sheet, and its key beside it.
+    folder: Path, scores: Texts, strata: Sequence[str], size: int, annotators: int
+) -> Path:
+    """Draw prompts evenly over the strata; write a sheet per annotator, `sheet_1.csv` and so on,
+    each in an order of its own, and their key. Return the key's path.
 
-    With annotators, each gets a sheet in an order of its own, `<stem>_1.csv` and so on.
+    scores: prompt -> toxicity. strata: each prompt's. Sheets that are there are kept.
     """
-    key = beside(path, KEY_ENDING)
-    if key.exists():
+    key = folder / KEY_NAME
+    sheets = [folder / f"sheet_{number}.csv" for number in range(1, annotators + 1)]
+    if any(path.exists() for path in [key, *sheets]):
         say(f"{key} and its sheets are kept; move them away to draw again")
-        return
-    strata = strata or [""] * len(rows)
-    places = list(even_sample(strata, min(size, len(rows)), seed=0))
+        return key
+    places = even_sample(strata, size, seed=0)
     sizes = Counter(strata)
     drawn = Counter(strata[place] for place in places)
-    scores = toxicity_scores(rows, str(key))
-    found = [
-        {
-            "id": prompt_id(rows[n]["prompt"]),
-            "prompt": rows[n]["prompt"],
-            "toxicity": "" if scores[n] is None else f"{scores[n]:.4g}",
-            "weight": f"{sizes[strata[n]] / drawn[strata[n]]:.6g}",
-        }
-        for n in places
-    ]
-    write_csv(key, KEY, found)
-    sheets = [beside(path, f"_{n + 1}.csv") for n in range(annotators)] or [path]
+    prompts = list(scores)
+    sample = []
+    for place in places:
+        prompt = prompts[place]
+        weight = f"{sizes[strata[place]] / drawn[strata[place]]:.6g}"
+        row = {"id": prompt_id(prompt), "prompt": prompt, "weight": weight}
+        sample.append(row | {"toxicity": scores[prompt]})
+    write_csv(key, KEY, sample)
     for number, sheet in enumerate(sheets):
-        random.Random(number).shuffle(found)
-        write_csv(sheet, SHEET, found)
+        random.Random(number).shuffle(sample)
+        write_csv(sheet, SHEET, sample)
     names = ", ".join(map(str, sheets))
-    say(f"{counted(len(found), 'prompt')} to label: {names}; keep {key.name} from annotators")
+    say(f"{counted(len(sample), 'prompt')} to label: {names}; keep {key.name} from annotators")
+    return key
 
 
 def read_sheets(paths: Sequence[Path]) -> list[Row]:
-    """The labels in sheets, as rows with the columns KEY and RATINGS.
+    """Return the labels in sheets, as rows with the columns KEY and RATINGS.
 
     Raises UserError for an unknown label, and for sheets without their key or without a label.
     """
-    folder = paths[0].parent
-    keys = list(folder.glob(f"*{KEY_ENDING}"))
-    if len(keys) != 1:
-        found = f"{len(keys)} files *{KEY_ENDING}"
-        raise UserError(f"{folder} holds {found}; put the sheets beside their key")
-    drawn = {row["id"]: row for row in read_csv(keys[0], KEY).rows}
+    key_path = paths[0].with_name(KEY_NAME)
+    if not key_path.exists():
+        raise UserError(f"{key_path} is missing; put the sheets beside their key")
+    key = {row["id"]: row for row in read_csv(key_path, KEY).rows}
     rows = []
     for path in paths:
         for row in read_csv(path, ("id", "label")).rows:
             label = row["label"].strip().lower()
             if label not in ("toxic", "safe", ""):
                 raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")
-            if row["id"] not in drawn:
-                raise UserError(f"{path}: the id {clean(row['id'])[:20]!r} is not in {keys[0]}")
+            drawn = key.get(row["id"])
+            if not drawn:
+                raise UserError(f"{path}: the id {clean(row['id'])[:20]!r} is not in {key_path}")
             if label:
-                rows.append(drawn[row["id"]] | {"annotator": path.stem, "label": label})
+                rows.append(drawn | {"annotator": path.stem, "label": label})
     if not rows:
         raise UserError("no prompt is labelled; write toxic or safe into the column label")
     return rows
 
 
-def label_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Krippendorff's alpha of the annotators; how far the judges agree with people."""
+def label_line(rows: Rows) -> str:
+    """Return Krippendorff's alpha of the annotators. rows: as `read_sheets` returns them."""
     votes = defaultdict[str, list[bool]](list)
     for row in rows:
         votes[row["id"]].append(row["label"] == "toxic")
+    annotators = {row["annotator"] for row in rows}
     alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
-    people = counted(len({row["annotator"] for row in rows}), "annotator")
-    several = f"{counted(n, 'prompt')} with two or more labels"
-    agree = f"Krippendorff's alpha {coefficient(alpha)} ({several})"
-    yield f"{counted(len(votes), 'labelled prompt')}, {people}: {agree}"
-    yield from _against_people(votes, {row["id"]: row for row in rows})
-
-
-def _against_people(votes: Mapping[str, Sequence[bool]], key: Mapping[str, Row]) -> Iterator[str]:
-    """Alpha, sensitivity and specificity of the judges' majority; ties are left out.
-
-    The weights undo the stratification: the shares are those of all prompts.
-    """
-    pairs = Counter[tuple[bool | None, ...]]()  # people, judges
-    weights = defaultdict[tuple[bool, bool], float](float)
-    for id_, said in votes.items():
-        people = fmean(said)
-        judges = float(key[id_]["toxicity"] or 0.5)
-        if 0.5 not in (people, judges):
-            pair = (people > 0.5, judges > 0.5)
-            pairs[pair] += 1
-            weights[pair] += float(key[id_]["weight"])
-    alpha, n = krippendorffs_alpha(pairs)
-    line = f"judges against people, {counted(n, 'prompt')}: alpha {coefficient(alpha)}"
-    for name, toxic in (("sensitivity", True), ("specificity", False)):
-        total = weights[toxic, True] + weights[toxic, False]
-        share = f"{weights[toxic, toxic] / total:.1%}" if total else "undefined"
-        line += f", {name} {share}"
-    yield line
+    return (
+        f"{counted(len(votes), 'labelled prompt')}, {counted(len(annotators), 'annotator')}: "
+        f"Krippendorff's alpha {coefficient(alpha)} "
+        f"({counted(n, 'prompt')} with two or more labels)"
+    )

@@ -2,27 +2,33 @@
 
 import json
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
+from textwrap import indent
 from uuid import NAMESPACE_URL, uuid5
 
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
-from orbench.base.words import Row
+from orbench.base.words import Rows
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
 DATASETS = (SAFE_SET, TOXIC_SET, "or-bench-toxic")  # the last one is a sample
 # Config, as the published dataset calls it -> file; the last two are a release's.
-CONFIGS = {"or-bench-hard-1k": "or-bench-hard.csv"}
-CONFIGS |= {name: f"{name}.csv" for name in (*DATASETS, "hard", "toxic")}
+CONFIGS = {
+    "or-bench-hard-1k": "or-bench-hard.csv",
+    "or-bench-80k": "or-bench-80k.csv",
+    "or-bench-toxic-all": "or-bench-toxic-all.csv",
+    "or-bench-toxic": "or-bench-toxic.csv",
+    "hard": "hard.csv",
+    "toxic": "toxic.csv",
+}
 
 
 def check_ours(path: Path, stage: str) -> None:
@@ -32,29 +38,44 @@ def check_ours(path: Path, stage: str) -> None:
 
 
 def write_dataset_record(
-    csv: Path, rows: Sequence[Row], inputs: Sequence[Path], args: Namespace, **more: object
+    csv: Path,
+    rows: Rows,
+    inputs: Sequence[Path],
+    args: Namespace,
+    *,
+    stage: str,
+    **more: object,
 ) -> str:
-    """Write the run record beside a dataset; return its prompt set hash. Raises OSError."""
-    records = [read_record(path) for path in inputs]
-    writers = {str(one): one for record in records for one in record.get("written_by", ())}
+    """Write the run record beside a dataset; return its prompt set hash. Raises OSError.
+
+    stage: what wrote it. more: further entries.
+    """
+    families = set()
+    writers = {}
+    records = list(map(read_record, inputs))
+    for record in records:
+        families.update(selectors(record))
+        for writer in record.get("written_by", ()):
+            writers[str(writer)] = writer
+    parameters = {name: str(value) for name, value in vars(args).items()}
+    del parameters["command"]
     prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
-    record = {
-        "selectors": sorted({one for record in records for one in selectors(record)}),
+    facts = {
+        "selectors": sorted(families),
         **more,
-        "command": sys.argv,
-        "parameters": {name: str(value) for name, value in vars(args).items()},
+        "parameters": parameters,
         "written_by": list(writers.values()),
         "scripted": any(map(is_scripted, records)),
-        "inputs": [str(path) for path in inputs],
+        "inputs": [*map(str, inputs)],
         "prompt_set": prompt_set,
         "counts": {"done": len(rows)},
     }
-    write_record(csv, record)
+    write_record(csv, stage, args.command, facts)
     return prompt_set
 
 
 def has_card(folder: Path) -> bool:
-    """Whether a folder has a card of this suite. Raises OSError."""
+    """Return whether a folder has a card of this suite. Raises OSError."""
     path = folder / CARD
     return path.exists() and CARD_MARK in path.read_text(encoding="utf-8", errors="replace")
 
@@ -67,15 +88,16 @@ def write_card(
     counts: prompts by category and dataset; head first, prompt set hashes last.
     """
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    text = Template(template).substitute(
-        license=json.dumps(licence),  # a JSON string is a YAML string
-        counts="\n".join(table_lines(counts)),
-        history="\n".join(f"    {clean(line)}" for line in history),
-        example=counts[0][1],
-        date=datetime.now(UTC).date().isoformat(),
-        canary=uuid5(NAMESPACE_URL, " ".join(counts[-1])),
-    )
-    write_text(folder / CARD, text)
+    head, *_, hashes = counts
+    values = {
+        "license": json.dumps(licence),  # a JSON string is a YAML string
+        "counts": "\n".join(table_lines(counts)),
+        "history": indent("\n".join(map(clean, history)), "    "),
+        "example": head[1],
+        "date": datetime.now(UTC).date().isoformat(),
+        "canary": uuid5(NAMESPACE_URL, " ".join(hashes)),
+    }
+    write_text(folder / CARD, Template(template).substitute(values))
     list_datasets(folder)
 
 
@@ -91,13 +113,15 @@ def list_datasets(folder: Path) -> None:
             # The library recognizes what it has loaded by this list, so the hash is in it.
             configs.append(config | {"description": sha256_of(path)})
     text = (folder / CARD).read_text(encoding="utf-8")
-    listed = re.sub("(?m)^configs:.*", f"configs: {json.dumps(configs)}", text, count=1)
-    write_text(folder / CARD, listed)  # one line: YAML takes JSON
+    line = f"configs: {json.dumps(configs)}"  # one line: YAML takes JSON
+    write_text(folder / CARD, re.sub("(?m)^configs:.*", line, text, count=1))
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table, aligned for the terminal. rows: the head first."""
-    cells = [[clean(cell).replace("|", "/") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    cells.insert(1, ["-" * width for width in widths])
-    return [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in cells]
+    """Return a Markdown table. rows: the head first."""
+    lines = []
+    head, *body = rows
+    for row in (head, ["---"] * len(head), *body):
+        cells = [clean(cell).replace("|", "/") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

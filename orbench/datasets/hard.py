@@ -9,52 +9,54 @@ from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import check_single, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
 from orbench.base.tables import read_csv
-from orbench.base.words import VERDICTS, Row, verdict_of
-from orbench.datasets.card import table_lines
+from orbench.base.words import VERDICTS, Row, Rows, verdict_of
 
-# How a verdict counts, and its word. Of a family's models the highest one counts.
-WORDS = {1: "refused", 0: "unscored", -1: "answered"}
+WORDS = {1: "refused", 0: "unscored", -1: "answered"}  # by the sign of refusals less answers
 YES = "yes"
 
-Texts = dict[str, Row]  # prompt -> prompt, category, seed_id
+Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
 class Tested(NamedTuple):
-    """The results of one model. verdicts: prompt -> a key of WORDS."""
+    """The results of one model. verdicts: prompt -> a word of WORDS."""
 
     model: str
     family: str
-    verdicts: dict[str, int]
+    verdicts: Row
 
 
 def decided(
     paths: Sequence[Path], families: Mapping[Path, str], least: int
 ) -> tuple[list[Tested], list[Row]]:
-    """The models, and the rows of the table `_models.csv`. Raises UserError.
+    """Return the models, and the rows of the table `_models.csv`. Raises UserError.
 
     families: those that --family names. least: how many must refuse.
     """
-    texts = Texts()
-    models = list[Tested]()
+    texts = Prompts()
+    tested = list[Tested]()
     for path in paths:
-        one = _results(path, families.get(path, ""), texts)
-        if one.model in [other.model for other in models]:
-            raise UserError(f"{path} is a second file for {one.model}; give only one")
-        models.append(one)
-    names = sorted({one.family for one in models})
+        results = _results(path, families.get(path, ""), texts)
+        if results.model in [earlier.model for earlier in tested]:
+            raise UserError(f"{path} is a second file for {results.model}; give only one")
+        tested.append(results)
+    names = sorted({model.family for model in tested})
     if len(names) < least:
         raise UserError(f"--min_families {least}, but the files cover only {', '.join(names)}")
-    common = [row for row in texts.values() if all(row["prompt"] in m.verdicts for m in models)]
-    if len(common) < len(texts):
-        sizes = ", ".join(f"{one.model} has {len(one.verdicts):,}" for one in models)
-        say(f"selecting among {counted(len(common), 'prompt')} common to all files: {sizes}")
-    if not common:
+    rows = []
+    for text, row in texts.items():
+        if all(text in model.verdicts for model in tested):
+            rows.append(row | _decision(tested, text, least))
+    if len(rows) < len(texts):
+        sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in tested)
+        say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
+    if not rows:
         raise UserError("no prompt is in all of the files")
-    return models, [row | _decision(models, row["prompt"], least) for row in common]
+    return tested, rows
 
 
-def _results(path: Path, family: str, texts: Texts) -> Tested:
-    """Adds a model's prompts to the texts. family: "" for the recorded one.
+def _results(path: Path, family: str, texts: Prompts) -> Tested:
+    """Return the results of a model, and add its prompts to the texts. family: "" for the recorded
+    one. Raises UserError.
 
     Of several samples the majority counts; a tie is unscored.
     """
@@ -68,12 +70,14 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
     for number, row in enumerate(table.rows, start=1):
         refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
         balance[row["prompt"]] += 1 if refused else -1
-    failed = [row for row in failed_rows(path) if row.get("prompt", "").strip()]
-    for row in [*table.rows, *failed]:
-        balance[row["prompt"]] += 0  # a prompt without any verdict is unscored
-        about = {name: row.get(name, "") for name in ("prompt", "category")}
-        texts.setdefault(row["prompt"], about | {"seed_id": seed_id_of(row)})
-    verdicts = {text: (n > 0) - (n < 0) for text, n in balance.items()}
+    for row in [*table.rows, *failed_rows(path)]:
+        text = row.get("prompt", "")
+        if text.strip():
+            balance[text] += 0  # a prompt without any verdict is unscored
+            category = row.get("category", "")
+            about = {"prompt": text, "category": category, "seed_id": seed_id_of(row)}
+            texts.setdefault(text, about)
+    verdicts = {text: WORDS[(n > 0) - (n < 0)] for text, n in balance.items()}
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
@@ -83,27 +87,24 @@ def _results(path: Path, family: str, texts: Texts) -> Tested:
 
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
-    families = dict[str, int]()
-    for one in models:
-        families[one.family] = max(one.verdicts[text], families.get(one.family, -1))
-    count = Counter(families.values())
+    """Return the cells of a prompt: a column for each model, then what the families do."""
+    cells = {model.model: model.verdicts[text] for model in models}
+    refused = {model.family for model in models if cells[model.model] == "refused"}
+    unscored = {model.family for model in models if cells[model.model] == "unscored"} - refused
     hard = "no"
-    if count[1] >= least:
+    if len(refused) >= least:
         hard = YES
-    elif count[1] + count[0] >= least:
+    elif len(refused | unscored) >= least:
         hard = "undecidable"
-    return {one.model: WORDS[one.verdicts[text]] for one in models} | {
-        "families_refused": str(count[1]),
-        "families_unscored": str(count[0]),
-        "hard": hard,
-    }
+    counts = {"families_refused": str(len(refused)), "families_unscored": str(len(unscored))}
+    return cells | counts | {"hard": hard}
 
 
-def selection_lines(models: Sequence[Tested], rows: Sequence[Row]) -> Iterator[str]:
-    """What each model did, and how many prompts are hard."""
-    words = WORDS.values()
-    said = [(one, Counter(row[one.model] for row in rows)) for one in models]
-    cells = ((one.model, one.family, *(f"{n[word]:,}" for word in words)) for one, n in said)
-    yield from table_lines([("model", "family", *words), *cells])
+def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:
+    """Yield what each model did, and how many prompts are hard."""
+    for model in models:
+        counts = Counter(row[model.model] for row in rows)
+        verdicts = " · ".join(f"{word} {counts[word]:,}" for word in WORDS.values())
+        yield f"{model.model} ({model.family}): {verdicts}"
     hard = Counter(row["hard"] for row in rows)
     yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"

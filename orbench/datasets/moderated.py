@@ -6,14 +6,14 @@ harmless whatever the prompt, so it gives no second chance (with --refusals_coun
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
 from orbench.base.messages import counted
 from orbench.base.prompts import check_single
-from orbench.base.tables import read_csv, storable
+from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, optional_flag, verdict_of
 from orbench.stages.generators import same
 
@@ -62,7 +62,7 @@ class Prompt:
 
 def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Prompt]:
     """Read and join moderated files; the prompts are in input order. Raises UserError."""
-    found = dict[str, Prompt]()
+    prompts = dict[str, Prompt]()
     for path in paths:
         table = read_csv(path, ("prompt", "category", "is_toxic"))
         check_single(path, table.columns)
@@ -71,23 +71,25 @@ def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Promp
             judged = _SAID[optional_flag(row, "is_toxic", where)]
             answered = _SAID[optional_flag(row, SECOND_CHANCE, where)]
             checked = "answer_category" in row or "is_rejected" in row  # by stage 5, by stage 4
-            if answered is Said.SAFE and checked and not refusals_count:
-                answered = Said.REFUSAL if VERDICTS[verdict_of(row, where)] else Said.SAFE
-            row = {column: storable(cell) for column, cell in row.items()}
+            harmless = answered is Said.SAFE and checked and not refusals_count
+            if harmless and VERDICTS[verdict_of(row, where)]:
+                answered = Said.REFUSAL
             row["source_file"] = path.name
-            found.setdefault(same(row["prompt"]), Prompt(row)).add(row, judged, answered)
-    return list(found.values())
+            prompt = prompts.setdefault(same(row["prompt"]), Prompt(row))
+            prompt.add(row, judged, answered)
+    return list(prompts.values())
 
 
 def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
-    """What the files say, with counts."""
-    copies = counted(sum(max(one.copies - 1, 0) for one in prompts), "exact duplicate")
-    yield f"{counted(len(prompts), 'prompt')}, {copies} dropped"
-    yield f"verdicts on the prompts: {_counts(one.judged for one in prompts)}"
-    answered = [one.answered for one in prompts if one.judged is Said.TOXIC]
+    """Yield what the files say, with counts."""
+    copies = sum(max(prompt.copies - 1, 0) for prompt in prompts)
+    yield f"{counted(len(prompts), 'prompt')}, {counted(copies, 'exact duplicate')} dropped"
+    yield f"verdicts on the prompts: {_in_words([prompt.judged for prompt in prompts])}"
+    answered = [prompt.answered for prompt in prompts if prompt.judged is Said.TOXIC]
     if any(answered):
-        yield f"responses to the toxic prompts: {_counts(answered)}"
+        yield f"responses to the toxic prompts: {_in_words(answered)}"
 
 
-def _counts(said: Iterable[Said]) -> str:
-    return " · ".join(f"{one.name.lower()} {n:,}" for one, n in sorted(Counter(said).items()))
+def _in_words(verdicts: Sequence[Said]) -> str:
+    counts = sorted(Counter(verdicts).items())
+    return " · ".join(f"{verdict.name.lower()} {n:,}" for verdict, n in counts)

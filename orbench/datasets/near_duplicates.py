@@ -18,36 +18,39 @@ RECALL = 0.99  # of finding a pair that is exactly as similar as the threshold
 def near_duplicates(
     texts: Sequence[str], sides: Sequence[str], similarity: float
 ) -> dict[int, int]:
-    """Place of each text that nearly equals an earlier one -> place of the first such text.
+    """Return the place of each text that nearly equals an earlier one, with the place of the first
+    such text.
 
     On one side (`sides` has each text's), texts that are dropped themselves do not count.
     """
     # Similarity s makes one of b bands of r numbers equal with a probability of 1 - (1 - s^r)^b.
-    rows = max(r for r in range(1, 11) if 1 - (1 - similarity**r) ** (HASHES // r) >= RECALL)
+    rows = 10
+    while 1 - (1 - similarity**rows) ** (HASHES // rows) < RECALL:
+        rows -= 1
     seen = MinHashLSH(num_perm=HASHES, params=(HASHES // rows, rows))
     # crc32 is the same on each machine.
     blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
-    found = dict[int, int]()
+    resembled = dict[int, int]()
     for place, text in enumerate(texts):
         signature = blank.copy()
-        signature.update_batch(piece.encode("utf-8", "surrogatepass") for piece in pieces(text))
+        signature.update_batch(piece.encode() for piece in pieces(text))
         for earlier in sorted(seen.query(signature)):
-            counts = earlier not in found or sides[earlier] != sides[place]
+            counts = earlier not in resembled or sides[earlier] != sides[place]
             if counts and jaccard(texts[earlier], text) >= similarity:
-                found[place] = earlier
+                resembled[place] = earlier
                 break
         seen.insert(place, signature)
-    return found
+    return resembled
 
 
 def pieces(text: str) -> set[str]:
-    """The 4-character pieces of a text; a shorter text is one piece."""
+    """Return the 4-character pieces of a text; a shorter text is one piece."""
     text = " ".join(text.casefold().split())
     return {text[i : i + PIECE] for i in range(max(1, len(text) - PIECE + 1))}
 
 
 def jaccard(one: str, other: str) -> float:
-    """The share of the pieces of two texts that are in both, 0..1."""
+    """Return the share of the pieces of two texts that are in both, 0..1."""
     here = pieces(one)
     there = pieces(other)
     return len(here & there) / len(here | there)

@@ -10,8 +10,10 @@ that names no other may follow. The clause before it holds only words that give 
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from orbench.base.words import Choice
 
@@ -20,20 +22,10 @@ _TAG = re.compile(r"<[/|]?\w{1,40}\|?>|```(?:json)?|\\(?:text|math|boxed)\w{0,2}
 _REMARK = re.compile(r"(?<=\]\])[.,*_`\"')]*\s+(?=[A-Z(]|- |because |since )")
 _words = re.compile(r"[^\W_]+(?:'[^\W_]+)*|\?").findall
 # The words before a choice: those that name a verdict, those that give one, and their company.
-_NAMES = """
-verdict choice answer category class classification label judgment judgement decision fit go match
-conclusion result assessment evaluation rating grade outcome output final choose chosen select pick
-selected classify classified categorize categorized labeled labelled described call put number name
-moderation wahl urteil entscheidung antwort kategorie ergebnis choix respuesta veredicto scelta"""
-_GIVES = f"""{_NAMES}
-is it's that's constitutes falls belongs qualifies counts represents fits matches meets corresponds
-amounts aligns consistent makes making therefore thus hence so overall summary"""
-_PLAIN = f"""{_GIVES}
-a an the this that it its my i i'll i'm to under into in as of for with on and by here be should can
-which most best more correct right appropriate fitting suitable accurate applicable closest clearly
-clear straightforward primary given based above analysis definition definitions criteria provided
-explanation response reply text prompt request message content assistant assistant's user's model
-model's going say think believe find conclude considering view case meine mon mi"""
+_WORDS = tomllib.loads(Path(__file__).with_name("verdicts.toml").read_text(encoding="utf-8"))
+_NAMES = frozenset(_WORDS["names"].split())
+_GIVES = _NAMES.union(_WORDS["gives"].split())
+_PLAIN = _GIVES.union(_WORDS["plain"].split())
 _WOULD = re.compile(r"\b(i|choice|verdict|answer|category|class|classification|fit)(?:'d| would)\b")
 _DOUBT = re.compile(
     r"\b(?:if|had|unless|otherwise|would|could|might|may|perhaps|maybe|seem\w*|looks? like|example|"
@@ -48,83 +40,146 @@ _LINK = re.compile(
     r"\W*(?:so|thus|hence|therefore|making|which|i|my|since|as|because|while|(?:even |al)?though)\b"
 )
 
-
-def _choice(written: str, table: dict[str, str]) -> str | None:
-    """The choice that a short text is: a number, a name, or both, and nothing else."""
-    said = re.sub(r"^\W*(?:category|class|choice|option)\b", "", written[:100].lower())
-    numbers = re.findall(r"\b\d+\b", said)
-    name = " ".join(word for word in _words(said) if word not in numbers)
-    found = {table.get(one) for one in (*numbers, name) if one}
-    return found.pop() if len(found) == 1 and (name or len(numbers) == 1) else None
-
-
-def _lines(text: str, table: dict[str, str]) -> list[str]:
-    """A reply's last lines, bare and in small letters; for a JSON object the verdict it gives."""
-    text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
-    found = text[text.find("{") : text.rfind("}") + 1]
-    fields: list[tuple[str, object]] = []  # of the object and of those in it
-    with suppress(ValueError, RecursionError):
-        json.loads(found, object_pairs_hook=fields.extend, strict=False)
-        keyed = [(key.lower().split("_"), value) for key, value in fields if value is not None]
-        said = {_choice(str(value), table) for key, value in keyed if {*key} <= {*_NAMES.split()}}
-        if len(said) == 1 and None not in said:
-            text = text.replace(found, f"[[{said.pop()}]]")
-    text = _REMARK.sub("\n", _TAG.sub(" ", text[-4000:].translate(_LIKE))).lower()
-    text = re.sub(r"\A\W*(\d+)\W*\Z", r"[[\1]]", text)
-    return [line for line in _WOULD.sub(r"\1", text).split("\n") if _words(line)]
-
-
-def _ending(line: str, table: dict[str, str]) -> tuple[str, str | None]:
-    """What stands before the choice that ends a line, and the choice."""
-    if (start := line.rfind("[[")) >= 0:
-        quoted = line.count('"', 0, start) % 2 and line[start - 1] != '"'
-        return line[:start], None if quoted or "]]" not in line else _choice(line[start:], table)
-    words = list(re.finditer(r"[^\W_]+", line))[-8:] if line.count("[") == line.count("]") else []
-    for word in words:
-        if word[0] not in _NAMES.split() and (name := _choice(line[word.start() :], table)):
-            return line[: word.start()], name
-    return line, None
-
-
-def _verdict(line: str, table: dict[str, str]) -> str | None:
-    """The choice that ends a line, if the clause before it does nothing but give it."""
-    head, name = _ending(line, table)
-    *pieces, last = _SENTENCE_END.split(head)
-    last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
-    *before, clause = [last] if {*_words(last)} <= {*_PLAIN.split()} else _CLAUSE_END.split(last)
-    said = _words(line[len(head) :])
-    words = {*_words(clause)}
-    # A number or an everyday word such as "illegal" must be the line, or be named as the verdict.
-    sure = "[[" in line or (len(said) > 1 and not before)
-    plain = words <= {*_PLAIN.split()} and words & {*(_GIVES if sure else _NAMES).split()}
-    alone = sure or not (pieces or said == ["none"] or "".join(said).isdecimal())
-    linked = (_LINK.match(last) or _LINK.match(clause)) and not _DOUBT.search(last)
-    if name is None or not (plain if words else alone) or (before and not linked):
-        return None
-    others = {_verdict(piece, table) or _choice(piece, table) for piece in pieces + before}
-    begun = (key for key in table if " " in key for piece in pieces if piece.startswith(key))
-    return name if others.union(table[key] for key in begun) <= {None, name} else None
+_Spellings = dict[str, str]  # of the choices -> their names; words in small letters
 
 
 def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
-    """The choice in a whole reply without its thinking, or None and why none counts."""
-    table = {" ".join(_words(s.lower())): c.name for c in choices for s in (c.name, *c.aliases)}
-    table |= {str(one.number): one.name for one in choices if one.number is not None}
+    """Return the choice in a whole reply without its thinking, or None and why none counts."""
+    table = _spellings(choices)
     lines = _lines(text, table)
     end = len(lines) - 1
-    given = [at for at in (end, end - 1, 0, 1) if 0 <= at <= end and _verdict(lines[at], table)]
-    if not given:
-        declines = re.search(r"\bi(?:'m| am)? (?:can|unable|not able)|sorry", text.lower())
-        return None, "the judge declines" if declines else "no line gives one of the choices"
-    name = _verdict(lines[given[0]], table)
-    above = lines[: given[0]]
-    remark = " ".join(lines[given[0] + 1 :])
-    lead_in = above[-1] if above and above[-1].rstrip("*_` ").endswith(":") else ""
-    turns = (_DOUBT.search(remark) or _TURN.match(remark)) and not _CLOSING.match(remark)
-    if turns or _DOUBT.search(_SENTENCE_END.split(lead_in)[-1]):
+    for place in (end, end - 1, 0, 1):
+        if 0 <= place <= end and (name := _verdict(lines[place], table)):
+            break
+    else:
+        if re.search(r"\bi(?:'m| am)? (?:can|unable|not able)|sorry", text.lower()):
+            return None, "the judge declines"
+        return None, "no line gives one of the choices"
+    above = lines[:place]
+    remark = " ".join(lines[place + 1 :])
+    if _is_doubted(above, remark):
         return None, "the words around the choice do not plainly give it as the verdict"
-    rivals = above if remark or "{" in text else above[-1:]  # "{": broken JSON
-    others = {_verdict(one, table) or _choice(one, table) for one in rivals}
+    if not remark and "{" not in text:  # "{": broken JSON
+        above = above[-1:]
+    others = _given_in(above, table)
     words = f" {' '.join(_words(remark))} "
-    others |= {one for key, one in table.items() if f" {key} " in words and not key.isdecimal()}
-    return (None, "the reply ends with two choices") if others - {None, name} else (name, "")
+    for spelling, choice in table.items():
+        if f" {spelling} " in words and not spelling.isdecimal():
+            others.add(choice)
+    if others - {name}:
+        return None, "the reply ends with two choices"
+    return name, ""
+
+
+def _spellings(choices: Sequence[Choice]) -> _Spellings:
+    table = {}
+    for choice in choices:
+        spellings = [choice.name, *choice.aliases]
+        if choice.number is not None:
+            spellings.append(str(choice.number))
+        for spelling in spellings:
+            table[" ".join(_words(spelling.lower()))] = choice.name
+    return table
+
+
+def _is_doubted(above: Sequence[str], remark: str) -> bool:
+    """Return whether the remark after a choice, or the line that introduces it, takes it back."""
+    turns = _DOUBT.search(remark) or _TURN.match(remark)
+    if turns and not _CLOSING.match(remark):
+        return True
+    if not above or not above[-1].rstrip("*_` ").endswith(":"):
+        return False
+    introduction = _SENTENCE_END.split(above[-1])[-1]
+    return bool(_DOUBT.search(introduction))
+
+
+def _lines(text: str, table: _Spellings) -> list[str]:
+    """Return a reply's last lines, bare and in small letters; of a JSON object its verdict."""
+    text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
+    braces = text[text.find("{") : text.rfind("}") + 1]
+    if name := _verdict_in_json(braces, table):
+        text = text.replace(braces, f"[[{name}]]")
+    text = text[-4000:].translate(_LIKE)
+    text = _TAG.sub(" ", text)
+    text = _REMARK.sub("\n", text).lower()
+    text = re.sub(r"\A\W*(\d+)\W*\Z", r"[[\1]]", text)
+    text = _WOULD.sub(r"\1", text)
+    return [line for line in text.split("\n") if _words(line)]
+
+
+def _verdict_in_json(text: str, table: _Spellings) -> str | None:
+    """Return the choice in the fields of an object, and of those in it, that name a verdict."""
+    fields: list[tuple[str, object]] = []
+    chosen = set()
+    with suppress(ValueError, RecursionError):
+        json.loads(text, object_pairs_hook=fields.extend, strict=False)
+        for key, value in fields:
+            if value is not None and _NAMES.issuperset(key.lower().split("_")):
+                chosen.add(_choice(str(value), table))
+    return chosen.pop() if len(chosen) == 1 else None
+
+
+def _verdict(line: str, table: _Spellings) -> str | None:
+    """Return the choice that ends a line, if the clause before it does nothing but give it."""
+    head, name = _ending(line, table)
+    if name is None:
+        return None
+    *sentences, last = _SENTENCE_END.split(head)
+    last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
+    *before, clause = [last] if _PLAIN.issuperset(_words(last)) else _CLAUSE_END.split(last)
+    written = _words(line[len(head) :])
+    # A number or an everyday word such as "illegal" must be the line, or be named as the verdict.
+    sure = "[[" in line or (len(written) > 1 and not before)
+    if words := {*_words(clause)}:
+        giving = _GIVES if sure else _NAMES
+        plain = words <= _PLAIN and not words.isdisjoint(giving)
+    else:
+        everyday = written == ["none"] or "".join(written).isdecimal()
+        plain = sure or not (sentences or everyday)
+    linked = _LINK.match(last) or _LINK.match(clause)
+    if not plain or (before and (not linked or _DOUBT.search(last))):
+        return None
+    others = _given_in([*sentences, *before], table)
+    for spelling, choice in table.items():
+        if " " in spelling and any(line.startswith(spelling) for line in sentences):
+            others.add(choice)
+    return None if others - {name} else name
+
+
+def _ending(line: str, table: _Spellings) -> tuple[str, str | None]:
+    """Return what stands before the choice that ends a line, and the choice."""
+    start = line.rfind("[[")
+    if start >= 0:
+        head = line[:start]
+        quoted = head.count('"') % 2 and not head.endswith('"')
+        if quoted or "]]" not in line:
+            return head, None
+        return head, _choice(line[start:], table)
+    if line.count("[") != line.count("]"):
+        return line, None
+    words = [*re.finditer(r"[^\W_]+", line)]
+    for word in words[-8:]:
+        start = word.start()
+        if word[0] not in _NAMES and (name := _choice(line[start:], table)):
+            return line[:start], name
+    return line, None
+
+
+def _given_in(texts: Sequence[str], table: _Spellings) -> set[str]:
+    """Return the choices that texts give, or are."""
+    choices = set()
+    for text in texts:
+        if choice := _verdict(text, table) or _choice(text, table):
+            choices.add(choice)
+    return choices
+
+
+def _choice(written: str, table: _Spellings) -> str | None:
+    """Return the choice that a short text is: a number, a name, or both, and nothing else."""
+    text = re.sub(r"^\W*(?:category|class|choice|option)\b", "", written[:100].lower())
+    numbers = re.findall(r"\b\d+\b", text)
+    name = " ".join(word for word in _words(text) if word not in numbers)
+    if not name and len(numbers) != 1:
+        return None
+    meant = {table.get(spelling) for spelling in (*numbers, name) if spelling}
+    return meant.pop() if len(meant) == 1 else None

@@ -1,11 +1,18 @@
 """A response's answer without the thinking, and its words made alike for the rules."""
 
 import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 
+# What the veto reads: words, and the characters in which they are looked for.
+VETO_WORDS = 100
+VETO_WINDOW = 1200
 HEAD_CHARACTERS = 2400  # characters in which the first word is looked for
 
 _TAG = r"(?i)(?<!`)(?:<{0}(?:think(?:ing)?|thought|reasoning)>|◁{0}think▷|\[{0}THINK\])"
-_OPENS, _CLOSES = (re.compile(_TAG.format(slash)) for slash in ("", "/"))
+_OPENS = re.compile(_TAG.format(""))
+_CLOSES = re.compile(_TAG.format("/"))
 # gpt-oss's channels, also with their marks lost: "analysisThe user ...assistantfinal"
 _ANALYSIS = re.compile(r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>analysis|analysis(?=[A-Z]))")
 _FINAL = re.compile(r"(?:assistant\s*final|<\|channel\|>final)(?:<\|message\|>)?")
@@ -27,18 +34,18 @@ SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def answer_of(text: str) -> tuple[str, bool]:
-    """The answer without its thinking, and False if the text ends inside the thinking.
+    """Return the answer without its thinking, and False if the text ends inside the thinking.
 
     A closing tag that was never opened ends a thinking that the chat template opened. An opening
     tag that is never closed counts only at the beginning, a tag in backticks never.
     """
     if _ANALYSIS.match(text):
         *thinking, answer = _FINAL.split(text)
+        if not thinking:
+            return "", False
         for mark in ("<|return|>", "<|end|>"):
             answer = answer.strip().removesuffix(mark)
-        return (answer.strip(), True) if thinking else ("", False)
-    if "<" not in text and "◁" not in text and "[" not in text:
-        return text, True
+        return answer.strip(), True
     answer = ""
     *closed, rest = _CLOSES.split(text)
     for piece in closed:
@@ -47,22 +54,28 @@ def answer_of(text: str) -> tuple[str, bool]:
     before, *thinking = _OPENS.split(answer + rest, maxsplit=1)
     if thinking and not from_first_word(before):
         return "", False
-    return ((answer + rest).strip() if closed else text), True
+    if closed:
+        text = (answer + rest).strip()
+    return text, True
 
 
 def from_first_word(text: str) -> str:
-    """The text without the marks in front of its first word."""
+    """Return the text without the marks in front of its first word."""
     text = text.lstrip()
-    mark = re.compile(_MARK, re.IGNORECASE)  # at first use: the import stays fast
     position = 0
-    while (found := mark.match(text, position, HEAD_CHARACTERS)) and found.end() > position:
-        position = found.end()
+    while (mark := _mark().match(text, position, HEAD_CHARACTERS)) and mark.end() > position:
+        position = mark.end()
     return text[position:]
 
 
+@cache  # at first use: the import stays fast
+def _mark() -> re.Pattern[str]:
+    return re.compile(_MARK, re.IGNORECASE)
+
+
 def unquoted(text: str) -> str:
-    """The text without quotes of up to 300 characters; one that it begins with stays."""
-    return _QUOTE.sub("", text) if '"' in text or "“" in text else text
+    """Return the text without quotes of up to 300 characters; one that it begins with stays."""
+    return _QUOTE.sub("", text)
 
 
 _LIKE = {
@@ -70,11 +83,12 @@ _LIKE = {
     **dict.fromkeys('"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02()[]{}', " "),
     **dict.fromkeys("\u2013\u2014\u2015\u2212", " - "),
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\u2028\u2029\u0085\t\r", " "),
-    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f*_~", ""),
+    **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f*_~", None),
     "\u2026": "...",
 }
 _LIKE_TABLE = str.maketrans(_LIKE)
-_SHORT_FORMS = (  # short=long, in the order of replacement
+# short=long, in the order of replacement
+_SHORT_FORMS = (
     "can't=cannot|won't=will not|shan't=shall not|ain't=am not|n't= not|it's=it is|that's=that is|"
     "here's=here is|there's=there is|what's=what is|let's=let us|i'm=i am|'re= are|'ve= have|"
     "'ll= will|'d= would|can not=cannot|icannot=i cannot|i have no =i do not have "
@@ -83,10 +97,24 @@ _PAIRS = [form.split("=") for form in _SHORT_FORMS.split("|")]
 
 
 def folded(text: str) -> str:
-    """Small letters, straight quotes, single blanks, short forms written out, emphasis gone."""
+    """Return the text in small letters, with straight quotes, single blanks and long forms."""
     text = text.lower().translate(_LIKE_TABLE)
-    while "  " in text:
-        text = text.replace("  ", " ")
+    text = re.sub("  +", " ", text)
     for short, long in _PAIRS:
         text = text.replace(short, long)
     return text
+
+
+def word_grams(answer: str) -> set[str]:
+    """Return the words and pairs of words at the beginning of an answer, for the veto."""
+    words = re.findall("[a-z]+", folded(answer[:VETO_WINDOW]))[:VETO_WORDS]
+    return {*words, *map(" ".join, pairwise(words))}
+
+
+@cache
+def veto_weights() -> dict[str, float]:
+    """Return the veto's weight of each n-gram; "" has the intercept."""
+    file = Path(__file__).with_name("refusal_weights.tsv")
+    _, *lines = file.read_text(encoding="utf-8").splitlines()
+    cells = [line.split("\t") for line in lines]
+    return {gram: int(hundredths) / 100 for gram, hundredths in cells}

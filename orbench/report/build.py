@@ -1,120 +1,144 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
-import argparse
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pandas as pd  # type: ignore[import-untyped]
+from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError, say
-from orbench.base.records import read_record, versions, write_record
-from orbench.base.tables import make_folder, sha256_of, write_bytes
+from orbench.base.records import read_record, write_record
+from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import SIDES
-from orbench.report import compare, drift, export, load, page, rates, reuse, tables, toxicity
+from orbench.report import compare, drift, export, load, rates, tables, toxicity
+from orbench.report.frames import Behind, Frames
+from orbench.report.page import MOST_ROWS, Picture, Section, write_page
 from orbench.report.seed_pairs import seed_pairs
 from orbench.report.triggers import triggers
 
+MOST_FINDINGS = 6  # lines of comparisons on stderr: those of three models on two sides
 
-def report(args: argparse.Namespace) -> Path:
-    """Return the path of results.csv. Raises OSError and UserError."""
+
+def report(args: Namespace) -> Path:
+    """Write the report and return the path of results.csv. Raises OSError and UserError."""
     output: Path = args.output_dir / "results.csv"
-    last = read_record(output)
-    state = reuse.state_of(args)
-    if reuse.holds(output, state, last):
-        say(f"nothing has changed since {output} was written")
-    else:
-        _write(args, output)
-        reuse.finish(output, state, last)
+    sources = _sources(args)
+    texts = MOST_ROWS if args.html else 0
+    rows = load.load_results(sources, texts)
+    measured = rates.rates(rows)
+    pairs = compare.compare(measured)
+    own = compare.leaderboard(measured)
+    board = own
+    if args.with_published:
+        board = compare.with_published(own)
+    frames, lines = _behind(args, rows, measured, own)
+    warnings = tables.warnings(measured)
+    grids = tables.grids(measured, board, pairs)
+    details = [*lines, *compare.rank_correlation(board)]
+    csvs = {
+        "comparison": pairs[compare.PAIR_COLUMNS],
+        "leaderboard": board[compare.BOARD_COLUMNS],
+        "results": measured[rates.RATE_COLUMNS],
+    }
+    inputs = [source.path for source in sources] + args.toxicity
+    files = _write_tables(output, csvs | frames, inputs)
+    files += tables.write_documents(output, grids, [*warnings, *details])
+    for line in [*warnings, *lines, *_rate_lines(measured), *_finding_lines(pairs)]:
+        say(line)
+    # The numbers are safe before anything is drawn.
+    pictures = []
+    if not args.table:
+        pictures = _draw(args, measured, board, frames, files)
+    if args.html:
+        files.append(output.with_suffix(".html"))
+        sections = _sections(grids, frames, details)
+        write_page(files[-1], rows, measured, board, warnings, pictures, sections)
+    if args.export:
+        files += export.write_eee(output.with_name("eee"), measured)
+    _finish(args, sources, files)
     return output
 
 
-def _write(args: argparse.Namespace, output: Path) -> None:
-    sources = _sources(args)
-    rows = load.load(sources, page.MOST_ROWS if args.html else 0)
-    measured = rates.rates(rows)
-    pairs = compare.compare(rows, measured)
-    own = compare.leaderboard(rows, measured)
-    board = compare.with_published(own) if args.with_published else own
-    grids = tables.grids(measured, board, pairs)
-    warnings = tables.warnings(measured)
-    csvs = [("comparison", pairs, compare.PAIR_COLUMNS)]
-    csvs += [("leaderboard", board, compare.BOARD_COLUMNS)]
-    csvs += [("results", measured, rates.RATE_COLUMNS)]
-    if args.validation:
-        corrections = rates.corrected(rows, measured, args.validation)
-        warnings = list(dict.fromkeys([*warnings, *tables.warnings(corrections)]))
-        csvs += [("corrections", corrections, rates.CORRECTED_COLUMNS)]
-    frames, said = _behind(args, rows, measured, own) if len(rows) else ({}, [])
-    details = [*said, *compare.rank_correlation(board)]
-    csvs += [(name, table, list(table.columns)) for name, table in frames.items()]
-    make_folder(output.parent)
-    for name, table, columns in csvs:
-        tables.write_table(output.with_stem(name), table, columns)
-    tables.write_documents(output, grids, [*warnings, *details])
-    write_record(output, _record(args, sources))
-    for line in [*warnings, *said, *_in_words(measured, own), *_findings(pairs)]:
-        say(line)
-    # The numbers are safe before anything is drawn.
-    pictures = [] if args.table else _draw(args, measured, board, frames)
-    if args.html:
-        html = output.with_suffix(".html")
-        sections = _sections(grids, frames, pictures, details)
-        page.write_page(html, rows, measured, board, warnings, pictures, sections)
-    if args.export:
-        export.write_eee(output.with_name("eee"), measured)
-
-
-def _sources(args: argparse.Namespace) -> list[load.Source]:
-    words = (("over_refusal", args.over_refusal), ("toxic", args.toxic), ("", args.merged))
-    every = [(text, side) for side, texts in words for text in texts]
-    found = [source for text, side in every for source in load.sources_of(text, side)]
-    if not found and (args.html or not args.with_published):
+def _sources(args: Namespace) -> list[load.Source]:
+    sources = []
+    for side in (*SIDES, load.BOTH):
+        for text in vars(args)[side]:
+            sources += load.sources_of(text, side)
+    needs_rows = args.html or not args.with_published
+    if needs_rows and not sources:
         raise UserError("only files of failed rows were given; give the results beside them")
-    return found
+    return sources
 
 
-def _behind(
-    args: argparse.Namespace, rows: pd.DataFrame, measured: pd.DataFrame, own: pd.DataFrame
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """What stands behind the rates: frames by the names of their CSVs, and lines for the reader."""
-    parts = [toxicity.toxicity(rows, own, args.toxicity)] if args.toxicity else []
-    parts += [seed_pairs(rows, own)] if args.pairs else []
-    parts += [drift.drift(rows, measured), triggers(rows, own)]
-    frames = {name: one for found, _ in parts for name, one in found.items() if len(one)}
-    return frames, [line for _, lines in parts for line in lines]
+def _behind(args: Namespace, rows: DataFrame, measured: DataFrame, own: DataFrame) -> Behind:
+    """Return what stands behind the rates: frames by the names of their CSVs, and lines for the
+    reader.
+    """
+    parts = list[Behind]()
+    if rows.empty:
+        return {}, []
+    if args.toxicity:
+        parts.append(toxicity.toxicity(rows, own, args.toxicity))
+    if args.pairs:
+        parts.append(seed_pairs(rows, own))
+    parts.append(drift.drift(measured))
+    parts.append(triggers(rows, own))
+    frames = dict[str, DataFrame]()
+    lines = []
+    for several, about in parts:
+        frames |= {name: frame for name, frame in several.items() if len(frame)}
+        lines += about
+    return frames, lines
 
 
-def _in_words(measured: pd.DataFrame, own: pd.DataFrame) -> Iterator[str]:
-    """`gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, unscored 0)`, a line per model."""
-    for entry in own.to_dict("records"):
-        sides = measured["result"].isin([entry["safe"], entry["toxic"]])
-        said = []
-        for row in rates.overall(measured[sides]).to_dict("records"):
-            about = [f"{name} {row[name]:,.0f}" for name in ("n", "unscored") if row[name] >= 0]
-            about += filter(None, [row["doubt"]])
-            of = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
-            said.append(f"{of} ({', '.join(about)})")
-        judge = entry["judge"] if own["judge"].nunique() > 1 else ""
-        yield f"{', '.join(filter(None, [rates.label(entry), judge]))}: {' · '.join(said)}"
+def _write_tables(output: Path, csvs: Frames, inputs: Sequence[Path]) -> list[Path]:
+    """Write the CSVs and return their paths. Raises UserError if an output is an input."""
+    paths = [output.with_stem(name) for name in csvs]
+    others = [output.with_suffix(kind) for kind in (".md", ".tex", ".html")]
+    check_outputs([*paths, *others], inputs)
+    make_folder(output.parent)
+    for path, table in zip(paths, csvs.values(), strict=True):
+        tables.write_table(path, table)
+    return paths
 
 
-def _findings(pairs: pd.DataFrame) -> Iterator[str]:
-    """The comparisons of up to three models, a line each."""
-    for row in pairs.to_dict("records") if len(pairs) <= 6 else ():
+def _rate_lines(measured: DataFrame) -> Iterator[str]:
+    """Yield `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, unscored 0)` per result."""
+    several_judges = measured["judge"].nunique() > 1
+    for row in rates.overall(measured).to_dict("records"):
+        name = rates.label(row)
+        if several_judges and row["judge"]:
+            name += f", {row['judge']}"
+        about = f"n {row['n']:,.0f}"
+        if row["unscored"] >= 0:  # else it is not known
+            about += f", unscored {row['unscored']:,.0f}"
+        if row["doubt"]:
+            about += f", {row['doubt']}"
+        rate = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
+        yield f"{name}: {rate} ({about})"
+
+
+def _finding_lines(pairs: DataFrame) -> Iterator[str]:
+    """Yield a line per comparison, if they are few."""
+    if len(pairs) > MOST_FINDINGS:
+        return
+    for row in pairs.to_dict("records"):
         gap = f"{row['difference_points']:+.1f} points"
         ends = f"[{row['low_points']:.1f}, {row['high_points']:.1f}]"
-        both = " - ".join(rates.short_label(row, end) for end in ("_a", "_b"))
+        both = f"{rates.short_label(row, '_a')} - {rates.short_label(row, '_b')}"
         yield f"{both}, {SIDES[row['side']].rate}: {gap} {ends}: {row['finding']}"
 
 
 def _draw(
-    args: argparse.Namespace,
-    measured: pd.DataFrame,
-    board: pd.DataFrame,
-    frames: Mapping[str, pd.DataFrame],
-) -> list[page.Picture]:
-    """Draw everything that can be drawn, in each of the formats. frames: of `_behind`."""
+    args: Namespace,
+    measured: DataFrame,
+    board: DataFrame,
+    frames: Frames,
+    files: list[Path],
+) -> list[Picture]:
+    """Draw what can be drawn, in each of the formats, and add the files to `files`. Returns the
+    pictures of the page.
+    """
     from orbench.report import pictures  # --table does without matplotlib
 
     drawn = []
@@ -122,43 +146,46 @@ def _draw(
     make_folder(folder)
     for name, title, figure in pictures.pictures(measured, board, frames):
         for kind in args.formats:
-            write_bytes(folder / f"{name}.{kind}", pictures.as_file(figure, kind))
+            path = folder / f"{name}.{kind}"
+            write_bytes(path, pictures.as_file(figure, kind))
+            files.append(path)
         if args.html:
-            drawn.append(page.Picture(name, title, pictures.as_file(figure, "svg")))
+            drawn.append(Picture(name, title, pictures.as_file(figure, "svg")))
     return drawn
 
 
 def _sections(
     grids: Sequence[tables.Grid],
-    frames: Mapping[str, pd.DataFrame],
-    pictures: Sequence[page.Picture],
-    said: Sequence[str],
-) -> Iterator[page.Section]:
-    """What follows the leaderboard on the page; words and the tables of figures are folded."""
-
-    def drawn(name: str) -> list[page.Picture]:
-        return [one for one in pictures if one.name.startswith(name)]
-
-    _, *others = grids
-    pairs = [grid for grid in others if grid.title == tables.SAME_PROMPTS]
-    details = [grid for grid in others if grid.title != tables.SAME_PROMPTS]
-    yield page.Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs)
-    yield page.Section("By category", pictures=drawn("heatmap"))
-    for name, title, line, grid in tables.behind_rates(frames):
-        yield page.Section(title, [line], [grid], drawn(name), folded=name == "triggers")
-    about = [*said, tables.LEGEND, *tables.ABOUT_DETAILS]
-    yield page.Section("Details", about, details, folded=True)
+    frames: Frames,
+    lines: Sequence[str],
+) -> Iterator[Section]:
+    """Yield what follows the leaderboard on the page; words and tables of figures are folded."""
+    pairs = [grid for grid in grids if grid.title == tables.SAME_PROMPTS]
+    details = [grid for grid in grids[1:] if grid not in pairs]
+    yield Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs)
+    yield Section("By category", picture="heatmap")
+    for name, texts in tables.BEHIND.items():
+        if name in frames:
+            title = texts["title"]
+            grid = tables.grid(title, texts["columns"], frames[name])
+            folded = name == "triggers"
+            yield Section(title, [texts["about"]], [grid], name, folded)
+    about = [*lines, tables.LEGEND, *tables.ABOUT_DETAILS]
+    yield Section("Details", about, details, folded=True)
 
 
-def _record(args: argparse.Namespace, sources: Sequence[load.Source]) -> dict[str, object]:
-    """How the numbers came about."""
-    inputs = [(one.path, {"model": one.model}) for one in sources]
-    inputs += [(path, {}) for path in args.toxicity or ()]
-    return {
-        "stage": "plot_results",
-        "command": sys.argv,
-        "inputs": [{"path": str(path), **of, "sha256": sha256_of(path)} for path, of in inputs],
-        "validation": str(args.validation or ""),
-        "with_published": args.with_published,
-        "versions": versions(),
-    }
+def _finish(args: Namespace, sources: Sequence[load.Source], files: list[Path]) -> None:
+    """Write the run record, and remove what the last report wrote and this one did not."""
+    folder: Path = args.output_dir
+    output = folder / "results.csv"
+    inputs = [{"path": str(path), "sha256": sha256_of(path)} for path in args.toxicity]
+    for path, model, _ in sources:
+        inputs.append({"path": str(path), "model": model, "sha256": sha256_of(path)})
+    before = read_record(output).get("files", [])
+    names = [path.relative_to(folder).as_posix() for path in files]
+    write_record(output, "plot_results", args.command, {"inputs": inputs, "files": names})
+    own_folders = (folder, folder / "figures", folder / "eee")
+    for name in before:
+        path = folder / name
+        if name not in names and path.parent in own_folders and path.is_file():
+            path.unlink()

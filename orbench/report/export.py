@@ -6,69 +6,102 @@ import json
 import time
 from math import isnan
 from pathlib import Path
-from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]
+from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.base.records import VERSION, read_record
+from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import MACRO, SIDES
+from orbench.report.frames import Entry
 from orbench.report.rates import label
 
 NAME = "orbench"
 ANY = {"additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
-SOURCE = {"source_name": NAME, "source_type": "evaluation_run"}
-SOURCE |= {"source_organization_name": "unknown", "evaluator_relationship": "other"}
+SOURCE = {
+    "source_name": NAME,
+    "source_type": "evaluation_run",
+    "source_organization_name": "unknown",
+    "evaluator_relationship": "other",
+}
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 DETAILS = ("category", "judge", "settings", "prompt_set", "unscored", "design_effect", "notes")
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
 
 
-def write_eee(folder: Path, results: pd.DataFrame) -> None:
-    """A file per model, settings and side. results: of `rates`. Raises OSError and UserError."""
+def write_eee(folder: Path, results: DataFrame) -> list[Path]:
+    """Write a file per model, settings and side, and return the paths. results: of `rates`.
+
+    Raises OSError and UserError.
+    """
     make_folder(folder)
+    paths = []
     scored = results[(results["category"] != MACRO) & (results["n"] > 0)]
     for (model, _, side), part in scored.groupby(["model", "settings", "side"], sort=False):
         rows = part.to_dict("records")
         name = label(rows[0])
         file = file_name_part(f"{name}_{side}")
-        found = {
+        now = f"{time.time():.0f}"
+        content = {
             "schema_version": "0.3.0",
-            "evaluation_id": f"{NAME}/{file}/{time.time():.0f}",
-            "retrieved_timestamp": f"{time.time():.0f}",
+            "evaluation_id": f"{NAME}/{file}/{now}",
+            "retrieved_timestamp": now,
             "source_metadata": SOURCE,
             "eval_library": {"name": NAME, "version": VERSION},
-            "model_info": {"name": name, "id": model} | ANY,
+            "model_info": {"name": name, "id": model, **ANY},
             "evaluation_results": [_result(row) for row in rows],
         }
-        write_text(folder / f"{file}.json", json.dumps(found, indent=2) + "\n")
+        paths.append(folder / f"{file}.json")
+        write_text(paths[-1], json.dumps(content, indent=2) + "\n")
+    return paths
 
 
-def _result(row: dict[str, Any]) -> dict[str, Any]:
+def _result(row: Entry) -> Entry:
     """A rate on a prompt set by a judge, overall or in a category."""
-    rate = SIDES[row["side"]].rate
-    path = Path(row["file"])
-    record = read_record(path)
-    metric: dict[str, Any] = {"metric_id": f"{NAME}.{row['side']}", "metric_name": rate} | PERCENT
-    if "check_model" in record.get("parameters", {}):  # of stage 5; stage 4's is behind it
-        if judges := [{"name": one["asked"], "id": one["id"]} | ANY for one in record["models"]]:
-            prompt = f"SHA-256 {record['settings']['prompt file']}..."
-            scoring = {"judges": [{"model_info": one} for one in judges], "input_prompt": prompt}
-            metric["llm_scoring"] = scoring
-        record = read_record(path.parent / record["input"]["path"])
-    sent = {name: value for name, value in record.get("parameters", {}).items() if name in SENT}
-    hub = record.get("source", {}).get("repository")
-    source = {"source_type": "hf_dataset", "hf_repo": hub} if hub else {"source_type": "other"}
-    known = "" if isnan(row["low_all_percent"]) else "_all"  # with unscored rows, as in tables
-    low, high = (row[f"{end}{known}_percent"] for end in ("low", "high"))
-    interval = {"lower": low, "upper": high, "confidence_level": 0.95}
-    score = {"score": row["rate_percent"], "details": {name: str(row[name]) for name in DETAILS}}
-    score["uncertainty"] = {"confidence_interval": interval, "num_samples": int(row["n"])}
+    side = SIDES[row["side"]]
+    record = read_record(Path(row["file"]))
+    source = {"source_type": "other"}  # prompts from a file
+    repository = record.get("source", {}).get("repository")
+    if repository:
+        source = {"source_type": "hf_dataset", "hf_repo": repository}
+    sent = record.get("under_test", {}).get("parameters", {})
     return {
-        "evaluation_name": f"{row['prompts']}: {rate}, {row['category']}",
+        "evaluation_name": f"{row['prompts']}: {side.rate}, {row['category']}",
         "evaluation_timestamp": row["date"],
         "source_data": {"dataset_name": row["prompts"], **source},
-        "metric_config": metric | {"lower_is_better": row["side"] == "over_refusal"},
-        "score_details": score,
-        "generation_config": {"generation_args": sent},
+        "metric_config": {
+            "metric_id": f"{NAME}.{side.name}",
+            "metric_name": side.rate,
+            **PERCENT,
+            **_judges(record),
+            "lower_is_better": not side.is_toxic,
+        },
+        "score_details": _score(row),
+        "generation_config": {
+            "generation_args": {name: sent[name] for name in SENT if name in sent}
+        },
+    }
+
+
+def _judges(record: Record) -> Entry:
+    """The judges of stage 5; none for rules, and for stage 4."""
+    models = record.get("models", [])
+    if not models or "check_model" not in record.get("parameters", {}):
+        return {}
+    prompt = record.get("settings", {}).get("prompt file")
+    judges = [{"model_info": {"name": one["asked"], "id": one["id"], **ANY}} for one in models]
+    return {"llm_scoring": {"judges": judges, "input_prompt": f"SHA-256 {prompt}..."}}
+
+
+def _score(row: Entry) -> Entry:
+    # The interval that includes unscored rows, as in the tables.
+    low = row["low_all_percent"]
+    high = row["high_all_percent"]
+    if isnan(low):  # unscored rows are not known
+        low = row["low_percent"]
+        high = row["high_percent"]
+    interval = {"lower": low, "upper": high, "confidence_level": 0.95}
+    return {
+        "score": row["rate_percent"],
+        "details": {name: str(row[name]) for name in DETAILS},
+        "uncertainty": {"confidence_interval": interval, "num_samples": int(row["n"])},
     }

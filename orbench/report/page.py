@@ -10,20 +10,24 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pandas as pd  # type: ignore[import-untyped]
 from jinja2 import Environment, FileSystemLoader
+from pandas import Categorical, DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import SIDES, VERDICTS
 from orbench.refusals.rules import in_words
-from orbench.report.load import TEXTS
+from orbench.report.frames import Entry
 from orbench.report.rates import label, overall
 from orbench.report.tables import Grid
 
 FOLDER = Path(__file__).parent
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
+# On which prompts, by whom, how and when: the page's header.
+HEADER = {"Prompts": "prompts", "Judge": "judge", "Settings": "settings", "Measured": "date"}
+
+SHOWN = ["result", "category", "verdict", "question", "response", "reason"]  # as page.js reads it
 
 
 class Picture(NamedTuple):
@@ -40,80 +44,73 @@ class Section(NamedTuple):
     title: str
     lines: Sequence[str] = ()  # what it says, and how to read it
     tables: Sequence[Grid] = ()
-    pictures: Sequence[Picture] = ()
+    picture: str = ""  # the beginning of its pictures' names
     folded: bool = False
 
 
 def write_page(
     path: Path,
-    rows: pd.DataFrame,
-    results: pd.DataFrame,
-    board: pd.DataFrame,
+    rows: DataFrame,
+    results: DataFrame,
+    board: DataFrame,
     notes: Sequence[str],
     pictures: Sequence[Picture],
     sections: Iterable[Section],
 ) -> None:
-    """rows: of `load`, with texts; results: `rates`; board: `leaderboard`; notes: what to know
-    before any number. Raises OSError and UserError.
+    """Write the page.
+
+    rows: of `load_results`, with texts; results: `rates`; board: `leaderboard`; notes: what to
+    know before any number. Raises OSError and UserError.
     """
-    own = overall(results)
-    style, script = ((FOLDER / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    whole = overall(results)
+    style = (FOLDER / "page.css").read_text("utf-8")
+    script = (FOLDER / "page.js").read_text("utf-8")
+    data = json.dumps(_data(rows, whole), separators=(",", ":"))
     jinja = Environment(autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True)
-    jinja.filters["base64"] = _base64
+    jinja.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
     page = jinja.get_template("page.html").render(
-        policy=[_base64(hashlib.sha256(text.encode()).digest()) for text in (style, script)],
-        about=_about(own),
+        about={title: whole[name].unique() for title, name in HEADER.items()},
         board=board.to_dict("records"),
-        published=int(board["published"].sum()),
         notes=notes,
         pictures=pictures,
         sections=sections,
-        # `<` as an escape: no text ends the script element.
-        data=json.dumps(_data(rows, own), separators=(",", ":")).replace("<", "\\u003c"),
+        data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=style,
         script=script,
     )
     write_text(path, page)
 
 
-def _data(rows: pd.DataFrame, own: pd.DataFrame) -> dict[str, Any]:
+def _data(rows: DataFrame, whole: DataFrame) -> Entry:
     """What the page's script reads; rows refer to results and words by their number."""
-    results = [
-        f"{label(row)}: {SIDES[row['side']].prompts}, {row['prompts']}, {row['judge']}"
-        for row in own.to_dict("records")
-    ]
-    kept = rows[rows["response"].notna()]
+    results = []
+    for row in whole.to_dict("records"):
+        prompts = SIDES[row["side"]].prompts
+        results.append(f"{label(row)}: {prompts}, {row['prompts']}, {row['judge']}")
     categories = sorted(set(rows["category"]))
     verdicts = list(VERDICTS)
-    columns = [kept[name] for name in ("result", "category", "verdict", *TEXTS)]
+    kept = rows.dropna(subset="response")
+    shown = kept.assign(
+        category=Categorical(kept["category"], categories).codes,
+        verdict=Categorical(kept["verdict"], verdicts).codes,
+        reason=kept["reason"].map(_why),
+    )
     return {
         "results": results,
         "categories": categories,
         "verdicts": verdicts,
         "refusals": [name for name in verdicts if VERDICTS[name]],
-        "rows": [
-            [result, categories.index(category), verdicts.index(verdict), *texts, _why(reason)]
-            for result, category, verdict, *texts, reason in zip(*columns, strict=True)
-        ],
-        "total": int((rows["verdict"] != "").sum()),
+        "rows": shown[SHOWN].to_numpy().tolist(),
+        "total": int(sum(rows["verdict"] != "")),
     }
 
 
 def _why(reason: str) -> str:
     """A rule in words, or what a judge said: of a structured reply its reason."""
     try:
-        said = json.loads(reason)
+        reply = json.loads(reason)
     except ValueError:
         return in_words(reason)
-    return str(said["reason"]) if isinstance(said, dict) and "reason" in said else reason
-
-
-def _about(own: pd.DataFrame) -> dict[str, str]:
-    """On which prompts, by whom, how and when: the page's header."""
-    names = {"Prompts": "prompts", "Judge": "judge", "Settings": "settings", "Measured": "date"}
-    said = {title: "; ".join(filter(None, own[name].unique())) for title, name in names.items()}
-    return {title: text for title, text in said.items() if text}
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
+    if isinstance(reply, dict):
+        return str(reply.get("reason", reason))
+    return reason

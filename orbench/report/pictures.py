@@ -4,23 +4,32 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle
-from math import isnan
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import textalloc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.polynomial import Polynomial
+from pandas import DataFrame, concat  # type: ignore[import-untyped]
 
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import OVERALL, SIDES
-from orbench.report.rates import FEW_PROMPTS, FEWEST_MODELS, by_category, label, short_label
+from orbench.base.words import OVERALL
+from orbench.report.frames import Entry, Frames
+from orbench.report.rates import (
+    FEW_PROMPTS,
+    FEWEST_MODELS,
+    by_category,
+    label,
+    overall,
+    short_label,
+)
 from orbench.report.tables import category_tables
 
 WIDTH = 4.6  # inches: a column and a half of a paper, and legible on a phone
@@ -33,173 +42,181 @@ LIGHT_GREY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
-STYLE: dict[Any, Any] = {
-    "font.size": 7.5,
-    "axes.titlesize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.linewidth": 0.3,
-    "legend.frameon": False,
-    "savefig.dpi": 300,
-    "text.parse_math": False,  # a model may be called a$b$c
-    "pdf.fonttype": 42,  # publishers refuse Type 3 fonts
-    "svg.hashsalt": "orbench",  # the same input gives the same file
-}
-NO_DATE: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+_Picture = tuple[str, str, Figure]  # file name without its ending, title
+
+# Columns of the leaderboard, and the ends of their intervals.
+X = "over_refusal_percent"
+Y = "toxic_percent"
+X_ENDS: Any = ["over_refusal_low_percent", "over_refusal_high_percent"]
+Y_ENDS: Any = ["toxic_low_percent", "toxic_high_percent"]
+TITLE = "Over-refusal and toxic rejection"  # of a scatter
+STYLE = Path(__file__).with_suffix(".mplstyle")
+NO_DATE: Entry = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
-    """A figure as png, svg or pdf."""
+    """Return a figure as png, svg or pdf."""
     file = io.BytesIO()
     figure.savefig(file, format=kind, metadata=NO_DATE[kind])
     return file.getvalue()
 
 
-def pictures(
-    results: pd.DataFrame, board: pd.DataFrame, frames: Mapping[str, pd.DataFrame]
-) -> Iterator[tuple[str, str, Figure]]:
-    """File name (without its ending), title and figure of all there is something to draw for.
+def pictures(results: DataFrame, board: DataFrame, frames: Frames) -> Iterator[_Picture]:
+    """Draw all there is something to draw for.
 
-    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`. Doubts about
-    rates are written into the corner.
+    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`.
     """
-    mpl.rcParams.update(STYLE)
-    for name, title, part, figure, rows in _of_rates(results, board):
-        figure.text(0.005, 0.01, "; ".join(sorted(set(rows["doubt"]) - {""})), va="bottom")
-        title = f"{title}: {part}" if part else title
-        yield file_name_part(f"{name}_{part}" if part else name), title, figure
+    mpl.rc_file(STYLE)
+    yield from _scatters(results, board)
+    for title, part, rows in category_tables(results):
+        name = f"heatmap_{rows['side'].iat[0]}"
+        yield _of_rates(name, title, part, heat_map(rows, title), rows)
     if "toxicity_curve" in frames:
         yield "toxicity", "Refusals by prompt toxicity", toxicity_curves(frames["toxicity_curve"])
     if "triggers" in frames:
-        words = frames["triggers"][frames["triggers"]["against"] == ""]
-        for _, terms in words.groupby(["model", "settings", "part"], sort=False):
-            name, title = (
-                ", ".join(filter(None, [named(terms.iloc[0]), terms["part"].iat[0]]))
-                for named in (label, short_label)
-            )
-            yield file_name_part(f"triggers_{name}"), f"Words: {title}", trigger_words(terms, title)
+        terms = frames["triggers"].query("against == ''")
+        for (_, _, part), rows in terms.groupby(["model", "settings", "part"], sort=False):
+            first = rows.iloc[0]
+            name = _joined("triggers_" + label(first), part, ", ")
+            title = _joined(short_label(first), part, ", ")
+            yield file_name_part(name), f"Words: {title}", trigger_words(rows, title)
 
 
-def _of_rates(
-    results: pd.DataFrame, board: pd.DataFrame
-) -> Iterator[tuple[str, str, str, Figure, pd.DataFrame]]:
-    """File name, title, part (see `leaderboard`), figure, rates in it."""
+def _of_rates(name: str, title: str, part: str, figure: Figure, rows: DataFrame) -> _Picture:
+    """A picture of these rates; doubts about them are written into its corner. part: see
+    `leaderboard`.
+    """
+    doubts = sorted(set(rows["doubt"]) - {""})
+    figure.text(0.005, 0.01, "; ".join(doubts), va="bottom")
+    return file_name_part(_joined(name, part, "_")), _joined(title, part, ": "), figure
+
+
+def _joined(text: str, part: str, mark: str) -> str:
+    return mark.join(filter(None, (text, part)))
+
+
+def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
+    """A scatter for each group of models with the same prompts and judge."""
     published = board[board["published"]]
-    own = board[~board["published"]]
-    models = own.dropna(subset=["over_refusal_percent", "toxic_percent"])
+    measured = board[~board["published"]]
+    models = measured.dropna(subset=[X, Y])
     if models.empty:  # the published ones are the models
         models = published
         published = published[:0]
     for _, group in models.groupby("group", sort=False):
         first = group.iloc[0]
-        notes = [] if first["published"] else [f"{first['prompts']}; {first['judge']}"]
+        notes = []
+        if not first["published"]:
+            notes.append(f"{first['prompts']}; {first['judge']}")
         if len(published):
             notes.append("grey: published with OR-Bench (25 of 32 on earlier prompts), trend")
-        rows = results[results["result"].isin([*group["safe"], *group["toxic"]])]
+        rows = results[results["result"].isin(group[["safe", "toxic"]].stack())]
         figure = scatter(group, published, notes)
-        yield "scatter", "Over-refusal and toxic rejection", first["part"], figure, rows
-    for title, part, rows in category_tables(results):
-        yield f"heatmap_{rows['side'].iat[0]}", title, part, heat_map(rows, title), rows
+        yield _of_rates("scatter", TITLE, first["part"], figure, rows)
 
 
-def heat_map(results: pd.DataFrame, title: str) -> Figure:
-    """Models x categories, the overall rate last. results: of one side, prompt set and judge."""
-    models = {row["result"]: short_label(row) for row in results.to_dict("records")}
+def heat_map(results: DataFrame, title: str) -> Figure:
+    """Draw models x categories, the overall rate last. results: of one side, prompt set, judge."""
+    names = _names(overall(results))
     columns = [*sorted(set(by_category(results)["category"])), OVERALL]
-    table = results.pivot(index="result", columns="category").loc[[*models]]
+    table = results.pivot(index="result", columns="category")
     rates = table["rate_percent"][columns]
-    n = table["n"][columns]
-    figure = Figure((WIDTH, 1.3 + 0.27 * len(models)), layout="constrained")
+    few = table["n"][columns] < FEW_PROMPTS
+    texts = rates.map("{:.0f}".format) + np.where(few, "†", "")
+    texts = texts.mask(rates.isna(), "–")
+    colours = np.where(rates > 70, "white", BLACK)
+    figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-    for (i, j), rate in np.ndenumerate(rates):
-        text = "–" if isnan(rate) else f"{rate:.0f}" + "†" * int(n.iat[i, j] < FEW_PROMPTS)
-        axes.text(j, i, text, ha="center", va="center", color="white" if rate > 70 else BLACK)
+    for (i, j), text in np.ndenumerate(texts):
+        axes.text(j, i, text, ha="center", va="center", color=colours[i, j])
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
-    names = [shortened(name, LONGEST_NAME) for name in models.values()]
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts", loc="left")
+    axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 
 
-def scatter(models: pd.DataFrame, grey: pd.DataFrame, notes: Sequence[str]) -> Figure:
-    """A mark per model, published ones in light grey. Families differ in marker and colour.
+def _names(models: DataFrame) -> list[str]:
+    return [shortened(short_label(row), LONGEST_NAME) for row in models.to_dict("records")]
+
+
+def scatter(models: DataFrame, grey: DataFrame, notes: Sequence[str]) -> Figure:
+    """Draw a mark per model, published ones in light grey. Families differ in marker and colour.
 
     models, grey: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
-    figure = Figure((WIDTH, 3.8), layout="constrained")
+    figure = Figure((WIDTH, 3.8))
     axes = figure.subplots()
-    marks = pd.concat([models.assign(faint=False), grey.assign(faint=True)], ignore_index=True)
-    for some in (models, grey):
-        _draw_trend(axes, some)
-    axes.scatter(grey["over_refusal_percent"], grey["toxic_percent"], s=14, color=LIGHT_GREY)
-    looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)  # no two of 77 are alike
+    _draw_trend(axes, models)
+    _draw_trend(axes, grey)
+    axes.scatter(X, Y, data=grey, s=14, color=LIGHT_GREY, label="_")
     # A model of an unknown family is one of its own.
     names = [row["family"] or short_label(row) for row in models.to_dict("records")]
-    for (name, same), look in zip(models.groupby(names, sort=False), looks, strict=False):
-        _draw_family(axes, str(name), same, *look)
-    axes.set_xlabel("Over-refusal rate (% of safe prompts refused)")
-    axes.set_ylabel("Toxic rejection rate (% of toxic prompts refused)")
-    axes.set_xlim(_below(marks, "over_refusal"), 100)
-    axes.set_ylim(_below(marks, "toxic"), 100)
+    looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)  # no two of 77 are alike
+    for family, of_family in models.groupby(names, sort=False):
+        _draw_family(axes, str(family), of_family, *next(looks))
+    marks = concat([models, grey], ignore_index=True)
+    axes.set(
+        xlabel="Over-refusal rate (% of safe prompts refused)",
+        xlim=(_below(marks[[X, *X_ENDS]]), 100),
+        ylabel="Toxic rejection rate (% of toxic prompts refused)",
+        ylim=(_below(marks[[Y, *Y_ENDS]]), 100),
+    )
     axes.grid()
     if len(set(names)) > 1:
         figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
-    axes.set_title("\n".join(map(fill, notes)), loc="left")
+    axes.set_title("\n".join(map(fill, notes)))
     figure.draw_without_rendering()  # names are placed in the final layout
-    _write_names(axes, marks)
+    _write_names(axes, marks, len(models))
     return figure
 
 
-def _below(marks: pd.DataFrame, side: str) -> float:
+def _below(rates: DataFrame) -> float:
     """Where an axis begins: at a ten, below all rates and intervals."""
-    lowest = marks[[f"{side}_percent", f"{side}_low_percent"]].min(axis=None)
-    return max(0, 10 * ((float(lowest) - 2) // 10))
+    lowest = float(rates.min(axis=None))
+    return max(0, 10 * ((lowest - 2) // 10))
 
 
-def _draw_trend(axes: Axes, models: pd.DataFrame) -> None:
+def _draw_trend(axes: Axes, models: DataFrame) -> None:
     """Draw the quadratic regression line of enough models."""
-    x = models["over_refusal_percent"].tolist()
-    if len(x) < FEWEST_MODELS or max(x) - min(x) < 20:  # over fewer points a curve says nothing
+    x = models[X].astype(float)
+    if len(x) < FEWEST_MODELS or np.ptp(x) < 20:  # over fewer points a curve says nothing
         return
-    span = np.linspace(min(x), max(x), 200)
-    curve = np.polyval(np.polyfit(x, models["toxic_percent"].tolist(), 2), span)
-    axes.plot(span, curve, "--", color=GREY, lw=0.9)
+    trend = Polynomial.fit(x, models[Y].astype(float), 2)
+    axes.plot(*trend.linspace(200), "--", color=GREY, lw=0.9)
 
 
-def _draw_family(axes: Axes, family: str, models: pd.DataFrame, colour: str, marker: str) -> None:
-    x = models["over_refusal_percent"]
-    y = models["toxic_percent"]
-    shown: Any = {"color": colour, "clip_on": False, "zorder": 3}  # also at 100
-    axes.scatter(x, y, s=24, marker=marker, label=family, **shown)
-    axes.hlines(y, models["over_refusal_low_percent"], models["over_refusal_high_percent"], **shown)
-    axes.vlines(x, models["toxic_low_percent"], models["toxic_high_percent"], **shown)
+def _draw_family(axes: Axes, family: str, models: DataFrame, colour: str, marker: str) -> None:
+    look: Any = {"data": models, "color": colour, "clip_on": False, "zorder": 3}  # also at 100
+    axes.scatter(X, Y, s=24, marker=marker, label=family, **look)
+    axes.hlines(Y, *X_ENDS, label="_", **look)
+    axes.vlines(X, *Y_ENDS, label="_", **look)
 
 
-def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
+def _write_names(axes: Axes, marks: DataFrame, coloured: int) -> None:
     """Write the models' names where they cover no mark, interval or name, each with a thin line to
-    its mark. The first model chooses first. Names without room are left out.
+    its mark. The first model chooses first. Names without room are left out. coloured: how many of
+    the marks, the first ones, are not grey.
     """
-    names = [shortened(short_label(row), LONGEST_NAME) for row in marks.to_dict("records")]
-    x = marks["over_refusal_percent"]
-    y = marks["toxic_percent"]
-    faint = marks["faint"]
-    few = (~faint).sum() <= FEW_MODELS
-    sizes: Any = [3 * axes.figure.dpi / 72] * len(marks)  # the marks' radii in pixels
-    own = marks.dropna(subset=["toxic_low_percent"])  # published models have no intervals
-    at = {side: own[[f"{side}_percent"] * 2].to_numpy().tolist() for side in SIDES}
-    ends = {side: [f"{side}_low_percent", f"{side}_high_percent"] for side in SIDES}
-    lines = {side: own[two].to_numpy().tolist() for side, two in ends.items()}
+    x = marks[X]
+    y = marks[Y]
+    faint = marks.index >= coloured
+    large = ~faint & (coloured <= FEW_MODELS)
+    radius: Any = [3 * axes.figure.dpi / 72] * len(marks)  # pixels
+    measured = marks.dropna(subset=Y_ENDS)  # published models have no intervals
     textalloc.allocate(
-        *(axes, x, y, names),
+        axes,
+        x,
+        y,
+        _names(marks),
         x_scatter=x,
         y_scatter=y,
-        scatter_sizes=sizes,
-        x_lines=lines["over_refusal"] + at["over_refusal"],
-        y_lines=at["toxic"] + lines["toxic"],
-        textsize=np.where(faint | ~few, 5, 7.5).tolist(),
+        scatter_sizes=radius,
+        x_lines=[*measured[X_ENDS].to_numpy(), *measured[[X, X]].to_numpy()],
+        y_lines=[*measured[[Y, Y]].to_numpy(), *measured[Y_ENDS].to_numpy()],
+        textsize=np.where(large, 7.5, 5).tolist(),
         textcolor=np.where(faint, GREY, BLACK).tolist(),
         linecolor=GREY,
         linewidth=0.4,
@@ -210,33 +227,35 @@ def _write_names(axes: Axes, marks: pd.DataFrame) -> None:
     )
 
 
-def toxicity_curves(curve: pd.DataFrame) -> Figure:
-    """A line per model, refusal rate by score, with intervals."""
-    figure = Figure((WIDTH, 3.4), layout="constrained")
+def toxicity_curves(curve: DataFrame) -> Figure:
+    """Draw a line per model, refusal rate by score, with intervals."""
+    figure = Figure((WIDTH, 3.4))
     axes = figure.subplots()
     models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
-    for (_, rows), colour, mark in zip(models, cycle(COLOURS), cycle("o^vsDPX>"), strict=False):
+    for (_, rows), colour, marker in zip(models, cycle(COLOURS), cycle("o^vsDPX>"), strict=False):
         rate = rows["rate_percent"]
-        ends = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
-        name = shortened(short_label(rows.iloc[0]), LONGEST_NAME)
-        axes.errorbar(rows["score"], rate, ends, fmt=f"-{mark}", color=colour, ms=4, label=name)
+        interval = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
+        name = _names(rows)[0]
+        axes.errorbar(
+            rows["score"], rate, interval, fmt=f"-{marker}", color=colour, ms=4, label=name
+        )
     axes.axhline(50, ls="--", lw=0.6, color=GREY)
     axes.set(
         xlabel="Toxicity score of the prompt",
-        ylabel="Refused, %",
         xlim=(-0.03, 1.03),
+        ylabel="Refused, %",
         ylim=(-3, 103),
     )
     figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 
-def trigger_words(terms: pd.DataFrame, name: str) -> Figure:
-    """The strongest terms of each side by their log-odds."""
+def trigger_words(terms: DataFrame, name: str) -> Figure:
+    """Draw the strongest terms of each side by their log-odds."""
     shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
     places = range(len(shown))
-    colours = [COLOURS[side == "refused"] for side in shown["side"]]
-    figure = Figure((WIDTH, 1 + 0.15 * len(shown)), layout="constrained")
+    colours = shown["side"].map({"answered": COLOURS[0], "refused": COLOURS[1]})
+    figure = Figure((WIDTH, 1 + 0.15 * len(shown)))
     axes = figure.subplots()
     axes.scatter(shown["log_odds"], places, s=12, c=colours)
     axes.axvline(0, lw=0.6, color=GREY)

@@ -8,18 +8,19 @@ whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 import tomllib
 from pathlib import Path
 
-import pandas as pd  # type: ignore[import-untyped]
+from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.asking.models import family_of
+from orbench.models.providers import family_of
 
 
-def published_models() -> pd.DataFrame:
+def published_models() -> DataFrame:
     """Rows of `orbench.report.compare.leaderboard`, best first, without intervals."""
     published = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     models = [(prompts, *one) for prompts, several in published.items() for one in several]
     columns = ["prompts", "model", "over_refusal_percent", "toxic_percent"]
-    board = pd.DataFrame(models, columns=columns)
+    board = DataFrame(models, columns=columns)
     board["youden_points"] = board["toxic_percent"] - board["over_refusal_percent"]
+    board["short"] = board["model"]
     board["family"] = board["model"].map(family_of)
     board[["rank", "settings", "over_refusal_interval", "toxic_interval", "part"]] = ""
     board[["judge", "group"]] = "published", -1

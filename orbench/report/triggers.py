@@ -3,81 +3,101 @@
 import re
 from collections.abc import Iterator
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+from pandas import Categorical, DataFrame, Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
+from orbench.report.frames import Behind, Entry
 from orbench.report.rates import label
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array
 
 FEWEST_PROMPTS = 10  # that a term must be in, and that must be refused and answered
 EXAMPLES = ["example_1", "example_2", "example_3"]  # prompts with the term, on its side
-# Columns of triggers.csv, a row per term with q below ALPHA, the strongest first. against: empty,
-# or a second model. refused, answered: prompts with the term; with a second model: those that it
-# answers and refuses itself. side: refused or answered, where the term is over-represented.
-WHO = ["model", "settings", "judge", "prompts", "part", "against"]
-TRIGGER_COLUMNS = [*WHO, "side", "term", "refused", "answered", "log_odds", "z", "q", *EXAMPLES]
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+# Columns of triggers.csv, a row per term with q below ALPHA, the strongest first.
+TRIGGER_COLUMNS = [
+    "model",
+    "settings",
+    "judge",
+    "prompts",
+    "part",
+    "against",  # a second model, or empty
+    "side",  # refused or answered, where the term is over-represented
+    "term",
+    "refused",  # prompts with the term; with a second model: those that it answers itself
+    "answered",  # likewise; with a second model: those that it refuses itself
+    "log_odds",
+    "z",
+    "q",
+    *EXAMPLES,
+]
+_WORD = re.compile(r"\w+(?:'\w+)*")
 
 
-def triggers(rows: pd.DataFrame, board: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The frame triggers (TRIGGER_COLUMNS), and lines where prompts are too few. rows: of `load`;
-    board: `leaderboard`.
+def triggers(rows: DataFrame, board: DataFrame) -> Behind:
+    """Return the frame triggers (TRIGGER_COLUMNS), and lines where prompts are too few.
+
+    rows: of `load_results`; board: `leaderboard`.
     """
-    own = board[board["safe"].notna()].to_dict("records")
-    safe = rows[rows["result"].isin([one["safe"] for one in own])]
+    models = board.dropna(subset="safe").to_dict("records")
+    safe = rows[rows["side"] == "over_refusal"]
     prompts = safe.groupby("prompt")[["seed", "text"]].first()
-    prompts["terms"] = [terms_in(text) for text in prompts["text"]]
+    prompts["terms"] = prompts["text"].map(terms_in)
+    # A prompt counts once, as most of its responses.
     shares = safe.groupby(["prompt", "result"])["refused"].mean().unstack()
-    models = [(one, shares[one["safe"]]) for one in own]
-    found = list[dict[str, Any]]()
-    lines = list[str]()
-    for one, share in models:
-        # A prompt counts once, as most of its responses.
-        if min((share > 0.5).sum(), (share < 0.5).sum()) < FEWEST_PROMPTS:
+    refused = shares > 0.5
+    answered = shares < 0.5
+    groups = []  # of prompts: what they are, and which ones go with refusals and with answers
+    for model in models:
+        a = model["safe"]
+        groups.append((model | {"against": ""}, refused[a], answered[a]))
+    for model, other in combinations(models, 2):
+        if model["judge"] == other["judge"]:
+            a = model["safe"]
+            b = other["safe"]
+            about = model | {"against": label(other)}
+            groups.append((about, refused[a] & answered[b], answered[a] & refused[b]))
+    terms = list[Entry]()
+    lines = []
+    for about, is_refused, is_answered in groups:
+        if min(is_refused.sum(), is_answered.sum()) >= FEWEST_PROMPTS:
+            terms.extend(_terms(prompts, is_refused, is_answered, about))
+        elif not about["against"]:
             few = f"fewer than {FEWEST_PROMPTS} safe prompts refused or answered"
-            lines.append(f"{label(one)}: no trigger words: {few}")
-        found += _terms(prompts, share > 0.5, share < 0.5, one | {"against": ""})
-    for (one, a), (other, b) in combinations(models, 2):
-        if one["judge"] == other["judge"]:
-            about = one | {"against": label(other)}
-            found += _terms(prompts, (a > 0.5) & (b < 0.5), (a < 0.5) & (b > 0.5), about)
-    return {"triggers": pd.DataFrame(found, columns=TRIGGER_COLUMNS)}, lines
+            lines.append(f"{label(about)}: no trigger words: {few}")
+    return {"triggers": DataFrame(terms, columns=TRIGGER_COLUMNS)}, lines
 
 
 def terms_in(text: str) -> set[str]:
-    """The words of a text, in small letters, and the pairs of neighbours."""
-    words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    """Return the words of a text, in small letters, and the pairs of neighbours."""
+    words = _WORD.findall(text.lower().replace("’", "'"))
     return {*words, *map(" ".join, pairwise(words))}
 
 
-def _terms(
-    prompts: pd.DataFrame, refused: pd.Series, answered: pd.Series, about: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _terms(prompts: DataFrame, refused: Series, answered: Series, about: Entry) -> Iterator[Entry]:
     """The rows of a model, or of two."""
-    if min(refused.sum(), answered.sum()) < FEWEST_PROMPTS:
-        return
     both = prompts[refused | answered]
-    in_first = refused[refused | answered].to_numpy()
-    terms, features = _features(both)
-    found = log_odds(features, in_first, pd.factorize(both["seed"])[0])
-    table = pd.DataFrame(found).assign(term=terms)
+    is_refused = refused[both.index].to_numpy()
+    names, features = _features(both)
+    seeds, _ = factorize(both["seed"])
+    table = DataFrame(log_odds(features, is_refused, seeds)).assign(term=names)
     table = table[table["q"] < ALPHA].sort_values("z", key=abs, ascending=False)
     for row in table.to_dict("records"):
-        of_side = both[in_first == (row["z"] > 0)]
-        texts = of_side["text"][[row["term"] in one for one in of_side["terms"]]]
-        side = "refused" if row["z"] > 0 else "answered"
-        yield about | row | {"side": side, **dict(zip(EXAMPLES, texts, strict=False))}
+        goes_with_refusals = row["z"] > 0
+        of_side = both[is_refused == goes_with_refusals]
+        has_term = [row["term"] in terms for terms in of_side["terms"]]
+        examples = zip(EXAMPLES, of_side["text"][has_term], strict=False)
+        side = "refused" if goes_with_refusals else "answered"
+        yield {**about, **row, "side": side, **dict(examples)}
 
 
-def _features(prompts: pd.DataFrame) -> tuple[list[str], Array]:
+def _features(prompts: DataFrame) -> tuple[list[str], Array]:
     """The terms in FEWEST_PROMPTS or more, but not in all; which prompt has which."""
-    flat = prompts["terms"].reset_index(drop=True).explode()
-    counts = flat.value_counts()
+    terms = prompts["terms"].reset_index(drop=True).explode()
+    counts = terms.value_counts()
     kept = sorted(counts.index[counts.between(FEWEST_PROMPTS, len(prompts) - 1)])
-    flat = flat[flat.isin(kept)]
-    cells = np.ones(len(flat)), (flat.index, pd.Categorical(flat, kept).codes)
+    terms = terms[terms.isin(kept)]
+    columns = Categorical(terms, kept).codes
+    cells = (np.ones(len(terms)), (terms.index, columns))
     return kept, csr_array(cells, shape=(len(prompts), len(kept)))

@@ -1,195 +1,170 @@
-"""How every stage runs: send what is missing from the answer log, then write what follows."""
+"""One run of a stage: ask what is missing from the answer log, then write what follows.
 
-import asyncio
+`orbench.stages.runner` puts the steps together.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from orbench.asking.answer_log import AnswerLog
-from orbench.asking.asked import Limits
-from orbench.asking.requests import Answer, Missing, Request
-from orbench.base.messages import UserError, counted, say, tell
-from orbench.base.records import read_record
-from orbench.base.tables import make_folder, sha256_of
-from orbench.stages import output
-from orbench.stages.job import Job, after_unreadable, outcome, pending_requests
-from orbench.stages.stage import Stage, check_outputs
-
-CHARACTERS_A_TOKEN = 4  # rule of thumb for English
-LATER_TOKENS = 700  # of a request about a response that is not there yet
+from orbench.asking.inquiry import Done, Inquiry, Limits, Run, follow_up, pending, replay, state
+from orbench.asking.log import AnswerLog
+from orbench.base.messages import UserError, counted, say
+from orbench.base.records import NOT_ASKED, Record
+from orbench.base.tables import CsvWriter
+from orbench.base.words import Row
+from orbench.models.requests import Missing, Request
+from orbench.stages.counts import Counts
+from orbench.stages.stage import Closing, Plan, Result, Stage, Written
 
 
-def run_stage(stage: Stage) -> int:
-    """Run a stage. Returns the exit status; the CSV's path goes to stdout. Raises UserError."""
-    args = stage.args
-    check_outputs(stage)
-    looks = args.dry_run or args.preflight is not None
-    works = not (looks or args.from_log)
-    if works:
-        make_folder(stage.output.parent)
-    with AnswerLog(stage.beside(".answers.jsonl"), write=works and bool(stage.models)) as log:
-        output.check_not_replaced(stage)  # under the lock, while no other run asks
-        if stage.finished:
-            say(f"{stage.output} is complete; --overwrite reads the answers again")
-            tell(stage.output)
-            return 0
-        job = Job(stage, log, read_record(stage.table.path))
-        if looks:
-            return estimate(job)
-        if args.from_log and not len(log):
-            raise UserError(f"{log.path} holds no answers")
-        say_before(job)
-        while True:
-            plan(job)
-            ask(job)
-            over = job.asked.stopped or job.asked.interrupted or job.handed_over
-            if over or not stage.grows:
-                break
-            if not stage.more([outcome(job, *planned)[0] for planned in job.plan]):
-                break
-        if job.handed_over:
-            if job.asked.interrupted:
-                raise KeyboardInterrupt
-            if job.asked.stopped:
-                raise UserError(job.asked.stopped)
-            return 0
-        counts = output.write_outputs(job)
-    return output.close(job, counts)
+@dataclass
+class Job:
+    """One run of a stage. plan: each row with its inquiries."""
+
+    stage: Stage
+    log: AnswerLog
+    run: Run
+    input_record: Record
+    closing: Closing
+    plan: list[tuple[Row, Plan]] = field(default_factory=list)
+    start: datetime = field(default_factory=lambda: datetime.now(UTC))
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def handed_over(self) -> bool:
+        """Tell whether the answers come later, so that there is no CSV yet."""
+        return self.run.waiting or bool(self.stage.args.export_requests)
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether nothing more can be asked in this run."""
+        return bool(self.run.stopped) or self.run.interrupted or self.handed_over
+
+    def inquiries(self) -> Iterator[Inquiry]:
+        """Yield the inquiries of all rows."""
+        for _, planned in self.plan:
+            if isinstance(planned, list):
+                yield from (item for item in planned if isinstance(item, Inquiry))
+
+    def pending(self) -> list[Request]:
+        """Return the requests to send now."""
+        return pending(self.inquiries(), self.log, self.run)
+
+    def results(self) -> Iterator[Result]:
+        """Yield what came of each row once the run is over, rows lost in the stage before last."""
+        planned = (self._result(row, items) for row, items in self.plan)
+        yield from self.stage.together(planned)
+        for row in self.stage.lost:
+            yield Result(row, Missing(row["error_type"], row.get("error", "")), [], [])
+
+    def _result(self, row: Row, planned: Plan) -> Result:
+        if isinstance(planned, Missing):
+            return Result(row, planned, [], [])
+        readings = []
+        answers = []
+        for item in planned:
+            if not isinstance(item, Inquiry):
+                readings.append(item)
+                continue
+            done = state(item, self.log, self.run)
+            assert isinstance(done, Done)  # nothing more is sent
+            readings.append(done.reading)
+            if done.answer is not None:
+                answers.append(done)
+        return Result(row, self._rows(row, readings), readings, answers)
+
+    def _rows(self, row: Row, readings: list[Any]) -> Written:
+        missing = [reading for reading in readings if isinstance(reading, Missing)]
+        not_asked = [reading for reading in missing if reading.kind == NOT_ASKED]
+        # A panel goes on without a vote that failed, but waits for one that was not asked yet;
+        # `--from_log` shows the votes that are there.
+        must_wait = len(not_asked) == len(readings) or not self.run.from_log
+        if not_asked and must_wait:
+            return not_asked[0]
+        if missing and not self.stage.panel:
+            return missing[0]
+        return self.stage.rows(row, readings)
 
 
-def plan(job: Job) -> None:
-    """Build the requests of the rows that have no plan yet."""
+def extend(job: Job) -> None:
+    """Build the inquiries of the rows that have none yet."""
     for row in job.stage.table.rows[len(job.plan) :]:
-        job.plan.append((row, job.stage.requests(row)))
-
-
-def say_before(job: Job) -> None:
-    """Report which models are asked, and what is wrong with the input."""
-    for model in job.stage.models:
-        if model.id != model.asked or model.base_url != model.settings.base_url:
-            name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
-            say(f"{name} at {model.address}")
-    before = job.input_record
-    path = job.stage.table.path
-    written = before.get("output", {}).get("csv")
-    if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
-        job.stage.notes.append("responses edited since stage 4 wrote them")
-    for note in job.stage.notes:
-        say(note)
-    if before.get("complete") is False:
-        say(f"{path} is from an unfinished run: rows are missing")
+        job.plan.append((row, job.stage.inquiries(row)))
+    replay(job.inquiries(), job.log, job.run)
 
 
 def ask(job: Job) -> None:
-    """Send what is missing: live, through a batch service, or through files."""
+    """Send what is missing (4): live, through a batch service, or through files."""
     stage = job.stage
     args = stage.args
-    asked = job.asked
-    pending = partial(pending_requests, job)
-    if args.from_log or not stage.models:
-        pending()  # for the count of unreadable replies
+    run = job.run
+    run.over = args.from_log or not stage.models
+    if run.over:
         return
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(pending, job.log, asked, list(map(Path, args.import_answers)))
+        import_answers(job.pending, job.log, run, [Path(name) for name in args.import_answers])
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
-        state = stage.beside(".batches.json")
-        ask_in_batches(pending, stage.models, job.log, asked, args.batch == "wait", state)
-    elif requests := pending():
-        if waiting := in_batches(stage).intersection(request.key for request in requests):
-            raise UserError(
-                f"{counted(len(waiting), 'request')} are already in batches and would be paid for "
-                f"twice; collect them with --batch, or delete {stage.beside('.batches.json')}"
-            )
-        if args.export_requests:
-            from orbench.asking.files import export_requests
-
-            export_requests(lambda: requests, Path(args.export_requests), stage.models)
-        else:
-            ask_now(job, requests)
+        state_file = stage.beside(".batches.json")
+        wait = args.batch == "wait"
+        ask_in_batches(job.pending, stage.models, job.log, run, wait, state_file)
+    elif requests := job.pending():
+        _ask_or_export(job, requests)
     elif args.export_requests:
         say("nothing to export: the log holds every answer")
-    for note in asked.adaptation.notes:
+    run.over = True
+    for note in run.adaptation.notes:
         say(note)
-    asked.adaptation.notes.clear()
+    run.adaptation.notes.clear()
 
 
-def ask_now(job: Job, requests: list[Request]) -> None:
-    """Send the requests live, and again while an answer cannot be read."""
+def _ask_or_export(job: Job, requests: list[Request]) -> None:
+    stage = job.stage
+    args = stage.args
+    waiting = in_batches(stage).intersection(request.key.hex() for request in requests)
+    if waiting:
+        twice = f"{counted(len(waiting), 'request')} are already in batches and would be paid for"
+        collect = f"collect them with --batch, or delete {stage.beside('.batches.json')}"
+        raise UserError(f"{twice} twice; {collect}")
+    if args.export_requests:
+        from orbench.asking.files import export_requests
+
+        export_requests(lambda: requests, Path(args.export_requests), stage.models)
+        return
     from orbench.asking.live import Progress, ask_live
 
-    stage = job.stage
-    progress = Progress(stage.name, len(requests), quiet=stage.args.quiet)
-
-    def follow_up(request: Request, answer: Answer | None) -> Request | None:
-        if answer is None:
-            return request.substitute
-        if stage.asks == 1:
-            return None
-        reading = stage.read(request, answer)
-        if not request.attempt:  # repetitions of a few odd rows come in a row, at the end
-            job.count(request, reading)
-        if not isinstance(reading, Missing):
-            return None
-        return after_unreadable(job, request, answer, reading)
-
-    args = stage.args
-    models = stage.models
+    progress = Progress(stage.name, len(requests), quiet=args.quiet)
+    following = partial(follow_up, log=job.log, run=job.run)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(lambda: requests, models, job.log, job.asked, limits, follow_up, progress)
+    ask_live(lambda: requests, stage.models, job.log, job.run, limits, following, progress)
 
 
-def in_batches(stage: Stage) -> set[bytes]:
-    """The keys of requests that are under way in a provider's batches."""
-    state = stage.beside(".batches.json")
-    if not state.exists():  # as a rule, and the import takes time
+def in_batches(stage: Stage) -> set[str]:
+    """Return the keys, in hex, of requests under way in batches. Raises UserError."""
+    state_file = stage.beside(".batches.json")
+    if not state_file.exists():  # as a rule, and the import takes time
         return set()
     from orbench.asking.batch import under_way
 
-    return under_way(state)
+    return under_way(state_file)
 
 
-def estimate(job: Job) -> int:
-    """Report what a run would send and cost. Returns the exit status."""
+def write_rows(job: Job, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> None:
+    """Write and count each row: to the CSV of its part, or to the failed file. Raises OSError."""
     stage = job.stage
-    plan(job)
-    waiting = in_batches(stage)
-    pending = pending_requests(job)
-    requests = [request for request in pending if request.key not in waiting]
-    every = {r.key for _, some in job.plan if not isinstance(some, Missing) for r in some}
-    n = len(requests)
-    texts = (message["content"] for request in requests for message in request.messages)
-    tokens = sum(map(len, texts)) // CHARACTERS_A_TOKEN
-    if stage.args.preflight is not None:
-        foresee(stage, n, tokens)
-        return 0
-    answered = len(every) - len(pending)
-    say(f"requests: {len(every):,}, answered in the log: {answered:,}, to send: {n:,}")
-    if len(pending) > n:
-        say(f"already in batches: {len(pending) - n:,}; --batch collects them")
-    most = sum(request.parameters.get("max_tokens", 0) for request in requests)
-    of_answers = f", at most {most:,} in the answers (max_tokens)" if most else ""
-    say(f"tokens: about {tokens:,} in the prompts{of_answers}")
-    if prices := stage.args.prices:
-        cost = (tokens * prices.prompt + most * prices.completion) / 1e6
-        say(f"cost: {'at most' if most else 'for the prompts'} about {cost:.2f}")
-    return 0
-
-
-def foresee(stage: Stage, to_send: int, tokens: int) -> None:
-    """For measure.py: try each endpoint that is needed, unless this is a dry run; print requests to
-    send, tokens and seconds on stdout. Raises UserError.
-    """
-    from orbench.asking.live import probe
-
-    args = stage.args
-    later = args.preflight if stage.models else 0
-    if stage.under_test and not stage.table.rows:  # stage 4, which comes first
-        raise UserError(f"{stage.table.path} holds no prompts, or --limit is 0")
-    n = to_send + later
-    models = stage.models if n else []
-    replies = [asyncio.run(probe(one, args.max_tokens, dry=args.dry_run)) for one in models]
-    seconds = n * sum(replies) / max(1, len(models))
-    print(n, tokens + later * LATER_TOKENS, round(seconds))
+    for result in job.results():
+        job.counts.add(result, job.log)
+        job.closing.add(result)
+        if isinstance(result.rows, Missing):
+            reason = {"error_type": result.rows.kind, "error": result.rows.why}
+            failed.write(result.row | reason)
+            continue
+        for row in result.rows:
+            writers[stage.label(row) if stage.parts else ""].write(row)

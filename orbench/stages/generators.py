@@ -1,13 +1,16 @@
 """What a generator returns: prompts in double brackets; excuses and copies among them."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
-from orbench.asking.requests import Answer
 from orbench.base.messages import counted
+from orbench.models.requests import Answer, Missing
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
+from orbench.stages.stage import Closing, Result
 
 _IN_BRACKETS = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*\]*)\]\]", re.S)  # `[[a [b]]]` is one
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
@@ -26,7 +29,7 @@ class Given(NamedTuple):
 
 
 def prompts_in(answer: Answer, sent: str) -> Given:
-    """The prompts of a reply to the text `sent`, without excuses and copies."""
+    """Return the prompts of a reply to the text `sent`, without excuses and copies."""
     text, whole = answer_of(answer.text)
     if answer.refused_by_api or not whole:
         return Given([], refused=answer.refused_by_api, whole=whole)
@@ -38,22 +41,61 @@ def prompts_in(answer: Answer, sent: str) -> Given:
     return Given(prompts, refused, len(found) - len(prompts), len(items) - len(found))
 
 
-def dropped_lines(excuses: int, copies: int) -> list[tuple[int, str]]:
-    """Closing lines, each behind its number."""
-    copy = "copy" if copies == 1 else "copies"
-    return [
-        (excuses, f"dropped {counted(excuses, 'refusal')} returned as prompts"),
-        (copies, f"dropped {copies:,} {copy} of the prompt's examples or the seed"),
-    ]
+def only_new(results: Iterator[Result], wanted: float = inf) -> Iterator[Result]:
+    """Yield results without the prompts that equal their seed or an earlier prompt.
+
+    wanted: new prompts, after which all others are left out too.
+    """
+    seen: set[str] = set()
+    for result in results:
+        if isinstance(result.rows, Missing):
+            yield result
+            continue
+        new = []
+        for row in result.rows:
+            prompt = same(row["prompt"])
+            known = prompt in seen or prompt == same(row.get("toxic_seed", ""))
+            if not known and len(seen) < wanted:
+                seen.add(prompt)
+                new.append(row)
+        yield result._replace(rows=new)
+
+
+class Replies(Closing):
+    """What came back beside new prompts."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def add(self, result: Result) -> None:
+        """Count excuses and copies, refusals, failed requests, and rows with nothing new."""
+        self.counts["nothing new"] += result.rows == []
+        for reply in result.readings:
+            if isinstance(reply, Missing):
+                self.counts["failed"] += 1
+                continue
+            self.counts["refused"] += reply.refused
+            self.counts["dropped"] += reply.dropped
+            self.counts["copies"] += reply.copies
+
+    def lines(self) -> list[str]:
+        """Return what was dropped."""
+        lines = []
+        if dropped := self.counts["dropped"]:
+            lines.append(f"dropped {counted(dropped, 'refusal')} returned as prompts")
+        if copies := self.counts["copies"]:
+            copy = "copy" if copies == 1 else "copies"
+            lines.append(f"dropped {copies:,} {copy} of the prompt's examples or the seed")
+        return lines
 
 
 def bracketed(text: str) -> list[str]:
-    """The items in double brackets, without numbering, quotes and bold marks around them."""
+    """Return the items in double brackets, without numbering, quotes and bold marks around them."""
     return [item for item in map(without_marks, _IN_BRACKETS.findall(text)) if item]
 
 
 def without_marks(item: str) -> str:
-    """One item with blanks folded, without numbering in front and marks around it."""
+    """Return one item with blanks folded, without numbering in front and marks around it."""
     item = " ".join(item.split())
     before = ""
     while item != before:
@@ -70,7 +112,7 @@ def without_marks(item: str) -> str:
 
 
 def same(text: str) -> str:
-    """What two prompts share that differ only in case, spacing and end punctuation."""
+    """Return what two prompts share that differ only in case, spacing and end punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
 
 
@@ -89,7 +131,7 @@ def _words(text: str) -> set[str]:
 
 
 def _is_copy(words: set[str], lines: Sequence[set[str]]) -> bool:
-    """Whether these words are a placeholder's (`request 3`) or nearly those of a line sent."""
+    """Tell whether these words are a placeholder's (`request 3`) or nearly those of a line sent."""
     nearly = any(len(words & line) >= NEARLY * len(words | line) for line in lines)
     return nearly or all(map(_PLACEHOLDER.fullmatch, words))
 
@@ -107,7 +149,7 @@ _OFFERS = re.compile(
 
 
 def is_excuse(text: str) -> bool:
-    """Whether a text that should be a prompt is a refusal to write one.
+    """Tell whether a text that should be a prompt is a refusal to write one.
 
     False for "How can I refuse to testify?" and "I refuse to work overtime. Draft a letter."
     """

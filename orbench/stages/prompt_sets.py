@@ -1,33 +1,29 @@
-"""A stage's input: a file, a named set, a file of the Hugging Face Hub or the web; and samples.
+"""A stage's input: a file, a named set, or a file of the Hugging Face Hub; and samples.
 
     --input_file=or-bench-hard-1k
     --input_file=hf://datasets/OWNER/NAME@REVISION/FILE --prompt_column=question
-    --input_file=https://example.org/prompts.jsonl
 
-The named sets are in prompt_sets.toml. Hub files stay in huggingface_hub's cache, other downloads
-in ~/.cache/orbench; the stage sees the columns prompt and, if they are there, category and seed_id.
+The named sets are in prompt_sets.toml. Hub files stay in huggingface_hub's cache; of them, the
+stage sees the columns prompt and, if they are there, category and seed_id.
 """
 
-import argparse
 import hashlib
 import logging
-import os
 import re
 import tomllib
+from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from orbench.base.messages import UserError, clean, did_you_mean, without_query
-from orbench.base.prompts import asked_in, prompt_id
-from orbench.base.tables import Table, make_folder, read_csv, sha256_of, write_bytes
-from orbench.base.words import Row
+from orbench.base.messages import UserError, clean, did_you_mean, one_line, without_query
+from orbench.base.prompts import MESSAGES, asked_in, prompt_id, prompt_id_of, shown_question
+from orbench.base.tables import Table, read_csv, sha256_of
+from orbench.base.words import SIDES, Json, Row, Rows, Texts
 
 HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
-# Unencrypted only from this machine.
-WEB_FILE = re.compile(r"(?:https://|http://(?:localhost|127\.0\.0\.1)[:/])")
-DOWNLOAD_TIMEOUT_S = 60
+COLUMNS = ("prompt", "category")  # that a flag can name
 HINT = (
     "; CSV (also with semicolons), JSON lines and parquet files are read; "
     "--prompt_column and --category_column name other columns"
@@ -51,79 +47,124 @@ class PromptSet(NamedTuple):
 
 
 def prompt_sets() -> dict[str, PromptSet]:
-    """The named sets."""
+    """Return the named sets."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return {name: PromptSet(**one, name=name) for name, one in tomllib.loads(text).items()}
 
 
-def add_column_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of a stage whose input may name its columns otherwise."""
-    for column in ("prompt", "category"):
-        meaning = f"the input column that holds the {column} (default: {column})"
-        parser.add_argument(f"--{column}_column", default="", metavar="COLUMN", help=meaning)
+def add_column_flags(parser: ArgumentParser) -> None:
+    """Add the flags of a stage whose input may name its columns otherwise."""
+    for column in COLUMNS:
+        parser.add_argument(
+            f"--{column}_column",
+            default="",
+            metavar="COLUMN",
+            help=f"the input column that holds the {column} (default: {column})",
+        )
 
 
-def read_input(name: str, needed: Sequence[str], args: argparse.Namespace) -> Table:
-    """The rows that an input flag names, after --limit and --shuffle. Raises UserError."""
-    own = {column: getattr(args, f"{column}_column", "") for column in ("prompt", "category")}
-    given = {ours: theirs for ours, theirs in own.items() if theirs}
-    if found := _wanted(name, given):
-        table = _of_set(found)
-    elif args.preflight is not None and "response" in needed and not Path(name).exists():
-        table = Table(Path(name), list(needed), [])  # stage 4 has yet to write it
+def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
+    """Return the rows that an input flag names, after --limit and --shuffle. Raises UserError."""
+    given = {}  # our name of a column -> the user's
+    for column in COLUMNS:
+        theirs = getattr(args, f"{column}_column", "")
+        if theirs:
+            given[column] = theirs
+    wanted = _wanted(name, given)
+    if wanted:
+        table = _of_set(wanted)
     else:
-        path = _downloaded(name) if WEB_FILE.match(name) else name
         hint = HINT if hasattr(args, "prompt_column") else ""
-        table = read_csv(path, [*given.values(), *(set(needed) - given.keys())], hint=hint)
-        for ours, theirs in given.items():  # a copy under the name that the suite knows
-            table.columns += [] if ours in table.columns else [ours]
-            table.rows = [row | {ours: row[theirs]} for row in table.rows]
-        if WEB_FILE.match(name):
-            table.source = {"name": "", "url": without_query(name), "sha256": sha256_of(table.path)}
-    if args.shuffle is not None and args.limit is None:
-        raise UserError("--shuffle SEED needs --limit N")
+        table = _of_file(name, needed, given, hint)
     every = len(table.rows)
     if args.shuffle is not None:
+        if args.limit is None:
+            raise UserError("--shuffle SEED needs --limit N")
         table.rows = stratified_sample(table.rows, args.limit, args.shuffle)
     elif args.limit is not None:
         table.rows = table.rows[: args.limit]
     if len(table.rows) < every and "response" not in needed:  # tables say `40 of 150`
-        table.source.setdefault("rows", every)
+        table.source["rows"] = table.source.get("rows") or every
+    return table
+
+
+def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table:
+    """Return the rows of a file, under our names. Raises UserError."""
+    if "://" in name:  # it may hold a token
+        raise UserError(f"{without_query(name)} is no file here; download it first")
+    columns = [given.get(column, column) for column in needed]
+    columns += [theirs for ours, theirs in given.items() if ours not in needed]
+    table = read_csv(name, columns, hint=hint)
+    for ours, theirs in given.items():
+        if ours == theirs:
+            continue
+        taken = MESSAGES if ours == "prompt" and MESSAGES in table.columns else ours
+        if taken in table.columns:
+            both = f"{table.path} has the columns {taken!r} and {theirs!r}"
+            raise UserError(f"{both}; drop --{ours}_column, or rename {taken!r}")
+        table.columns.append(ours)
+        table.rows = [row | {ours: row[theirs]} for row in table.rows]
     return table
 
 
 def prompts_of(names: Sequence[str]) -> list[str]:
-    """The prompts of CSV files and named sets. Raises UserError."""
-    whole = argparse.Namespace(limit=None, shuffle=None, preflight=None)
-    tables = [read_input(name, ["prompt"], whole) for name in names]
-    return [row["prompt"] for table in tables for row in table.rows]
+    """Return the prompts of CSV files and named sets. Raises UserError."""
+    whole = Namespace(limit=None, shuffle=None)
+    prompts = []
+    for name in names:
+        prompts += [row["prompt"] for row in read_input(name, ["prompt"], whole).rows]
+    return prompts
 
 
-def stratified_sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
-    """`limit` rows, proportional by category, in file order. They depend on seed and prompts alone,
-    and a larger sample contains a smaller one: the r-th of a category's m rows, by a seeded hash,
-    stands at (r + 1/2) / m, and the first by place are taken.
+def check_sides(prompts: Texts, args: Namespace) -> None:
+    """Raise UserError for a set of the other side, an empty one, or a prompt on both sides.
+
+    prompts: side -> what an input flag names, as for `read_input`.
     """
+    known = set[str]()  # ids
+    for side, name in prompts.items():
+        named = prompt_sets().get(name)
+        if named and named.side != side:
+            raise UserError(f"{name} holds {SIDES[named.side].prompts}: it is on the wrong side")
+        rows = read_input(name, ["prompt"], args).rows
+        if not rows:
+            raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
+        for row in rows:
+            if row["prompt"].strip() and prompt_id_of(row) in known:
+                text = one_line(shown_question(row))
+                raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
+        known.update(map(prompt_id_of, rows))
 
-    def order(row: Row) -> bytes:
-        text = asked_in(row) if "prompt" in row else "\0".join(row.values())
-        return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
+def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
+    """Return `limit` rows, proportional by category, in file order.
+
+    They depend on seed and prompts alone, and a larger sample contains a smaller one: the r-th of a
+    category's m rows, by a seeded hash, stands at (r + 1/2) / m, and the first by place are taken.
+    """
     members = defaultdict[str, list[tuple[bytes, int]]](list)
     for number, row in enumerate(rows):
-        members[row.get("category", "")].append((order(row), number))
-    places = list[tuple[float, bytes, int]]()
-    for found in members.values():
-        for r, (key, number) in enumerate(sorted(found)):
-            places.append(((r + 0.5) / len(found), key, number))
-    taken = sorted(number for _, _, number in sorted(places)[:limit])
+        members[row.get("category", "")].append((_order_of(row, seed), number))
+    places = []
+    for category in members.values():
+        for rank, (order, number) in enumerate(sorted(category)):
+            places.append(((rank + 0.5) / len(category), order, number))
+    places.sort()
+    taken = sorted(number for _, _, number in places[:limit])
     return [rows[number] for number in taken]
 
 
-def _wanted(name: str, columns: dict[str, Any]) -> PromptSet | None:
-    """A named set, or a file of the Hub with these columns; else None. Raises UserError."""
-    if found := HUB_FILE.fullmatch(name):
-        return PromptSet(found[1], found[3], found[2] or "", **columns)
+def _order_of(row: Row, seed: int) -> bytes:
+    text = asked_in(row) if "prompt" in row else "\0".join(row.values())
+    return hashlib.sha256(f"{seed}\0{text}".encode()).digest()
+
+
+def _wanted(name: str, columns: Json) -> PromptSet | None:
+    """Return a named set, or a file of the Hub with these columns; else None. Raises UserError."""
+    hub_file = HUB_FILE.fullmatch(name)
+    if hub_file:
+        repository, revision, file = hub_file.groups()
+        return PromptSet(repository, file, revision or "", **columns)
     if not name or Path(name).exists():
         return None
     sets = prompt_sets()
@@ -133,57 +174,42 @@ def _wanted(name: str, columns: dict[str, Any]) -> PromptSet | None:
     return sets.get(name)
 
 
-def _of_set(asked: PromptSet) -> Table:
-    """The rows of a Hub file that belong to a set. Raises UserError."""
-    path = _fetch(asked)
-    table = read_csv(path, [asked.prompt], hint=HINT)
-    columns = {"prompt": asked.prompt, "category": asked.category, "seed_id": asked.seed}
+def _of_set(wanted: PromptSet) -> Table:
+    """Return the rows of a Hub file that belong to a set. Raises UserError."""
+    path = _fetch(wanted)
+    table = read_csv(path, [wanted.prompt], hint=HINT)
+    columns = {"prompt": wanted.prompt, "category": wanted.category, "seed_id": wanted.seed}
     columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
     rows = []
     for row in table.rows:
-        if not asked.only or row[asked.only[0]] == asked.only[1]:
-            rows.append({ours: row[theirs] for ours, theirs in columns.items()})
-            if asked.seed:
-                rows[-1]["seed_id"] = prompt_id(row[asked.seed])
+        if wanted.only and row[wanted.only[0]] != wanted.only[1]:
+            continue
+        ours = {column: row[theirs] for column, theirs in columns.items()}
+        if wanted.seed:
+            ours["seed_id"] = prompt_id(row[wanted.seed])
+        rows.append(ours)
+    source = wanted._asdict() | {"sha256": sha256_of(path)}
     commit = re.search(r"/snapshots/([0-9a-f]{40})/", str(path))
-    source = asked._asdict() | {"sha256": sha256_of(path)}
-    source["revision"] = commit[1] if commit else asked.revision
-    name = asked.name or Path(asked.file).stem
+    if commit:
+        source["revision"] = commit[1]
+    name = wanted.name or Path(wanted.file).stem
     return Table(Path(f"{name}.csv"), list(columns), rows, source)
 
 
-def _fetch(asked: PromptSet) -> Path:
-    """The file in huggingface_hub's cache. Raises UserError."""
+def _fetch(wanted: PromptSet) -> Path:
+    """Return the file in huggingface_hub's cache. Raises UserError."""
     from huggingface_hub import errors, hf_hub_download
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for each attempt
-    where = (asked.repository, asked.file)
-    revision = asked.revision or None
+    where = (wanted.repository, wanted.file)
+    revision = wanted.revision or None
     try:
         return Path(hf_hub_download(*where, repo_type="dataset", revision=revision))
     except errors.GatedRepoError:
-        page = f"huggingface.co/datasets/{asked.repository}"
+        page = f"huggingface.co/datasets/{wanted.repository}"
         raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None
     except errors.LocalEntryNotFoundError:
         why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         why = clean(str(error))[:200]
-    raise UserError(f"{asked.file} of {asked.repository} cannot be downloaded: {why}")
-
-
-def _downloaded(url: str) -> Path:
-    """A file of the web, downloaded once, into a folder of its own. Raises UserError."""
-    from urllib.request import urlopen
-
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orbench")
-    name = re.sub(r"[^\w.-]", "_", without_query(url).rpartition("/")[2]) or "prompts"
-    path = cache / hashlib.sha256(url.encode()).hexdigest()[:16] / name
-    if not path.is_file():
-        make_folder(path.parent)
-        try:
-            with urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
-                write_bytes(path, answer.read())
-        except (OSError, ValueError) as error:  # without its query: a token may be in it
-            why = clean(str(error)).replace(url, without_query(url))[:200]
-            raise UserError(f"{without_query(url)} cannot be downloaded: {why}") from None
-    return path
+    raise UserError(f"{wanted.file} of {wanted.repository} cannot be downloaded: {why}")

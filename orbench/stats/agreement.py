@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from orbench.stats.intervals import wilson
 
-Patterns = Mapping[tuple[bool | None, ...], int]  # votes -> rows
+Pattern = tuple[bool | None, ...]
+Patterns = Mapping[Pattern, int]  # -> rows
 
 
 class TwoRaters(NamedTuple):
@@ -22,7 +23,7 @@ class TwoRaters(NamedTuple):
     neither: int
 
     def kappa(self, effective: float | None = None) -> tuple[float, float, float] | None:
-        """Cohen's kappa (J. Cohen, Educ. Psychol. Meas. 20 (1960) 37-46) and its 95 % interval.
+        """Return Cohen's kappa (Educ. Psychol. Meas. 20 (1960) 37-46) and its 95 % interval.
 
         The interval is Wilson's of the agreement, at the agreement by chance found: it covers .94
         to .98, percentiles of a bootstrap .57 to .96 (simulated: 50 to 300 rows, kappa .5 to .95).
@@ -37,20 +38,21 @@ class TwoRaters(NamedTuple):
         size = effective or n
         agreed = (self.both + self.neither) / n
         ends = wilson(agreed * size, size)
-        kappa, low, high = ((x * n * n - chance) / (n * n - chance) for x in (agreed, *ends))
+        best = n * n - chance
+        kappa, low, high = ((x * n * n - chance) / best for x in (agreed, *ends))
         return kappa, low, high
 
 
 def two_raters(patterns: Patterns, first: int, second: int) -> TwoRaters:
-    """Two raters, by their places in the patterns."""
-    cells = Counter[tuple[bool | None, ...]]()
+    """Return two raters, by their places in the patterns."""
+    cells = Counter[Pattern]()
     for votes, rows in patterns.items():
         cells[votes[first], votes[second]] += rows
-    return TwoRaters(*(cells[a, b] for a in (True, False) for b in (True, False)))
+    return TwoRaters(cells[True, True], cells[True, False], cells[False, True], cells[False, False])
 
 
 def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
-    """Alpha of a panel, and the number of rows with two votes or more, on which it rests.
+    """Return alpha of a panel, and the number of rows with two votes or more, on which it rests.
 
     1 - observed / expected disagreement, for two values (K. Krippendorff, Content Analysis, 4th
     ed., 2019, chapter 12). Votes may be missing.
@@ -61,8 +63,10 @@ def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
         a = votes.count(True)
         b = votes.count(False)
         if a + b > 1:
-            rows = rows + times
-            yes = yes + a * times
-            no = no + b * times
+            rows += times
+            yes += a * times
+            no += b * times
             apart += 2 * a * b / (a + b - 1) * times
-    return (1 - (yes + no - 1) * apart / (2 * yes * no) if yes and no else None), rows
+    if not yes or not no:
+        return None, rows
+    return 1 - (yes + no - 1) * apart / (2 * yes * no), rows

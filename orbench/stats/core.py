@@ -6,6 +6,7 @@ and Youden's J are each a `mean` or a `difference`.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,14 +52,15 @@ class Mean(NamedTuple):
     high: float
     prompts: int
     rows: int  # scored ones
-    clusters: int
     effective: float  # the number of independent rows that would say as much
     df: float  # degrees of freedom of the variance
 
     @property
     def design_effect(self) -> float:
         """Rows per independent observation; NaN where nothing is scored."""
-        return self.rows / self.effective if self.rows else np.nan
+        if not self.rows:
+            return np.nan
+        return self.rows / self.effective
 
 
 class Difference(NamedTuple):
@@ -93,24 +95,24 @@ class _Prompts(NamedTuple):
 
 
 def mean(verdicts: Verdicts) -> Mean:
-    """The mean of the prompts' shares, with Wilson's interval at the effective sample size."""
+    """Return the mean of the prompts' shares, with Wilson's interval at the effective size."""
     (prompts,) = _by_prompt(verdicts)
     return _estimate(prompts, prompts.cluster.max(initial=-1) + 1)[0]
 
 
 def filled(verdicts: Verdicts, refused: float) -> Verdicts:
-    """The same rows with all unscored ones refused (1) or answered (0)."""
-    scored = np.isfinite(verdicts.refused)
-    return verdicts._replace(refused=np.where(scored, verdicts.refused, refused))
+    """Return the same rows with all unscored ones refused (1) or answered (0)."""
+    rows = verdicts.refused
+    return verdicts._replace(refused=np.where(np.isnan(rows), refused, rows))
 
 
 def with_unscored(verdicts: Verdicts) -> tuple[float, float]:
-    """The 95 % interval whatever the unscored rows are: all answered, up to all refused."""
+    """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
     return mean(filled(verdicts, 0)).low, mean(filled(verdicts, 1)).high
 
 
 def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
-    """Mean a minus mean b.
+    """Return mean a minus mean b.
 
     paired: two models, on the prompts with a verdict from both. Else each on all its prompts: two
     prompt sets, or Youden's J (toxic minus safe). Either way, clusters in common count.
@@ -125,40 +127,48 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
         return Difference(of_a, of_b, *[np.nan] * 5)
     found = _combined(of_a, parts_a, of_b, parts_b)
     gap = found.difference
-    error = _dot(parts_a - parts_b, parts_a - parts_b) ** 0.5
+    error = _square(parts_a - parts_b) ** 0.5
     p = _p_of_t(gap, error, found.df)
     low = found.low
     high = found.high
-    p = max(p, _p_of_flips(sums_a - sums_b) if paired else 0)
+    if paired:
+        p = max(p, _p_of_flips(sums_a - sums_b))
     if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
         p = max(p, found.p)
     else:  # the end near 0 is that of t, so that it agrees with p; the far end is the wider one
         half = error * t95(found.df)
-        low = gap - half if gap > ROUNDING else min(low, gap - half)
-        high = gap + half if gap < -ROUNDING else max(high, gap + half)
+        low = min(low, gap - half)
+        high = max(high, gap + half)
+        if gap > ROUNDING:
+            low = gap - half
+        if gap < -ROUNDING:
+            high = gap + half
     if p >= ALPHA:
         low = min(low, 0.0)
         high = max(high, 0.0)
     return found._replace(low=max(-1.0, low), high=min(1.0, high), p=p)
 
 
-def worst_case(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
-    """The difference with the unscored rows set against it; p is 1 where the direction turns."""
-    before = difference(a, b, paired=paired).difference
-    found = difference(filled(a, before < 0), filled(b, before > 0), paired=paired)
-    return found if before * found.difference > 0 else found._replace(p=1.0)
+def worst_case(a: Verdicts, b: Verdicts) -> float:
+    """Return p of the paired difference with the unscored rows against it; 1 where it turns."""
+    before = difference(a, b, paired=True).difference
+    after = difference(filled(a, before < 0), filled(b, before > 0), paired=True)
+    if before * after.difference > 0:
+        return after.p
+    return 1.0
 
 
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction of p values for their number; NaN counts as 1."""
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
-
+def holm(p: Sequence[float]) -> Array:
+    """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
     known = np.nan_to_num(p, nan=1.0)
-    return [float(value) for value in multipletests(known, method="holm")[1]] if len(p) else []
+    order = np.argsort(known)
+    times = known[order] * np.arange(len(known), 0, -1)
+    known[order] = np.minimum(1, np.maximum.accumulate(times))
+    return known
 
 
 def detectable_difference(found: Difference, comparisons: int = 1) -> float:
-    """The true difference that such a comparison shows with a probability of POWER, or NaN.
+    """Return the true difference that such a comparison shows with a probability of POWER, or NaN.
 
     One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
     comparisons: Holm's strictest level is ALPHA over their number.
@@ -166,39 +176,41 @@ def detectable_difference(found: Difference, comparisons: int = 1) -> float:
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
     deltas = np.linspace(0, 1 - rate, 10_001)[1:]
-    # Few clusters are allowed for in the quantiles here.
-    sizes = [min(one.rows, one.effective * _allowance(one.df, one.rows)) for one in found[:2]]
     near = rate * (1 - rate)
     far = (rate + deltas) * (1 - rate - deltas)
     variance = near + far - 2 * found.correlation * np.sqrt(near * far)
     # Two models that are apart by delta differ on that share of the prompts at least.
-    variance = np.maximum(variance, deltas * (1 - deltas)) * (1 / sizes[0] + 1 / sizes[1]) / 2
+    variance = np.maximum(variance, deltas * (1 - deltas))
+    # Few clusters are allowed for in the quantiles here.
+    sizes = [min(one.rows, one.effective * _allowance(one.df, one.rows)) for one in found[:2]]
+    error = np.sqrt(variance * (1 / sizes[0] + 1 / sizes[1]) / 2)
     level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
     quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
-    shown = deltas >= quantiles * np.sqrt(variance)
-    return float(deltas[shown.argmax()]) if shown.any() else np.nan
+    shown = deltas[deltas >= quantiles * error]
+    if not len(shown):
+        return np.nan
+    return float(shown[0])
 
 
 def _by_prompt(*several: Verdicts) -> list[_Prompts]:
-    """The prompts of each, their clusters numbered alike."""
+    """Return the prompts of each, their clusters numbered alike."""
     found = []
     for one in several:
         scored = np.isfinite(one.refused)
         ids, first, place = np.unique(one.prompt[scored], return_index=True, return_inverse=True)
         rows = np.bincount(place, minlength=len(ids))
         share = np.bincount(place, one.refused[scored], len(ids)) / rows
-        cluster = ids if one.cluster is None else one.cluster[scored][first]
-        none = np.zeros(len(ids), int)
-        category = none if one.category is None else one.category[scored][first]
-        weight = none + 1.0 if one.weight is None else one.weight[scored][first]
-        found.append(_Prompts(ids, share, rows, cluster, category, weight))
-    clusters = np.unique(np.concatenate([one.cluster for one in found]), return_inverse=True)[1]
-    parts = np.split(clusters, np.cumsum([len(one.id) for one in found])[:-1])
-    return [one._replace(cluster=part) for one, part in zip(found, parts, strict=True)]
+        columns = [ids, np.zeros(len(ids), int), np.ones(len(ids))]
+        for number, column in enumerate(one[2:]):  # cluster, category, weight
+            if column is not None:
+                columns[number] = column[scored][first]
+        found.append(_Prompts(ids, share, rows, *columns))
+    names = np.unique(np.concatenate([one.cluster for one in found]))
+    return [one._replace(cluster=np.searchsorted(names, one.cluster)) for one in found]
 
 
 def _in_common(x: _Prompts, y: _Prompts) -> tuple[_Prompts, _Prompts]:
-    """The prompts that both have. Where their clusters disagree, the fewer and larger ones."""
+    """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     _, in_x, in_y = np.intersect1d(x.id, y.id, assume_unique=True, return_indices=True)
     x = _Prompts(*(one[in_x] for one in x))
     y = _Prompts(*(one[in_y] for one in y))
@@ -207,12 +219,13 @@ def _in_common(x: _Prompts, y: _Prompts) -> tuple[_Prompts, _Prompts]:
 
 
 def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
-    """The mean; each cluster's part in its deviation, so that the variance is the sum of their
-    squares; and in the mean itself. clusters: their number, with those that have no prompt here.
+    """Return the mean; each cluster's part in its deviation, so that the variance is the sum of
+    their squares; and in the mean itself. clusters: their number, with those without a prompt here.
     """
     _, share, rows, cluster, category, weight = prompts
     if not len(share):
-        return Mean(np.nan, 0.0, 1.0, 0, 0, 0, 0.0, 0.0), np.zeros(clusters), np.zeros(clusters)
+        none = np.zeros(clusters)
+        return Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0), none, none
     stratum = np.unique(category, return_inverse=True)[1]
     totals = np.bincount(stratum, weight)
     strata = len(totals)
@@ -228,64 +241,71 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     in_clusters = np.bincount(cluster, weights)
     df = _degrees_of_freedom(leverage.reshape(clusters, -1), in_clusters)
     rate = float(means.mean())
-    variance = _dot(parts, parts)
+    variance = _square(parts)
     size = float(n)
     if variance > ROUNDING**2:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
         size = min(size, spread / variance / _allowance(df, n))
-    holding = [np.bincount(cluster, outcome) > ROUNDING for outcome in (share, 1 - share)]
-    fewest = min(_kish(in_clusters[one]) for one in holding)
+    outcomes = [np.bincount(cluster, part) > ROUNDING for part in (share, 1 - share)]
+    fewest = min(_kish(in_clusters[holders]) for holders in outcomes)
     if fewest < FEW_CLUSTERS - ROUNDING or np.isinf(known).any():
-        between = _dot(in_clusters, in_clusters)
-        within = _dot(weights, weights)
+        between = _square(in_clusters)
+        within = _square(weights)
         size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
-    counts = len(share), n, int(np.count_nonzero(in_clusters))
-    found = Mean(rate, *wilson(rate * size, size), *counts, size, df)
+    low, high = wilson(rate * size, size)
+    found = Mean(rate, low, high, len(share), n, size, df)
     return found, parts, np.bincount(cluster, weights * share, clusters)
 
 
 def _kish(weights: Array) -> float:
-    """How many equal weights would be as even as these; 0 for none."""
-    return weights.sum() ** 2 / _dot(weights, weights) if len(weights) else 0.0
+    """Return how many equal weights would be as even as these; 0 for none."""
+    if not len(weights):
+        return 0.0
+    return float(weights.sum() ** 2) / _square(weights)
 
 
 def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:
-    """Kish's number of clusters less the strata; no more than Satterthwaite's over the strata."""
+    """Return Kish's number of clusters less the strata, Satterthwaite's over them at most."""
     strata = leverage.shape[1]
     squares = (leverage**2).sum(axis=0)
-    together = squares.sum() ** 2 / (squares**2 / np.maximum(1, 1 / squares - 1)).sum()
-    return max(1.0, float(min(together, 1 / _dot(in_clusters, in_clusters) - strata)))
+    of_strata = np.maximum(1, 1 / squares - 1)
+    together = squares.sum() ** 2 / (squares**2 / of_strata).sum()
+    kish = 1 / _square(in_clusters)
+    return max(1.0, float(min(together, kish - strata)))
 
 
 def _allowance(df: float, rows: int) -> float:
     """For few clusters: a ratio of t quantiles, squared (Korn, Graubard, Surv. Meth. 24 (1998))."""
-    return float(t95(df) / t95(rows - 1)) ** 2
+    return (t95(df) / t95(rows - 1)) ** 2
 
 
-def _dot(x: Array, y: Array) -> float:
-    return float((x * y).sum())  # x @ y starts threads, which costs more than it saves
+def _square(x: Array) -> float:
+    return float((x * x).sum())  # x @ x starts threads, which costs more than it saves
 
 
 def t95(df: float) -> float:
-    """The t distribution's 97.5 % quantile, of one degree of freedom at least."""
+    """Return the t distribution's 97.5 % quantile, of one degree of freedom at least."""
     return float(stdtrit(max(1.0, df), 1 - ALPHA / 2))
 
 
 def _combined(a: Mean, parts_a: Array, b: Mean, parts_b: Array) -> Difference:
-    """Both Wilson intervals combined with the clusters' correlation, and a t test on its width.
+    """Return both Wilson intervals combined with the clusters' correlation, and its t test.
 
     R. G. Newcombe, Statistics in Medicine 17 (1998) 2635-2650, method 10; in general G. Y. Zou and
     A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
     """
-    norms = (_dot(parts_a, parts_a) * _dot(parts_b, parts_b)) ** 0.5
-    correlation = _dot(parts_a, parts_b) / norms if norms > ROUNDING**2 else 0.0
+    norms = (_square(parts_a) * _square(parts_b)) ** 0.5
+    correlation = 0.0
+    if norms > ROUNDING**2:
+        correlation = float((parts_a * parts_b).sum()) / norms
     of_a = np.array([a.rate - a.low, a.high - a.rate])
     of_b = np.array([b.high - b.rate, b.rate - b.low])
     squares = of_a**2 - 2 * correlation * of_a * of_b + of_b**2
     below, above = np.sqrt(np.maximum(0, squares)).tolist()
     gap = a.rate - b.rate
     df = min(a.df, b.df)
-    p = _p_of_t(gap, (below if gap > 0 else above) / t95(df), df)
+    half = below if gap > 0 else above
+    p = _p_of_t(gap, half / t95(df), df)
     return Difference(a, b, gap - below, gap + above, p, correlation, df)
 
 
@@ -298,5 +318,6 @@ def _p_of_flips(sums: Array) -> float:
     sums = sums[np.abs(sums) > ROUNDING * np.abs(sums).max()]
     if len(sums) >= FEW_CLUSTERS:
         return 0.0
-    signs = 1 - 2 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
-    return float(np.mean(np.abs(signs @ sums) >= abs(sums.sum()) - ROUNDING * np.abs(sums).sum()))
+    signs = np.array(list(product((1, -1), repeat=len(sums))))
+    least = abs(sums.sum()) - ROUNDING * np.abs(sums).sum()
+    return float(np.mean(np.abs(signs @ sums) >= least))

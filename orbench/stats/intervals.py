@@ -6,7 +6,7 @@ Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 
 
 
 def wilson(hits: float, n: float) -> tuple[float, float]:
-    """The 95 % Wilson score interval of hits out of n, as fractions; (0, 1) where n is 0.
+    """Return the 95 % Wilson score interval of hits out of n, as fractions; (0, 1) where n is 0.
 
     E. B. Wilson, JASA 22 (1927). At an effective sample size, hits is rate * n.
     """
@@ -14,7 +14,10 @@ def wilson(hits: float, n: float) -> tuple[float, float]:
         return 0.0, 1.0
     p = hits / n
     square = Z95**2
-    middle = (p + square / (2 * n)) / (1 + square / n)
-    half = Z95 * sqrt(p * (1 - p) / n + square / (4 * n * n)) / (1 + square / n)
+    scale = 1 + square / n
+    middle = (p + square / (2 * n)) / scale
+    half = Z95 * sqrt(p * (1 - p) / n + square / (4 * n * n)) / scale
     # min and max: rounding must not put an end on the wrong side of the rate itself, at 0 and 1.
-    return max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half))
+    low = min(p, middle - half)
+    high = max(p, middle + half)
+    return max(0.0, low), min(1.0, high)

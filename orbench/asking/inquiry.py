@@ -1,0 +1,230 @@
+"""What to ask about a row, and what follows from an answer. No other module knows that rule.
+
+An inquiry is a question: its request, how it is asked again if the answer cannot be read, and who
+is asked instead. `state` says what is to be sent next or what the answer says, from the answer log
+and from what this run knows beside it. Live asking, batches, files, the dry run and the writer all
+call it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from orbench.asking.log import AnswerLog
+from orbench.base.messages import say
+from orbench.base.records import NOT_ASKED
+from orbench.models.adaptation import Adaptation
+from orbench.models.requests import Answer, Missing, Request, Tokens
+
+UNREADABLE = 12  # first replies of a model in a row, after which it is asked once per row
+
+# The requests that are to be sent now: each key once, answered and failed ones left out.
+Pending = Callable[[], list[Request]]
+# What to send next, now that the request with this key is answered or has failed; None: nothing.
+FollowUp = Callable[[bytes], Request | None]
+
+
+class Limits(NamedTuple):
+    """How a run may use its endpoints."""
+
+    concurrency: int | None = None  # requests in flight; None: the provider's default
+    max_retries: int = 6  # of a request, after transient errors
+    timeout: float = 180.0  # seconds, for a whole attempt
+    requests_per_minute: float | None = None
+
+
+class Inquiry(NamedTuple):
+    """A question about a row."""
+
+    request: Request
+    substitute: Request | None = None  # to another model, if the first gives no readable answer
+
+
+class Send(NamedTuple):
+    """This request is to be sent next."""
+
+    request: Request
+
+
+class Done(NamedTuple):
+    """Nothing is to be sent any more."""
+
+    request: Request  # the one that ended the inquiry
+    answer: Answer | None = None
+    reading: Any = None  # what the answer says, Missing without a usable one; None: not read yet
+
+
+class Reader(Protocol):
+    """Reads answers: a stage. asks: how often a question is sent at most, until it can be read."""
+
+    asks: int
+
+    def read(self, request: Request, answer: Answer) -> Any:
+        """Return what an answer says; Missing if it cannot be read."""
+
+    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
+        """Return the request after an answer that cannot be read."""
+
+
+@dataclass
+class Run:
+    """What a run knows beside the answer log.
+
+    failed: why requests have no answer, by key. left_out: models that are asked nothing more, and
+    why. stopped: why the run could not go on. waiting: answers come later, from a batch or a file.
+    over: nothing more is sent. from_log: nothing is sent at all, and the log alone counts.
+    """
+
+    reader: Reader | None = None  # None: nothing follows from an answer
+    failed: dict[bytes, Missing] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)  # by model as asked
+    interrupted: bool = False
+    stopped: str = ""
+    waiting: bool = False
+    over: bool = False
+    from_log: bool = False
+    requests: int = 0  # attempts sent
+    retries: int = 0
+    tokens: Tokens = field(default_factory=Tokens)
+    adaptation: Adaptation = field(default_factory=Adaptation)
+    unreadable: Counter[str] = field(default_factory=Counter)  # replies in a row, by model as asked
+    readings: dict[bytes, Done] = field(default_factory=dict)
+    under_way: dict[bytes, Inquiry] = field(default_factory=dict)  # by the key that was sent
+
+    @property
+    def follows(self) -> bool:
+        """Tell whether something can follow from an answer, so that it must be read at once."""
+        return self.reader is not None and self.reader.asks > 1
+
+    def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
+        """Put an answer into the log, then count its tokens. Raises UserError."""
+        log.append(key, answer)
+        self.tokens.add(answer)
+
+    def read(self, log: AnswerLog, request: Request, *, first: bool = True) -> Done | None:
+        """Read the answer to a request, once in a run if something can follow from it.
+
+        first: the first attempt, which the brake on unreadable replies counts. Return None if there
+        is no answer. Raises UserError if the log cannot be read.
+        """
+        if request.key in self.readings:
+            return self.readings[request.key]
+        answer = log.get(request.key)
+        if answer is None or self.reader is None:
+            return None
+        self.adaptation.recall(request.model, answer)
+        done = Done(request, answer, self.reader.read(request, answer))
+        if self.follows:  # else every response would stay in memory
+            self.readings[request.key] = done
+            if first:
+                self._count(request.model.asked, isinstance(done.reading, Missing))
+        return done
+
+    def _count(self, model: str, unreadable: bool) -> None:
+        """Count unreadable first replies in a row, and report once that there are many."""
+        if not unreadable:
+            if not self.brakes(model):
+                self.unreadable[model] = 0
+            return
+        self.unreadable[model] += 1
+        if self.unreadable[model] == UNREADABLE:
+            say(f"{model}: {UNREADABLE} unreadable replies in a row; now asked once per row")
+
+    def brakes(self, model: str) -> bool:
+        """Tell whether a model is asked only once per row."""
+        return self.unreadable[model] >= UNREADABLE
+
+
+def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Send | Done:
+    """Walk the attempts, then the substitute; stop at the first one without an answer.
+
+    Send: the request to send next; none once the run is over. Done: the request that ended it, with
+    what its answer says or Missing. A reader that asks once follows up on no answer: it is only
+    looked up here, and read when the rows are written.
+    """
+    step = _walk(inquiry.request, log, run)
+    substitute = inquiry.substitute
+    if substitute is None or isinstance(step, Send) or not isinstance(step.reading, Missing):
+        return step
+    # Several judges share a substitute: its answer says nothing about one that was not asked yet.
+    if step.reading.kind == NOT_ASKED and not (run.from_log and substitute.key in log):
+        return step
+    return _walk(substitute, log, run)
+
+
+def _walk(request: Request, log: AnswerLog, run: Run) -> Send | Done:
+    """Follow a request through its attempts, up to a readable answer or one that is not there."""
+    if not (run.follows or run.over):
+        if request.key in log:
+            return Done(request)  # read when the rows are written
+        return _without_answer(request, run)
+    assert run.reader is not None
+    attempts = 1
+    while True:
+        done = run.read(log, request, first=attempts == 1)
+        if done is None or done.answer is None:
+            return _without_answer(request, run)
+        if not isinstance(done.reading, Missing) or attempts == run.reader.asks:
+            return done
+        again = run.reader.again(request, done.answer, done.reading)
+        if run.brakes(request.model.asked) and again.key not in log:
+            return done
+        request = again
+        attempts += 1
+
+
+def _without_answer(request: Request, run: Run) -> Send | Done:
+    """Decide whether a request without an answer is to be sent, and if not, say why."""
+    failed = run.failed.get(request.key)
+    if failed:
+        return Done(request, reading=failed)
+    left_out = run.left_out.get(request.model.asked)
+    if left_out and not run.stopped:
+        return Done(request, reading=Missing("gave_up", left_out))
+    if run.over or run.stopped:
+        return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
+    return Send(request)
+
+
+def replay(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> None:
+    """Read what the log holds already, in the order of arrival: the brake depends on it, and what
+    earlier answers tell about a model's parameters.
+    """
+    answered: dict[bytes, Request] = {}
+    for inquiry in inquiries:
+        for request in inquiry:
+            known = request is None or request.model in run.adaptation.rejected
+            if request is None or request.key not in log or (known and not run.follows):
+                continue
+            if run.follows:
+                answered[request.key] = request
+            else:
+                run.read(log, request)
+    for key in log:
+        if key in answered:
+            run.read(log, answered[key])
+
+
+def pending(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> list[Request]:
+    """Return the requests to send now, each key once. Raises UserError."""
+    requests: dict[bytes, Request] = {}
+    for inquiry in inquiries:
+        step = state(inquiry, log, run)
+        if isinstance(step, Send):
+            requests.setdefault(step.request.key, step.request)
+            if run.follows:
+                run.under_way[step.request.key] = inquiry
+    return list(requests.values())
+
+
+def follow_up(key: bytes, log: AnswerLog, run: Run) -> Request | None:
+    """Return what to send after the request with this key was answered or has failed."""
+    inquiry = run.under_way.pop(key, None)
+    if inquiry is None:
+        return None
+    step = state(inquiry, log, run)
+    if isinstance(step, Done):
+        return None
+    run.under_way[step.request.key] = inquiry
+    return step.request

@@ -1,0 +1,183 @@
+"""The answer log, `<output stem>.answers.jsonl`: one JSON line per answer, appended on arrival.
+
+Everything that was paid for is in it. A killed run resumes from it, new rules read it again at no
+cost, and every CSV is derived from it. A line holds what the API returned, under the request's key:
+no API key, no header, no prompt. In memory are only keys and offsets.
+
+Covered: a kill at any time (a torn last line is cut off, its request is sent again), a full disk
+(room for the answers in flight is reserved in the file, as spaces at its end while a run writes), a
+power cut (at most the last second is lost), damaged lines (they count as no answer), a second run
+on the same log (it stops). Not covered: a line that was changed into another valid one, answers of
+more than `ROOM` that are in flight when the disk fills up, and a file system without locks.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from orbench.base.messages import UserError, counted, say, storable
+from orbench.base.tables import sync_folder
+from orbench.base.words import Json
+from orbench.models.requests import Answer
+
+SYNC_EVERY_S = 1.0  # what a power cut may lose
+ROOM = 2**20  # bytes reserved for the answers to what is in flight: 64 of 16 kB
+# Twice as fast as `json.loads`, which looks for the encoding of each line first.
+DECODE = json.JSONDecoder().decode
+DEFAULTS = Answer("")._asdict() | {"dropped": []}  # they show the type of each field
+
+
+class AnswerLog(AbstractContextManager["AnswerLog"]):
+    """Answers by request key."""
+
+    def __init__(self, path: Path, *, write: bool) -> None:
+        """Open a log; with `write`, lock it for this process and repair its last line.
+
+        Raises UserError if another run holds it, or it cannot be read or written.
+        """
+        self.path = path
+        self._offsets: dict[bytes, int] = {}
+        self._end = 0  # bytes, where the next line goes
+        self._reserved = 0  # bytes, up to where the file has room on the disk
+        self._newline = b""  # that the last line lacks
+        self._synced = time.monotonic()
+        with self._disk_faults(), ExitStack() as files:
+            if write:
+                self._lock(files)
+            self._reader = path.open("rb") if path.exists() else BytesIO()
+            files.callback(self._reader.close)
+            self._read()
+            if write:
+                os.ftruncate(self._fd, self._end)
+                self._write(self._newline)
+                self._reserve()  # a full disk shows before anything is paid for
+            self._files = files.pop_all()
+        self._size_at_opening = self._end
+
+    def _lock(self, files: ExitStack) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
+        files.callback(os.close, self._fd)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another run is writing to {self.path}; wait for it, or choose another "
+                "--output_path"
+            ) from None
+        sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
+        files.callback(lambda: os.fsync(self._fd))
+        files.callback(lambda: os.ftruncate(self._fd, self._end))
+
+    def _read(self) -> None:
+        """Note where each answer is, and whether the last line has its newline."""
+        unreadable = 0
+        for line in self._reader:
+            entry = _entry_of(line)
+            whole = line.endswith(b"\n")
+            if entry:
+                self._offsets.setdefault(bytes.fromhex(entry["key"]), self._end)
+                self._newline = b"" if whole else b"\n"
+            elif whole:
+                unreadable += 1
+            else:  # torn, so that its answer never arrived, or reserved
+                break
+            self._end += len(line)
+        if unreadable:
+            say(f"{self.path}: {counted(unreadable, 'line')} cannot be read and count as no answer")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the keys in the order in which their answers arrived."""
+        return iter(self._offsets)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._offsets
+
+    def was_there(self, key: bytes) -> bool:
+        """Return whether an answer was in the log when it was opened."""
+        return self._offsets.get(key, self._end) < self._size_at_opening
+
+    def get(self, key: bytes) -> Answer | None:
+        """Return the answer to a request. Raises UserError if the log can no longer be read."""
+        if key not in self._offsets:
+            return None
+        with self._disk_faults():
+            self._reader.seek(0, os.SEEK_END)  # drops its buffer, which may hold reserved spaces
+            self._reader.seek(self._offsets[key])
+            entry = _entry_of(self._reader.readline())
+        if not entry:
+            return None
+        values: Any = {name: entry.get(name, default) for name, default in DEFAULTS.items()}
+        values["dropped"] = tuple(values["dropped"])
+        return Answer(**values)
+
+    def append(self, key: bytes, answer: Answer) -> None:
+        """Store an answer at once.
+
+        Raises UserError if it cannot be stored, or if it was and the disk has no room for more than
+        what is in flight. Further answers may be appended then, but nothing more should be sent.
+        """
+        if key in self._offsets:
+            return
+        values = {name: value for name, value in answer._asdict().items() if value}
+        line = json.dumps({"key": key.hex(), "text": "", **values}).encode() + b"\n"
+        with self._disk_faults():
+            self._offsets[key] = self._write(line)
+            self._reserve()
+            if time.monotonic() - self._synced > SYNC_EVERY_S:
+                os.fsync(self._fd)
+                self._synced = time.monotonic()
+
+    def _write(self, line: bytes) -> int:
+        """Write at the end of the lines. Return where. Raises OSError."""
+        start = self._end
+        while line:
+            written = os.pwrite(self._fd, line, self._end)
+            self._end += written
+            line = line[written:]
+        return start
+
+    def _reserve(self) -> None:
+        """Reserve room for the answers to what is in flight. Raises OSError."""
+        self._reserved = max(self._reserved, self._end)
+        while self._reserved < self._end + ROOM:
+            self._reserved += os.pwrite(self._fd, b" " * ROOM, self._reserved)
+
+    @contextmanager
+    def _disk_faults(self) -> Iterator[None]:
+        """Raise a UserError for a fault of the disk."""
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"{self.path} cannot be used: {error.strerror}; its answers are kept. Fix this "
+                "and rerun the same command"
+            ) from None
+
+    def __exit__(self, *_: object) -> None:
+        with self._disk_faults():
+            self._files.close()
+
+
+def _entry_of(line: bytes) -> Json | None:
+    """Return a line as an object with a key and the fields of an answer, None if it is not one."""
+    try:
+        entry: Json = DECODE(line.decode())
+        bytes.fromhex(entry["key"])
+        for name, value in entry.items():
+            if type(value) is not type(DEFAULTS.get(name, value)):
+                return None
+            if isinstance(value, str):  # half an emoji, in an older or edited log
+                entry[name] = storable(value)
+        "".join([entry["text"], *entry.get("dropped", ())])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return entry

@@ -1,0 +1,226 @@
+"""When a request to a model may go out, and what becomes of one that is rejected.
+
+A rejection is a 429 or any other fault that can pass; both are treated alike.
+
+- `size` requests may be in flight. Each window without many rejections adds a little to it, each
+  one with many cuts it by twice the share rejected, at most by half, and spaces requests out to
+  the rate that was answered. If two cuts in a row leave that share much the same, rejections come
+  at random: from then on it does not count, and the cuts are undone.
+- A rejected request waits by itself: as long as Retry-After says, or longer each time.
+- After as many rejections in a row as may be in flight, one probe goes out every few seconds. The
+  first answer opens the gate again, at a smaller size.
+- If nothing is answered for three minutes, the endpoint is given up.
+
+Not covered: limits on tokens (they show as rejections, and are found as any other limit), limits
+that several models or processes share, and what an endpoint announces in headers other than
+Retry-After. Times are seconds on a clock that the caller reads.
+"""
+
+import math
+import random
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from orbench.asking.inquiry import Limits
+from orbench.models.errors import TransientError
+from orbench.models.providers import Model
+
+WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
+GROWTH = 0.04  # of the size, and at least of ten, added after a window
+FEW, MOST = 0.02, 0.5  # a share rejected that never matters, and one that never counts as random
+CHANCE = 3.0  # standard deviations above the usual share that count as many rejections
+CUTS = 2  # in a row that change the share rejected little: the rejections come at random
+RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
+RATE_S = 1.0  # over which the rate of answers is taken: the shortest period that limits have
+MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can recover
+FASTER = 0.011  # added to the rate's growth in each calm window: slow at the limit, fast far below
+UNSURE = 9  # calm windows that a rate from the first seconds counts as having had: it may be low
+ROW = 12  # rejections in a row, at least, before only probes go out
+PROBE_S = 3.0  # between two probes
+FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Retry-After
+FIRST_PATIENCE_S, PATIENCE_S = 3.0, 180.0  # before any connection has come about, and after
+LONG_S = 10.0  # a pause worth a line
+LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
+NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and aiohttp say it
+LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
+
+
+class _Rate:
+    """How many requests may be in flight, and how far apart. limit: the most in flight."""
+
+    _spacing = 0.0  # seconds between requests, as rejections taught
+    _answer_s = 1.0  # a guess, until an answer has arrived
+    _since = -math.inf  # requests sent before that say nothing about this size
+    _ended = _rejected = 0  # in this window
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = float(limit)
+        self._latest = deque[float]()  # when the answers of the last seconds arrived
+
+    def _answered_spacing(self) -> float:
+        """Return the seconds between requests at which all would have been answered of late."""
+        return MARGIN * max(RATE_S, self._answer_s) / len(self._latest)
+
+    def _forget_answers(self, now: float) -> None:
+        start = now - max(RATE_S, self._answer_s)
+        while self._latest and self._latest[0] < start:
+            self._latest.popleft()
+
+    def _resize(self, size: float, since: float) -> None:
+        if self._spacing:  # as many as this rate needs, or up to twice that
+            needed = self._answer_s / self._spacing
+            size = min(max(size, needed), max(10.0, 2 * needed))
+        self.size = min(self.limit, max(1.0, size))
+        self._since = since
+        self._ended = 0
+        self._rejected = 0
+
+
+class Pace(_Rate):
+    """Decides when the next request to a model goes out."""
+
+    in_flight = 0
+    closed = False  # whether only probes go out
+    over = ""  # why the endpoint is given up, once it is
+    _told = _reached = False  # of a long pause; whether any connection has come about
+    _calm = 0  # windows without many rejections since the last cut
+    _start = math.inf  # when the first request went out
+    _answers = 0
+    _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
+    _share = _random = 0.0  # rejected before the last cut; at any size
+    _due = _row_since = _probe_at = 0.0
+
+    def __init__(self, model: Model, limits: Limits, say: Callable[[str], None]) -> None:
+        """say: takes a line for the user."""
+        super().__init__(limits.concurrency or model.settings.concurrency)
+        self._name = model.asked
+        self._say = say
+        self._patience = max(PATIENCE_S, limits.timeout)
+        self._max_retries = limits.max_retries
+        self._least_spacing = 60 / (limits.requests_per_minute or math.inf)
+        self._held: list[float] = []  # rejections that do not count yet: when they were sent
+
+    def take(self, now: float) -> bool:
+        """Return whether a request may go out now; it is counted if so."""
+        while self._held and self._held[0] + self._answer_s <= now:
+            self._end(heappop(self._held), now, rejected=True)
+        places = self.limit if self.closed else round(self.size)
+        if self.in_flight >= places or now < self._due:
+            return False
+        if self.closed and now < self._probe_at:
+            return False
+        self._start = min(self._start, now)
+        self.in_flight += 1
+        self._probe_at = math.inf  # until this one is rejected
+        spacing = max(self._spacing, self._least_spacing)
+        self._due = max(self._due, now - LATE_S) + spacing
+        return True
+
+    def answered(self, sent: float, now: float) -> None:
+        """Count an answer to a request that was sent then."""
+        self._answers += 1
+        self._answer_s += (now - sent - self._answer_s) / min(self._answers, WINDOW)
+        self._latest.append(now)
+        self._forget_answers(now)
+        if self._spacing and sent < self._since:  # was in flight when the rate was taken
+            self._spacing = min(self._spacing, self._answered_spacing())
+        self._row = 0
+        self._reached = True
+        if self.closed:
+            self.closed = False
+            # A short pause was no outage: then the size was far too large.
+            pause = now - self._row_since
+            self._resize(self.size / (2 if pause > PROBE_S else 4), now)
+        self._end(sent, now, rejected=False)
+
+    def rejected(self, fault: TransientError, sent: float, now: float, before: int) -> float:
+        """Count a rejection. Return the seconds after which this request may be sent again.
+
+        before: how often this request was rejected before. `over` may be set now.
+        """
+        # A rejection keeps its place for as long as an answer takes, or a few places would send,
+        # and be rejected, many times a second.
+        heappush(self._held, sent)
+        wait = fault.wait
+        self._reached |= not str(fault).startswith(NO_CONNECTION)
+        if not self._row:
+            self._row_since = now
+        self._row += 1
+        silent = now - self._row_since
+        self.closed |= self._row >= max(ROW, self.size)
+        if self.closed:
+            self._probe_at = now + max(wait, min(PROBE_S, max(FIRST_WAIT_S, silent)))
+        self._judge_endpoint(fault, silent, before)
+        if wait:
+            return max(wait, FIRST_WAIT_S) + FIRST_WAIT_S * random.random()
+        return min(LONGEST_WAIT_S, FIRST_WAIT_S * LONGER**before) * random.uniform(0.75, 1.25)
+
+    def _judge_endpoint(self, fault: TransientError, silent: float, before: int) -> None:
+        """Give the endpoint up, or report a long pause."""
+        wait = fault.wait
+        if wait > LONGEST_PAUSE_S:
+            self.over = f"the endpoint asks for a wait of {wait / 3600:.1f} hours ({fault})"
+        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
+            self.over = f"the endpoint cannot be reached; is it running? ({fault})"
+        elif silent >= self._patience:
+            self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"
+        elif self.closed and max(silent, wait) >= LONG_S and not self._told:
+            self._told = True
+            gap = max(PROBE_S, wait)
+            self._say(f"{self._name}: paused; sending one request every {gap:.0f} s ({fault})")
+
+    def _end(self, sent: float, now: float, *, rejected: bool) -> None:
+        """Take a request out of flight; set the size if that ends a window."""
+        self.in_flight -= 1
+        if sent < self._since or self.closed:
+            return
+        self._ended += 1
+        self._rejected += rejected
+        if self._ended < WINDOW:
+            return
+        share = self._rejected / self._ended
+        usual = max(FEW, self._random)
+        many = share > usual + CHANCE * math.sqrt(usual * (1 - usual) / self._ended)
+        if many and self._is_random(share):
+            self._undo_cuts(now)
+        elif many:
+            self._cut(share, now)
+        elif self._ended >= self.size:
+            self._grow(share)
+
+    def _is_random(self, share: float) -> bool:
+        """Tell whether rejections come at random: two cuts in a row left as many of them."""
+        return self._cuts == CUTS and self._share / 2 < share <= MOST
+
+    def _undo_cuts(self, now: float) -> None:
+        """Send as before the cuts: from now on this share of rejections does not count."""
+        self._random = self._share
+        self._cuts = 0
+        self._spacing = 0.0
+        self._resize(self.limit, now)
+
+    def _grow(self, share: float) -> None:
+        """Send a little more: few were rejected in this window."""
+        if self._random:
+            self._random += (share - self._random) * RECENT
+        self._cuts = max(0, self._cuts - 1)
+        self._calm += 1
+        self._spacing /= 1 + FASTER * self._calm
+        self._resize(self.size + GROWTH * max(10.0, self.size), self._since)
+
+    def _cut(self, share: float, now: float) -> None:
+        """Send no more than was answered of late: a limit rejects what is more than that."""
+        if not self._share / 2 < share <= MOST:
+            self._cuts = 0
+        self._cuts = min(CUTS, self._cuts + 1)
+        self._share += (share - self._share) / self._cuts
+        self._forget_answers(now)
+        if self._latest:
+            self._spacing = max(self._spacing, self._answered_spacing())
+        self._random = 0.0
+        self._calm = 0
+        if now - self._start < RATE_S + self._answer_s:
+            self._calm = UNSURE  # a rate of less than a whole period
+        self._resize(self.size * max(0.5, 1 - 2 * share), now)

@@ -1,0 +1,1 @@
+"""Models: where they are served, how they are asked, what they answer."""

@@ -1,0 +1,235 @@
+"""One request through the openai package: what is an answer, what a refusal, what a fault.
+
+Its retries are off: `orbench.asking.live` retries. Answers are read as plain data, in half the CPU
+time of `chat.completions.create`; a malformed one cannot raise from inside the package.
+"""
+
+import gc
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from orbench.base.messages import UserError, one_line
+from orbench.base.words import Json
+from orbench.models import errors, local
+from orbench.models.adaptation import Adaptation
+from orbench.models.providers import IN_PROCESS, Model
+from orbench.models.requests import PROTOCOLS, Answer, Protocol, Request
+from orbench.refusals.api import NO_REFUSAL, api_refusal_signal, category_in, declares_policy
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+MOST_TOKENS = 10**9  # of a plausible count
+# Python reads no number of over 4,300 digits; one that decorates an answer can be as long.
+_DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits[:20]))
+
+
+def decode(content: bytes) -> Any:
+    """Return a server's JSON. Raises ValueError or RecursionError if it is none."""
+    return _DECODER.decode(content.decode("utf-8-sig"))
+
+
+class Client:
+    """Sends the requests of a run: one openai client per endpoint, opened when needed."""
+
+    def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
+        """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
+        self._timeout = timeout
+        self._adaptation = adaptation
+        self._stage = stage
+        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self._close = list[Callable[[], object]]()  # servers of this run
+        self.sent_again = 0  # requests, without a rejected parameter
+
+    async def send(self, request: Request) -> Answer:
+        """Send one request once. Raises TransientError, BadRequest or Fatal."""
+        import openai
+
+        model = request.model
+        protocol = PROTOCOLS[request.protocol]
+        client = await self.open(model)
+        values = self._adaptation.fit(request)
+        body = request.body(values)
+        dropped = self._adaptation.dropped(model)
+        if model.scripted:
+            body["sample"] = request.sample  # its texts follow from the request alone
+        try:
+            with errors.transient_errors(model):
+                content = await client.post(
+                    protocol.path, body=body, cast_to=bytes, options=options_of(model)
+                )
+                data = decode(content)
+        except openai.APIStatusError as error:
+            headers = error.response.headers
+            reply = errors.reply_of(error.status_code, error.body, model, headers)
+            if not reply.is_policy_block and self._adaptation.learns(model, reply, values):
+                self.sent_again += 1
+                return await self.send(request)
+            return answer_to_error(reply, model)
+        answer = read_answer(data, protocol, model, content)
+        self._adaptation.answered.add(model)
+        return answer._replace(dropped=dropped)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            await client.close()
+        for close in self._close:
+            close()
+
+    async def open(self, model: Model) -> "AsyncOpenAI":
+        """Return the client of a model's endpoint. Raises UserError if its key is not set."""
+        endpoint = (model.base_url, model.key_variable)
+        if endpoint not in self._clients:
+            base_url = model.base_url
+            if base_url in IN_PROCESS:
+                base_url, close = await local.serve(base_url, self._stage)
+                self._close.append(close)
+            self._clients[endpoint] = connect(model, base_url, self._timeout)
+        return self._clients[endpoint]
+
+
+def options_of(model: Model) -> Any:
+    """Return the options of a call: the headers that a protocol needs beside the package's own."""
+    import openai
+
+    protocol = PROTOCOLS[model.protocol]
+    headers: Json = {**protocol.headers}
+    if protocol.key_header:
+        headers |= {"Authorization": openai.omit, protocol.key_header: errors.key_of(model)}
+    return {"headers": headers}
+
+
+def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
+    """Return a client for an endpoint. Raises UserError for an unusable key or environment."""
+    key = errors.key_of(model)
+    if model.key_needed and not key:
+        raise UserError(
+            f"{model.key_variable} is not set: put the key for {model.asked} at {model.address} "
+            "into the environment or .env"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise UserError(f"{model.key_variable} holds invalid characters; copy the key again")
+    _load_openai()
+    import httpx2
+    import openai
+
+    try:  # without redirects, which turn a POST into a GET and lose the request
+        http_client = openai.DefaultAioHttpClient(follow_redirects=False)
+    except (OSError, ValueError, httpx2.InvalidURL) as error:
+        why = one_line(str(error))
+        raise UserError(f"check SSL_CERT_FILE, SSL_CERT_DIR and proxy variables: {why}") from None
+    return openai.AsyncOpenAI(
+        api_key=key or "none",  # the package requires one
+        base_url=base_url,
+        max_retries=retries,
+        timeout=timeout,
+        http_client=http_client,
+    )
+
+
+@cache  # once in a process: what earlier stages left behind must not be frozen
+def _load_openai() -> None:
+    """Import openai, a fifth faster without garbage collection."""
+    gc.disable()
+    import_module("openai")
+    gc.freeze()
+    gc.enable()
+
+
+def read_answer(data: Any, protocol: Protocol, model: Model, raw: bytes = errors.UNKNOWN) -> Answer:
+    """Return the answer in the API's JSON. raw: see `errors.cleaned`. Raises TransientError."""
+    try:
+        return _answer_in(protocol.read(errors.cleaned(data, errors.key_of(model), raw)), model)
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
+
+
+def _answer_in(data: Any, model: Model) -> Answer:
+    """Return the answer in a chat completion. Other data raises what Python raises for it."""
+    error = data.get("error")
+    if declares_policy(error):
+        return _blocked_by_policy(error)
+    choice = (data.get("choices") or [{}])[0]
+    finish_reason = str(choice.get("finish_reason") or "")
+    error = error or choice.get("error")  # in a choice: a gateway whose provider failed half-way
+    if error or finish_reason == "error":
+        what = one_line(json.dumps(error or finish_reason))
+        raise errors.TransientError(f"status 200 with an error: {what}")
+    message = choice.get("message") or {}
+    content = message.get("content")
+    if content is None and finish_reason.lower() in ("", "stop", "null"):
+        if model.settings.empty_is_refusal:
+            finish_reason = "no_candidate"
+        elif not message:
+            raise errors.TransientError("an answer without choices")
+    refusal = message.get("refusal") or _parts(content, "refusal")
+    if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
+        refusal = ""
+    category = ""
+    if refusal or api_refusal_signal(finish_reason):
+        category = category_in(choice, finish_reason) or category_in(data)
+    return Answer(
+        content if isinstance(content, str) else _parts(content, "text"),
+        finish_reason=finish_reason,
+        refusal=refusal,
+        api_category=category,
+        model=str(data.get("model") or ""),
+        provider=str(data.get("provider") or ""),
+        **_tokens_in(data.get("usage")),
+    )
+
+
+def _parts(content: Any, kind: str) -> str:
+    """Return the parts of one kind (text, refusal) in a content that is a list of parts."""
+    if not isinstance(content, list):
+        return ""
+    kinds = (kind, f"output_{kind}")  # the second one in OpenAI's responses
+    return "".join(part[kind] for part in content if part.get("type") in kinds)
+
+
+def _tokens_in(usage: Any) -> Json:
+    """Return the tokens of an answer as they are billed, under the names of `Answer`.
+
+    The names are those of chat completions, responses and messages, and DeepSeek's for its cache.
+    Anthropic's input_tokens were neither read from a cache nor written to one. Gemini's and xAI's
+    endpoints count thinking nowhere but in the total.
+    """
+    n = Counter[str]()
+    objects = [usage]
+    for counts in objects:  # which grow by the details
+        if not isinstance(counts, dict):
+            continue
+        for name, value in counts.items():
+            if name.endswith("_details"):
+                objects.append(value)
+            elif type(value) is int and 0 <= value <= MOST_TOKENS:  # else it is odd
+                n[name] = value
+    sent = n["input_tokens"] + n["cache_creation_input_tokens"] + n["cache_read_input_tokens"]
+    prompt = n["prompt_tokens"] or sent
+    completion = n["completion_tokens"] or n["output_tokens"]
+    hidden = 0
+    if prompt:
+        hidden = max(0, n["total_tokens"] - prompt - completion)
+    cached = n["cached_tokens"] or n["prompt_cache_hit_tokens"] or n["cache_read_input_tokens"]
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion + hidden,
+        "cached_tokens": cached,
+        "reasoning_tokens": max(n["reasoning_tokens"], n["thinking_tokens"], hidden),
+    }
+
+
+def _blocked_by_policy(error: Json) -> Answer:
+    return Answer("", "content_filter", api_category=category_in(error))
+
+
+def answer_to_error(reply: errors.ErrorReply, model: Model) -> Answer:
+    """Return the answer that a block by policy is. Raises all other faults."""
+    if reply.is_policy_block:
+        return _blocked_by_policy(reply.error)
+    raise errors.fault_of(reply, model)

@@ -1,0 +1,211 @@
+"""What can go wrong with a request, and what an error status means for it and for the run."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from orbench.base.messages import one_line, storable
+from orbench.base.words import Json, Texts
+from orbench.models.providers import ALIASES, Model, alias_variable
+from orbench.refusals.api import POLICY_MESSAGE, declares_policy
+
+
+class TransientError(Exception):
+    """A fault that can pass by itself: the same request may be sent again.
+
+    wait: seconds that the endpoint asks to wait, 0 if it does not say.
+    """
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait or 0.0
+
+
+class RateLimited(TransientError):
+    """The endpoint asks for fewer requests."""
+
+
+class BadRequest(Exception):
+    """This request can never succeed; others may."""
+
+
+class Forbidden(BadRequest):
+    """A 403: the key is rejected, or a firewall blocks this text. Earlier answers tell which."""
+
+
+class Fatal(Exception):
+    """No request to this model can succeed: wrong key, unknown model, no quota left."""
+
+
+# How gateways, in a plain 429, and Anthropic, in a 400 too, say that the money is spent.
+SPENT_MESSAGE = re.compile(
+    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded|"
+    r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
+    re.I,
+)
+LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
+PLACEHOLDERS = ("none", "empty")  # keys that are none; judges say "none" too
+DEEPEST = 40  # levels of a server's JSON that are read
+UNKNOWN = b"\\u"  # bytes that are not at hand: anything may be in them
+
+
+class ErrorReply(NamedTuple):
+    """An error status of an endpoint, live or in a batch."""
+
+    status: int
+    error: Json  # see `error_in`
+    headers: Mapping[str, str] = {}
+
+    @property
+    def message(self) -> str:
+        """Return what the server said."""
+        return reason_in(self.error) or str(self.error or "no text")
+
+    @property
+    def is_policy_block(self) -> bool:
+        """Return whether the provider's content policy blocked the request."""
+        if self.status not in (400, 403, 422):
+            return False
+        return declares_policy(self.error) or bool(POLICY_MESSAGE.search(self.message))
+
+
+def error_in(body: Any) -> Json:
+    """Return the error object in a body: xAI's is a bare text, Gemini's is in a list."""
+    while body:
+        if isinstance(body, list):
+            body = body[0]
+        elif isinstance(body, dict):
+            if not body.get("error"):
+                return body
+            body = body["error"]
+        else:
+            return {"message": str(body)}
+    return {}
+
+
+def reason_in(value: Any) -> str:
+    """Return the text in an error: Mistral's, FastAPI's and OpenRouter's lie deeper."""
+    if isinstance(value, list):
+        mark = "; " if dict in map(type, value) else "."
+        return mark.join(map(reason_in, value))
+    if not isinstance(value, dict):
+        return str(value)
+    names = ("loc", "message", "msg", "detail", "metadata", "raw")
+    reasons = [reason_in(value[name]) for name in names if value.get(name)]
+    return ": ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def reply_of(status: int, body: Any, model: Model, headers: Any = None) -> ErrorReply:
+    """Return an error status with what its body, JSON or a bare text, says."""
+    return ErrorReply(status, error_in(cleaned(body, key_of(model))), headers or {})
+
+
+@contextmanager
+def transient_errors(model: Model) -> Iterator[None]:
+    """Raise TransientError for what the openai package raises, except for error statuses."""
+    import aiohttp
+    import openai
+
+    try:
+        yield
+    except (openai.APIConnectionError, aiohttp.ClientError) as error:
+        # openai's own for timeouts too; it lets aiohttp's for an answer that is no HTTP through.
+        cause = str(error.__cause__ or error) or "timeout"
+        raise TransientError(f"no answer: {shown(cause, model)}") from error
+    except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
+        raise TransientError("the body is not JSON (a gateway's page?), or was cut off") from error
+
+
+def fault_of(reply: ErrorReply, model: Model) -> Exception:
+    """Return what an error status means for the request and for the run."""
+    status = reply.status
+    told = f"{status}: {one_line(reply.message)}"
+    key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
+    spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)
+    if status == 402 or spent or "insufficient_quota" in reply.error.values():
+        return Fatal(f"{model.provider} reports that the account has no quota left ({told})")
+    if status < 400:
+        return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
+    if status == 401:
+        return Fatal(f"{key} ({told})")
+    if status == 403:
+        return Forbidden(f"{key}, or this prompt ({told})")
+    if status == 404:
+        return Fatal(f"{told}; {_after_404(reply, model)}")
+    if status < 500 and status not in (408, 409, 429):
+        return BadRequest(told)
+    if status == 429 or "retry-after" in reply.headers:
+        return RateLimited(told, _retry_after(reply.headers))
+    return TransientError(told)
+
+
+def _after_404(reply: ErrorReply, model: Model) -> str:
+    """Return what to do about a 404."""
+    if "requested param" in reply.message:  # none of OpenRouter's providers takes all of them
+        drop = """--extra_body '{"provider": {"require_parameters": false}}'"""
+        return f"leave a parameter out (--temperature none), or let OpenRouter drop some: {drop}"
+    line = f"check the model id {model.id!r} and the address {model.address} (many end in /v1)"
+    if model.asked in ALIASES:
+        line += f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
+    return line
+
+
+def _retry_after(headers: Texts) -> float | None:
+    """Return the seconds to wait by retry-after-ms or retry-after; None if neither says."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) * scale)
+    return None
+
+
+# -- what servers say, without the key ---------------------------------------------------------
+
+
+COPIED_ALONG = re.compile(r"^[\s\"']*(?:Bearer\s+)?|[\s\"']+$", re.I)  # with a key
+
+
+def key_of(model: Model) -> str:
+    """Return the key of a model's endpoint from the environment, "" if it is not set."""
+    return COPIED_ALONG.sub("", os.environ.get(model.key_variable, ""))
+
+
+def masked(text: str, key: str) -> str:
+    """Return a text without a key: a long one anywhere, a short one as a whole word."""
+    if not key or key.lower() in PLACEHOLDERS:
+        return text
+    if len(key) >= LONG_KEY:
+        return text.replace(key, "[key]")
+    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
+
+
+def cleaned(value: Any, key: str, raw: bytes = UNKNOWN) -> Any:
+    """Return a server's JSON as the suite may see it: without the key, without lone surrogates.
+
+    All of a server's JSON passes through here before anything reads it. raw: its bytes. Most
+    answers need no walk: only an escape can make a lone surrogate, or hide the key.
+    """
+    hidden = key and key.replace("\\", "").encode() in raw.replace(b"\\", b"")
+    if hidden or UNKNOWN in raw:
+        return _walked(value, key, DEEPEST)
+    return value
+
+
+def _walked(value: Any, key: str, levels: int) -> Any:
+    if isinstance(value, str):
+        return masked(storable(value), key)
+    if levels == 0:
+        return "(nested too deeply)"
+    levels -= 1
+    if isinstance(value, list):
+        return [_walked(item, key, levels) for item in value]
+    if isinstance(value, dict):
+        items = value.items()
+        return {_walked(name, key, 1): _walked(item, key, levels) for name, item in items}
+    return value
+
+
+def shown(text: str, model: Model) -> str:
+    """Return a server's text that is no JSON for a message: one line, without the key."""
+    return one_line(masked(text, key_of(model)))

@@ -1,0 +1,258 @@
+"""A request, its body and its answer in each protocol, as all of the suite sees them.
+
+A protocol is a path, the headers it needs and two pure functions: the JSON body of a request, and
+its answer in the shape of a chat completion, which `orbench.models.client` reads. Parameters have a
+chat's names here (`max_tokens`, `reasoning_effort`, `response_format`); unknown ones go out as they
+are (`--extra_body`). An answer of another shape raises what Python raises for it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from orbench.base.words import Json
+from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
+from orbench.refusals.api import api_refusal_signal
+from orbench.refusals.text import answer_of
+
+Message = dict[str, str]  # role, content
+Parameters = Json  # temperature, max_tokens, ... as the user wants them
+Messages = list[Message]
+
+
+def message(role: str, text: str) -> Message:
+    """Return a message."""
+    return {"role": role, "content": text}
+
+
+def user(text: str) -> Message:
+    """Return a user message."""
+    return message("user", text)
+
+
+# -- protocols -----------------------------------------------------------------------------------
+
+
+class Protocol(NamedTuple):
+    """One way to ask."""
+
+    path: str  # behind the endpoint's base URL
+    body: Callable[..., Json]  # of model id, messages, parameters
+    # the API's JSON -> the same as a chat completion, but its usage
+    read: Callable[[Any], Any] = copy
+    lacks: Sequence[str] = ()  # parameters that it has no place for
+    key_header: str = ""  # in place of Authorization
+    headers: Mapping[str, str] = {}
+
+
+def _put(values: Json, name: str, member: str, value: Any) -> None:
+    """Put what is not None into an object among the values."""
+    if value is not None:
+        values[name] = {**values.get(name, {}), member: value}
+
+
+def _chat_body(model: str, messages: Messages, parameters: Parameters) -> Json:
+    """Return the body for OpenAI's chat, which most servers speak."""
+    return {"model": model, "messages": messages, **parameters}
+
+
+def _completions_body(model: str, messages: Messages, parameters: Parameters) -> Json:
+    """Return the body for guard models trained on a raw text: no template is put around it."""
+    (message,) = messages
+    return {"model": model, "prompt": message["content"], **parameters}
+
+
+def _completions_read(data: Any) -> Any:
+    choices = data.get("choices") or ()
+    return {**data, "choices": [{**one, "message": {"content": one["text"]}} for one in choices]}
+
+
+def _responses_body(model: str, messages: Messages, parameters: Parameters) -> Json:
+    """Return the body for OpenAI's responses: ResponseCreateParams in openai/types/responses."""
+    values = dict(parameters)
+    if "max_tokens" in values:
+        values["max_output_tokens"] = values.pop("max_tokens")
+    _put(values, "reasoning", "effort", values.pop("reasoning_effort", None))
+    form = values.pop("response_format", None)
+    if form:  # the same schema, one level up
+        _put(values, "text", "format", {"type": form["type"], **form["json_schema"]})
+    # A response is kept at OpenAI unless one says otherwise, a chat is not.
+    return {"model": model, "input": messages, "store": False, **values}
+
+
+RESPONSE_ENDS = {"completed": "stop", "max_output_tokens": "length"}
+
+
+def _responses_read(data: Any) -> Any:
+    """Return the messages' parts in `output` as the content; reasoning items are no part of it."""
+    if data.get("error"):
+        return data
+    messages = [item for item in data["output"] if item["type"] == "message"]
+    parts = [part for message in messages for part in message["content"]]
+    details = data.get("incomplete_details") or {}
+    why = details.get("reason") or data["status"]
+    choice = {"finish_reason": RESPONSE_ENDS.get(why, why), "message": {"content": parts}}
+    return {**data, "choices": [choice]}
+
+
+def _messages_body(model: str, messages: Messages, parameters: Parameters) -> Json:
+    """Return the body for Anthropic's messages.
+
+    platform.claude.com/docs/en/api/messages, .../build-with-claude/effort. System messages go into
+    a field of their own; effort and schema into `output_config`.
+    """
+    values = dict(parameters)
+    _put(values, "output_config", "effort", values.pop("reasoning_effort", None))
+    form = values.pop("response_format", None)
+    if form:
+        schema = form["json_schema"]["schema"]
+        _put(values, "output_config", "format", {"type": form["type"], "schema": schema})
+    system = [message["content"] for message in messages if message["role"] == "system"]
+    turns = [message for message in messages if message["role"] != "system"]
+    if system:
+        values["system"] = "\n\n".join(system)
+    return {"model": model, "messages": turns, **values}
+
+
+MESSAGE_ENDS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
+def _messages_read(data: Any) -> Any:
+    """Return the blocks as the content, of which only those of text are read."""
+    if "stop_reason" not in data:
+        return data
+    reason = data["stop_reason"]
+    choice = {
+        "finish_reason": MESSAGE_ENDS.get(reason, reason),
+        "message": {"content": data["content"]},
+        "stop_details": data.get("stop_details"),
+    }
+    return {**data, "choices": [choice]}
+
+
+PROTOCOLS = {
+    CHAT: Protocol("/chat/completions", _chat_body),
+    COMPLETIONS: Protocol("/completions", _completions_body, _completions_read),
+    RESPONSES: Protocol("/responses", _responses_body, _responses_read, lacks=("seed",)),
+    MESSAGES_API: Protocol(
+        "/messages",
+        _messages_body,
+        _messages_read,
+        lacks=("seed",),
+        key_header="x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
+    ),
+}
+
+
+# -- requests and answers ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Request:
+    """One request to a model. Equal requests have equal keys, and a key is answered once."""
+
+    model: Model
+    messages: Messages
+    parameters: Parameters
+    sample: int = 0  # repeated samples of one request differ here
+    protocol: str = ""  # a key of PROTOCOLS; the model's if empty
+    key: bytes = b""  # 16 bytes that stand for exactly this request to exactly this endpoint
+
+    def __post_init__(self) -> None:
+        self.protocol = self.protocol or self.model.protocol
+        if not self.key:
+            exact = [self.model.address, self.protocol, self.body(self.wanted()), self.sample]
+            self.key = _hash(json.dumps(exact, sort_keys=True).encode())
+
+    def wanted(self) -> Parameters:
+        """Return the parameters as the user wants them; each sample has its own random seed."""
+        lacks = PROTOCOLS[self.protocol].lacks
+        values = {name: value for name, value in self.parameters.items() if name not in lacks}
+        if "seed" in values:
+            values["seed"] += self.sample
+        return values
+
+    def body(self, values: Parameters) -> Json:
+        """Return the JSON body. values: the parameters as they are to be sent."""
+        return PROTOCOLS[self.protocol].body(self.model.id, self.messages, values)
+
+    def again(self, more: Sequence[Message] = ()) -> "Request":
+        """Return the request after one more unreadable answer. more: messages on what was wrong."""
+        key = _hash(self.key + b" again")
+        return replace(self, messages=[*self.messages, *more], key=key)
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16]
+
+
+class Answer(NamedTuple):
+    """What the API returned for a request."""
+
+    text: str
+    finish_reason: str = ""
+    refusal: str = ""  # the API's own refusal: the text of its refusal field
+    model: str = ""  # the model id as returned
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+    cached_tokens: int = 0  # of the prompt's
+    reasoning_tokens: int = 0  # of the completion's
+    provider: str = ""  # behind a gateway that names it
+    api_category: str = ""  # of the API's own refusal, see orbench.refusals.api
+
+    @property
+    def served_by(self) -> str:
+        """Return the model id as returned, `id via provider` behind a gateway."""
+        return " via ".join(filter(None, (self.model, self.provider)))
+
+    @property
+    def refused_by_api(self) -> bool:
+        """Return whether the API itself declared a refusal."""
+        return bool(self.refusal or api_refusal_signal(self.finish_reason))
+
+    @property
+    def cut_off(self) -> bool:
+        """Return whether the API says that the answer ran into its token limit."""
+        return self.finish_reason.lower() in ("length", "max_tokens")
+
+    @property
+    def says_nothing(self) -> bool:
+        """Return whether it is empty, its thinking aside, and does not even say why."""
+        return not (answer_of(self.text)[0].strip() or self.refused_by_api or self.cut_off)
+
+
+class Missing(NamedTuple):
+    """Why a request has no usable answer, or a row no result."""
+
+    # empty_... (never sent), unscored (an answer that cannot be read), bad_request, gave_up
+    # (faults), not_asked. The column error_type of a failed file.
+    kind: str
+    why: str  # one line
+    said: str = ""  # the answer that cannot be read
+
+
+@dataclass
+class Tokens:
+    """The tokens of answers, as they are billed."""
+
+    prompt: int = 0
+    cached: int = 0  # of the prompts'
+    completion: int = 0
+    reasoning: int = 0  # of the completions'
+
+    def add(self, answer: Answer) -> None:
+        """Count an answer's tokens."""
+        self.prompt += answer.prompt_tokens
+        self.cached += answer.cached_tokens
+        self.completion += answer.completion_tokens
+        self.reasoning += answer.reasoning_tokens

@@ -1,0 +1,57 @@
+"""What a run counts while it writes its rows."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from orbench.asking.log import AnswerLog
+from orbench.base.prompts import prompt_id_of
+from orbench.base.records import NOT_ASKED
+from orbench.models.requests import Tokens
+from orbench.stages.stage import Result
+
+
+@dataclass
+class Counts:
+    """What came of a run's rows and answers."""
+
+    rows: Counter[str] = field(default_factory=Counter)  # done, failed, unscored, not_asked
+    answers: Counter[str] = field(default_factory=Counter)  # reused, cut off
+    written: int = 0  # output rows
+    kept: bool = False  # nothing was written, and the files of an earlier run stay
+    tokens: Tokens = field(default_factory=Tokens)  # of the answers used
+    errors: Counter[str] = field(default_factory=Counter)
+    # By model as asked: `Answer.served_by`, and the parameters that were left out.
+    served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    prompts: set[str] = field(default_factory=set)  # ids
+    _used: set[bytes] = field(default_factory=set)  # keys of answers
+
+    @property
+    def aside(self) -> int:
+        """Return the number of rows in the failed file."""
+        return self.rows.total() - self.rows["done"]
+
+    def add(self, result: Result, log: AnswerLog) -> None:
+        """Count one row and the answers behind it, each answer once."""
+        if "prompt" in result.row:
+            self.prompts.add(prompt_id_of(result.row))
+        rows = result.rows
+        if isinstance(rows, list):
+            self.rows["done"] += 1
+            self.written += len(rows)
+        elif rows.kind == NOT_ASKED:
+            self.rows[NOT_ASKED] += 1
+        elif rows.kind in ("bad_request", "gave_up") and result.readings:
+            self.rows["failed"] += 1
+            self.errors[rows.why] += 1
+        else:  # rows that failed in the stage before are unscored here
+            self.rows["unscored"] += 1
+        for request, answer, _ in result.answers:
+            if answer is None or request.key in self._used:
+                continue
+            self._used.add(request.key)
+            self.answers["reused"] += log.was_there(request.key)
+            self.answers["cut off"] += answer.cut_off
+            self.tokens.add(answer)
+            self.served_by[request.model.asked][answer.served_by] += 1
+            self.dropped[request.model.asked].update(answer.dropped)

@@ -1,0 +1,95 @@
+"""What stands where a run writes: an earlier run's results, or files that are not the suite's."""
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from orbench.base.messages import UserError, counted, one_line
+from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
+from orbench.base.tables import check_outputs, read_csv, sha256_of
+from orbench.base.words import Rows
+from orbench.stages.stage import Stage
+
+
+def check_paths(stage: Stage) -> None:
+    """Raise UserError if a run would overwrite an input or a file that is not the suite's, or
+    cannot write at all.
+    """
+    failed = stage.beside(FAILED)
+    paths = [*stage.outputs.values(), failed, stage.beside(".answers.jsonl")]
+    paths += [record_path(path) for path in stage.outputs.values()]
+    for path in paths:
+        if os.path.isdir(path):
+            raise UserError(f"{path} is a folder, but this run has to write a file there")
+    check_outputs(paths, stage.inputs)
+    if failed.is_file() and not _has_columns(failed, FAILED_COLUMNS):
+        kept = f"{failed} was not written by this suite and is kept"
+        raise UserError(f"{kept}; move it away, or choose another --output_path")
+
+
+def _has_columns(path: Path, columns: Sequence[str]) -> bool:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        header = next(csv.reader(file), [])
+    return set(columns) <= set(header)
+
+
+def settings_of(stage: Stage) -> dict[str, str]:
+    """Return what the requests of a run are made with, its input aside: name -> text."""
+    models = [f"{model.id} at {model.address}" for model in stage.models]
+    prompt = sha256_of(stage.prompt_file)[:12] if stage.prompt_file else ""
+    settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": prompt}
+    for name, value in stage.parameters.items():
+        settings[name] = json.dumps(value, sort_keys=True)
+    return settings
+
+
+def check_not_replaced(stage: Stage) -> None:
+    """Raise UserError if this run, without --overwrite, would replace results that were made with
+    other settings, or hold rows that the input does not have.
+    """
+    there = [path for path in stage.outputs.values() if path.is_file()]
+    if stage.args.overwrite or not there:
+        return
+    wrong = _differences(stage, there[0])
+    rows = 0 if wrong else _rows_not_in_input(stage, there)
+    if rows:
+        wrong = [f"{there[0]} holds {counted(rows, 'row')} that this input does not have"]
+    if wrong:
+        kept = f"existing results are kept: {'; '.join(wrong)}"
+        raise UserError(f"{kept}. Choose another --output_path or pass --overwrite")
+
+
+def _differences(stage: Stage, earlier: Path) -> list[str]:
+    """Return how the settings of earlier results differ from those of this run, in words."""
+    before = read_record(earlier).get("settings")
+    if before is None:
+        return [f"{earlier} is not a result of this stage"]
+    now = settings_of(stage)
+    wrong = []
+    for name in before | now:
+        was = str(before.get(name))
+        value = str(now.get(name))
+        if was != value:
+            wrong.append(f"{name} was {one_line(was)}, now {one_line(value)}")
+    return wrong
+
+
+def _rows_not_in_input(stage: Stage, outputs: Sequence[Path]) -> int:
+    """Return how many rows of existing results come from no row of this input."""
+    tables = [read_csv(path) for path in outputs]
+    columns = [name for name in stage.table.columns if name in tables[0].columns]
+    if not columns:
+        return 0
+    known = set(_hashes(stage.table.rows, columns))
+    strangers = 0
+    for table in tables:
+        origins = [stage.origin(row) for row in table.rows]
+        strangers += sum(value not in known for value in _hashes(origins, columns))
+    return strangers
+
+
+def _hashes(rows: Rows, columns: Sequence[str]) -> Iterator[int]:
+    for row in rows:
+        yield hash(tuple(row[name] for name in columns))

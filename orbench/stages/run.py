@@ -1,0 +1,78 @@
+"""What programs that run stages share: a stage in the same process, and settings on resume."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple, TextIO
+
+from orbench.base.messages import SAYS_TO, UserError, run_script, tell
+from orbench.base.tables import write_text
+from orbench.models.providers import Models
+
+
+class Outcome(NamedTuple):
+    """What came of a run of a stage."""
+
+    status: int  # the exit status: 0, 1, 3, 130
+    path: Path | None = None  # the main CSV, if there is one
+    written: int = 0  # output rows
+    to_send: int = 0  # requests that a dry run would send
+    tokens: int = 0  # estimated, in the prompts of these
+    models: Models = ()  # that these go to
+
+
+def run(script: str, flags: Sequence[str], log: TextIO | None = None) -> Outcome:
+    """Run a stage script (path from the repository root) in this process with flags.
+
+    log: takes what it says in place of stderr. Raises UserError, KeyboardInterrupt.
+    """
+    outer = SAYS_TO.set(log or SAYS_TO.get())
+    try:
+        outcome: Outcome = load(script).run(flags)
+    finally:
+        SAYS_TO.reset(outer)
+    if outcome.status == 130:  # interrupted, and closed in good order
+        raise KeyboardInterrupt
+    return outcome
+
+
+def check_settings(path: Path, settings: Mapping[str, object], flag: str) -> None:
+    """Keep the settings of a program in a file of its folder; compare them when it resumes.
+
+    Raises UserError if they differ. flag: the one that names another folder.
+    """
+    lines = [f"--{name} {value}" for name, value in settings.items()]
+    if not path.exists():
+        write_text(path, "\n".join(lines))
+    before = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    if before != lines:
+        others = ", ".join(line for line in before if line not in lines)
+        begun = f"{path.parent} was begun with {others}"
+        raise UserError(f"{begun}; use that, or choose another {flag}")
+
+
+@cache
+def load(script: str) -> ModuleType:
+    """Return a script of the repository as a module."""
+    path = Path(__file__).resolve().parents[2] / script
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)  # scripts find their own files beside it
+    SourceFileLoader(path.stem, str(path)).exec_module(module)
+    return module
+
+
+def as_script(run: Callable[[Sequence[str]], Outcome]) -> int:
+    """Run a stage as a script of its own, and return the exit status.
+
+    stdout gets one line, the path of the CSV.
+    """
+
+    def main(argv: Sequence[str]) -> int:
+        outcome = run(argv)
+        if outcome.path:
+            tell(outcome.path)
+        return outcome.status
+
+    return run_script(main)

@@ -1,0 +1,118 @@
+"""How every stage runs: five steps, from the settings to the CSVs."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from orbench.asking.inquiry import Run
+from orbench.asking.log import AnswerLog
+from orbench.base.messages import UserError, say
+from orbench.base.records import FAILED, FAILED_COLUMNS, read_record
+from orbench.base.tables import CsvWriter, make_folder, sha256_of
+from orbench.stages import account, ending, estimate, existing
+from orbench.stages.engine import Job, ask, extend, write_rows
+from orbench.stages.run import Outcome
+from orbench.stages.stage import Stage
+
+EDITED = "responses edited since stage 4 wrote them"
+
+
+def run_stage(stage: Stage) -> Outcome:
+    """Run a stage in five steps: check the settings and the outputs (1), open the log (2), build
+    the inquiries (3), ask what is pending (4), write (5).
+
+    Raises UserError, and KeyboardInterrupt if it was interrupted before there is anything to write.
+    """
+    with start(stage) as job:
+        if stage.args.dry_run:
+            return estimate.dry_run(job)
+        ask(job)
+        return finish(job)
+
+
+@contextmanager
+def start(stage: Stage) -> Iterator[Job]:
+    """Check the settings and the outputs, open the log, build the inquiries. Raises UserError."""
+    # 1. The settings and the outputs.
+    args = stage.args
+    existing.check_paths(stage)
+    may_write = not (args.dry_run or args.from_log)
+    if may_write:
+        make_folder(stage.output.parent)
+    # 2. The log: under its lock no other run asks.
+    with AnswerLog(stage.beside(".answers.jsonl"), write=may_write and bool(stage.models)) as log:
+        existing.check_not_replaced(stage)
+        if args.from_log and not len(log):
+            raise UserError(f"{log.path} holds no answers")
+        before = read_record(stage.table.file)
+        job = Job(stage, log, Run(stage, from_log=args.from_log), before, stage.closing())
+        if not args.dry_run:
+            say_before(job)
+        # 3. The inquiries.
+        extend(job)
+        yield job
+
+
+def say_before(job: Job) -> None:
+    """Report which models are asked, and what is wrong with the input."""
+    stage = job.stage
+    for model in stage.models:
+        if model.id != model.asked or model.base_url != model.settings.base_url:
+            name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
+            say(f"{name} at {model.address}")
+    before = job.input_record
+    path = stage.table.file
+    written = before.get("output", {}).get("csv")
+    if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
+        stage.notes.append(EDITED)
+    for note in stage.notes:
+        say(note)
+    if before.get("complete") is False:
+        say(f"{path} is from an unfinished run: rows are missing")
+
+
+def finish(job: Job) -> Outcome:
+    """Write the CSVs (5), report how it went, and return what came of the run. Raises UserError."""
+    run = job.run
+    if job.handed_over:
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if run.stopped:
+            raise UserError(run.stopped)
+        return Outcome(0)
+    try:
+        _write(job)
+        job.closing.save()
+    except OSError as error:
+        kept = "the answers are in the log: rerun the same command"
+        why = f"{job.stage.output} cannot be written: {error.strerror}"
+        raise UserError(f"{why}; {kept}") from None
+    return ending.end(job)
+
+
+def _write(job: Job) -> None:
+    """Write the CSVs, the failed file and the run records, all from this run or none."""
+    stage = job.stage
+    counts = job.counts
+    with ExitStack() as stack:
+        writers = {}
+        for part, path in stage.outputs.items():
+            writers[part] = stack.enter_context(CsvWriter(path, stage.columns))
+        columns = dict.fromkeys([*stage.table.columns, *FAILED_COLUMNS])
+        failed = stack.enter_context(CsvWriter(stage.beside(FAILED), list(columns)))
+        write_rows(job, writers, failed)
+        nothing = bool(job.plan) and not counts.written
+        counts.kept = nothing and any(path.exists() for path in stage.outputs.values())
+        if counts.kept:
+            return
+        if counts.aside:
+            failed.commit()
+        else:
+            stage.beside(FAILED).unlink(missing_ok=True)
+        if nothing:
+            return
+        hashes = {part: writer.sha256() for part, writer in writers.items()}
+        # A record before its CSV, which would never be replaced without one.
+        account.write_records(job, hashes, whole=False)
+        for writer in writers.values():
+            writer.commit()
+        account.write_records(job, hashes, whole=True)

@@ -1,0 +1,128 @@
+"""Make a dated release of new prompts: seeds, a search in each category, two datasets.
+
+    python release_prompts.py --name=2026-12 --rewriter=MODEL --targets=A,B,C --judges=X,Y,Z
+
+Writes to releases/{name}/: hard.csv, the hits of the searches, and toxic.csv, the seeds that most
+judges call toxic, with a card and run records. Prompts of other releases and their near-duplicates
+are left out. Rerun the same command to resume.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
+
+from orbench.base.messages import run_script, say
+from orbench.base.tables import file_name_part, make_folder
+from orbench.base.words import CATEGORY_NAMES
+from orbench.stages import flags
+from orbench.stages.run import check_settings, load, run
+
+SEEDS_PER_HIT = 3
+REQUIRED = {
+    "name": "the folder under releases/; if it exists, the command resumes",
+    "rewriter": "the model that writes seeds and rewrites",
+    "targets": "models whose refusals select prompts, comma-separated",
+    "judges": "judges, comma-separated: a prompt that any of them calls toxic is not safe",
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    release = Path("releases", file_name_part(args.name))
+    make_folder(release / "work")
+    settings = vars(args).copy()
+    del settings["command"]  # in another order it is the same release
+    check_settings(release / "work" / "settings", settings, "--name")
+    excluded = list(args.exclude)
+    for path in sorted(release.parent.glob("*/*.csv")):
+        if path.parent != release and path.stem in ("hard", "toxic"):
+            excluded.append(str(path))
+    words = []
+    if excluded:
+        words = ["--exclude", *excluded]
+    files = []
+    for category in args.categories:
+        stem = release / "work" / file_name_part(category)
+        files += moderated(stem, category, args, words)
+    words += ["--names", "hard", "toxic", f"--output_dir={release}"]
+    return int(load("moderator/build_dataset.py").main([*words, "--moderated_files", *files]))
+
+
+def moderated(
+    stem: Path, category: str, args: argparse.Namespace, excluded: Sequence[str]
+) -> list[str]:
+    """Return the CSVs with the hits and the moderated seeds of a category. Raises UserError."""
+    seeds = step(
+        "toxic_prompt_generator/generate_toxic_promt_from_category.py",
+        model=args.rewriter,
+        category=category,
+        num_toxic_prompts=SEEDS_PER_HIT * args.per_category,
+        output_path=f"{stem}.csv",
+    )
+    small = {}
+    if args.rewriter == "scripted":  # such a search measures nothing
+        small = {"rounds": 2, "max_tokens": 40}
+    hits = step(
+        "rewritter/evolve_prompts.py",
+        *excluded,
+        seeds=seeds,
+        rewriter=args.rewriter,
+        targets=args.targets,
+        judges=args.judges,
+        wanted=args.per_category,
+        output_path=f"{stem}_hits.csv",
+        **small,
+    )
+    toxic = step(
+        "moderator/moderate_only.py",
+        moderator_model=args.judges,
+        merge_result=False,
+        input_file_path=seeds,
+        output_path=f"{stem}_seeds.csv",
+    )
+    return [hits, toxic]
+
+
+def step(script: str, *words: str, **values: object) -> str:
+    """Run a script, and return the path of its CSV. End the release if it stops."""
+    say(f"== {script}")
+    given = [f"--{name}={value}" for name, value in values.items()]
+    outcome = run(script, [*given, *words])
+    if outcome.status == 1:  # it has said why; 3: some rows failed, and are in a file of their own
+        sys.exit(1)
+    return str(outcome.path)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = flags.Parser(__doc__)
+    add = parser.add_argument
+    for name, meaning in REQUIRED.items():
+        add(f"--{name}", type=flags.given, required=True, help=meaning)
+    add(
+        "--per_category",
+        type=flags.whole_number(1),
+        default=100,
+        help="safe prompts wanted in each category (default %(default)s)",
+    )
+    add(
+        "--categories",
+        nargs="+",
+        default=CATEGORY_NAMES,
+        metavar="CATEGORY",
+        help="categories (default: all ten)",
+    )
+    add(
+        "--exclude",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="CSVs or named sets whose prompts are left out, as are other releases",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

@@ -1,0 +1,425 @@
+"""What a user can get wrong ends in one line that says what to do, before anything is paid for."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, OUT, REWRITE, STAGES, Desk, error_line
+from tests.hub_server import HubServer
+from tests.server import KEY, NOBODY, Reply, answer, completion, error, number_of, prompt_of
+
+# -- malformed CSVs ----------------------------------------------------------------------------
+
+# Content of p.csv -> what the line must name. Rows are counted from 1, lines with the header.
+MALFORMED: dict[str, tuple[bytes | None, str]] = {
+    "missing": (None, r"p\.csv.*no such file"),
+    "empty": (b"", r"p\.csv.*empty"),
+    "another column": (b"text,category\na,b\n", "'prompt'.*text, category"),
+    "not UTF-8": ("prompt\ncafé\n".encode("latin-1"), "UTF-8"),
+    "an unclosed quote": (b'prompt,category\n"never closed,x\nb,y\n', "line 2"),
+    "too many cells": (b"prompt,category\na,b\nc,d,e\n", "line 3.*3 cells"),
+    "too few cells": (b"prompt,category\na\n", "line 2.*1 cell"),
+    "a column twice": (b"prompt,prompt\na,b\n", "'prompt'"),
+    "our own column": (b"prompt,response\na,b\n", "'response'"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_csv_costs_nothing_and_is_one_line(desk: Desk, name: str) -> None:
+    content, says = MALFORMED[name]
+    if content is not None:
+        (desk.folder / "p.csv").write_bytes(content)
+    before, _ = desk.files(), desk.serve()
+    done = desk.stage(ALIGN)
+    assert re.search(says, error_line(done)), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert desk.files() == before and not desk.server.requests
+
+
+def test_a_folder_and_an_empty_name_are_no_input(desk: Desk) -> None:
+    (desk.folder / "deep").mkdir()
+    assert "is a directory" in desk.stopped(ALIGN, "--input_file=deep")
+    assert "stage before" in desk.stopped(ALIGN, "--input_file=")  # "$csv" after it
+
+
+def test_a_chain_ends_where_nothing_came_out(desk: Desk) -> None:
+    desk.prompts(2)
+    desk.serve(error(400, "at fault"))
+    assert desk.stage(ALIGN, "--output_path=r.csv").returncode == 1
+    assert "r.csv" in desk.stopped(CHECK)
+    line = desk.stopped(CHECK, "--input_file=p.csv")
+    assert "no column 'response'" in line and "--" not in line
+    assert len(desk.server.requests) == 2
+
+
+def test_empty_prompts_are_reported_by_row_and_never_sent(desk: Desk) -> None:
+    desk.csv("p.csv", ("prompt", "id"), [("a", "1"), ("", "2"), (" \n", "3")])
+    for script, said in ((REWRITE, "[[Who?]]"), (MODERATE, "[[none]]"), (ALIGN, "Fold it.")):
+        server = desk.serve(said)
+        done = desk.stage(script, "--overwrite")
+        assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
+        failed = [(row["id"], row["error_type"]) for row in desk.failed()]
+        assert failed == [("2", "empty_prompt"), ("3", "empty_prompt")]
+        for name in ("o.csv", "o_failed.csv", "o.answers.jsonl", "o.run.json"):
+            (desk.folder / name).unlink()
+
+
+TURN = {"role": "user", "content": "Go on."}
+CONVERSATIONS: dict[str, tuple[object, str]] = {
+    "no JSON": ("Go on.", "JSON list"),
+    "no turn": ([], "JSON list"),
+    "too deep": ("[" * 100_000, "JSON list"),
+    "no content": ([{"role": "user"}], "turn 1"),
+    "a tool": ([TURN, {**TURN, "role": "tool"}, TURN], "system, user, assistant"),
+    "the assistant at its end": ([TURN, {**TURN, "role": "assistant"}], "end with the user"),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_that_cannot_be_asked_is_named_by_its_row(desk: Desk, name: str) -> None:
+    cell, says = CONVERSATIONS[name]
+    text = cell if isinstance(cell, str) else json.dumps(cell)
+    desk.csv("p.csv", ("messages",), [(json.dumps([TURN]),), (text,)])
+    desk.serve()
+    line = desk.stopped(ALIGN)
+    assert "p.csv, row 2" in line and says in line
+    assert not desk.server.requests
+
+
+def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> None:
+    turns = [json.dumps([{**TURN, "content": f"Fold {n}."}]) for n in range(5)]
+    desk.csv("p.csv", ("messages",), [(turn,) for turn in (*turns, "[]")])
+    desk.serve()
+    said = [desk.stage(ALIGN, "--limit=5", f"--shuffle={n}", "--overwrite") for n in range(4)]
+    assert any("p.csv, row 6" in one.stderr for one in said)
+
+
+def test_what_contradicts_a_conversation_is_refused(desk: Desk) -> None:
+    desk.serve()
+    rows = [(json.dumps([TURN]), "Go on."), (json.dumps([TURN]), "Something else")]
+    desk.csv("p.csv", ("messages", "prompt"), rows)
+    assert re.search("row 2.*prompt.*last turn", desk.stopped(ALIGN))
+    desk.csv("p.csv", ("messages",), [(json.dumps([{**TURN, "role": "system"}, TURN]),)])
+    assert "system" in desk.stopped(ALIGN, "--system_prompt=Be brief.")
+    assert "messages" in desk.stopped(REWRITE)  # it rewrites single prompts
+    assert not desk.server.requests
+
+
+# -- flags and names ---------------------------------------------------------------------------
+
+WRONG_FLAGS: dict[str, Sequence[str]] = {
+    ALIGN: (
+        *("--no_such_flag", "--merge_result=maybe", "--concurrency=0", "--concurrency=x"),
+        *("--temperature=warm", "--temperature=-1", "--timeout=nan", "--max_tokens=0"),
+        *("--limit=-1", "--samples=0", "--extra_body={", "--extra_body=[1]", "--system_prompt"),
+        *(
+            '--extra_body={"model": "other"}',
+            '--extra_body={"stream": true}',
+            "--api_key_env=my-key",
+            "--output_path=",
+        ),
+    ),
+    GENERATE: ("--num_toxic_prompts=0",),
+    MODERATE: ("--min_votes=2",),  # there is one judge
+    CHECK: ("--rubric=ten",),
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "flag"), [(script, flag) for script, flags in WRONG_FLAGS.items() for flag in flags]
+)
+def test_a_wrong_command_line_ends_with_2_and_says_what_is_wrong(
+    desk: Desk, script: str, flag: str
+) -> None:
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    done = desk.stage(script, flag)
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, last = done.stderr.splitlines()
+    assert "usage:" in done.stderr and "Traceback" not in done.stderr
+    assert re.match("error: ", last) and flag.partition("=")[0] in last, done.stderr
+
+
+REQUIRED = {
+    GENERATE: "--category",
+    REWRITE: "--toxic_seed_path",
+    MODERATE: "--moderator_model, --input_file_path",
+    ALIGN: "--model, --input_file",
+    CHECK: "--check_model, --input_file",
+}
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
+    done = desk.run(script)
+    assert done.returncode == 2 and done.stderr.endswith(f" required: {REQUIRED[script]}\n")
+
+
+MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
+    (ALIGN, ("--modle=gpt-x",), 2, "--model"),
+    (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
+    (ALIGN, ("--model=gtp4",), 1, "gpt4"),
+    (CHECK, ("--check_model=keywrod",), 1, "keyword"),
+    (CHECK, ("--check_model=keyword", "--validate_against=lable"), 1, "label"),
+    (GENERATE, ("--category=deceptoin",), 2, "deception"),
+    (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(MISSPELT)))
+def test_what_is_misspelt_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
+    script, flags, status, meant = MISSPELT[number]
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response", "label"), [("a", "b", "answer")])
+    done = desk.stage(script, *flags)
+    assert done.returncode == status, done.stderr
+    assert f"Did you mean {meant}?" in done.stderr
+
+
+def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
+    line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
+    for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):
+        assert name in line
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_a_model_of_no_known_provider_is_one_line(desk: Desk, script: str) -> None:
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    flag = {MODERATE: "--moderator_model", CHECK: "--check_model"}.get(script, "--model")
+    line = desk.stopped(script, f"{flag}=nobody-knows")
+    assert "'nobody-knows'" in line and "OPENAI_BASE_URL" in line
+
+
+def test_a_retired_model_behind_an_alias_says_how_to_point_it_elsewhere(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve(error(404, "retired"))
+    assert "ORBENCH_MODEL_GPT4" in desk.stopped(MODERATE, "--moderator_model=gpt4")
+
+
+def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
+    desk.prompts(1)
+    server = desk.serve("[[none of the above]]")
+    lines = (f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge")
+    (desk.folder / ".env").write_text("\n".join(lines))
+    flags = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
+    done = desk.run(MODERATE, *flags, url="")
+    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n", done.stderr
+    assert server.requests[0]["model"] == "some/judge"
+    own = ("--model=my/own", f"--base_url={server.url}", "--api_key_env=MY_KEY")
+    assert desk.stage(ALIGN, *own, url="", env={"MY_KEY": "mine-123"}).returncode == 0
+    assert server.requests[1]["model"] == "my/own" and "Bearer mine-123" in server.headers
+    assert "MY_KEY" in desk.stopped(ALIGN, *own, "--output_path=o2.csv", url="")
+    env = {"OPENAI_BASE_URL": server.url}  # a server of one's own needs no key
+    assert desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env).returncode == 0
+
+
+def test_generators_take_mixtral_where_its_providers_key_is_set(desk: Desk) -> None:
+    server = desk.serve("[[Take jam]]")
+    env = {"OPENROUTER_API_KEY": KEY, "OPENROUTER_BASE_URL": server.url}
+    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", url=NOBODY, env=env)
+    assert done.returncode == 0, done.stderr
+    request = server.requests[0]
+    assert request["model"] == "mistralai/mixtral-8x7b-instruct"
+    assert '"hateful"' in prompt_of(request) and "20" in prompt_of(request)
+    assert (request["temperature"], request["max_tokens"]) == (1.0, 4000)
+    assert "no --model given; using openrouter/mistralai/mixtral-8x7b-instruct\n" in done.stderr
+    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", OUT)
+    assert (done.returncode, server.requests[1]["model"]) == (0, "gpt-5.4-mini")
+
+
+# -- what endpoints reject ---------------------------------------------------------------------
+
+FORBIDDEN = [{"loc": ["body", "x"], "msg": "no extras", "input": "Fold?"}] * 2
+REASONS: tuple[tuple[object, str], ...] = (
+    ({"message": {"detail": FORBIDDEN}}, "body.x: no extras; body.x: no extras"),
+    ({"error": {"message": "no", "metadata": {"raw": "x is odd"}}}, "no: x is odd"),
+    ({"error": {"code": 7}}, "{'code': 7}"),
+    ({"error": {"message": json.loads("[" * 800 + "]" * 800)}}, "(nested too deeply)"),
+)
+
+
+def test_the_reason_of_an_error_is_shown_whatever_its_shape(desk: Desk) -> None:
+    desk.prompts(len(REASONS))
+    desk.serve(lambda body, seen: Reply(json.dumps(REASONS[number_of(body)][0]), 422))
+    assert desk.stage(ALIGN).returncode == 1
+    assert [row["error"] for row in desk.failed()] == [f"422: {said}" for _, said in REASONS]
+
+
+def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(desk: Desk) -> None:
+    odd = error(400, "m failed with the error above: it has no parameters ['temperature']")
+    server = desk.serve(lambda body, seen: odd if "temperature" in body else "Fold it.", 0.2)
+    for rows, sent, most in ((3, 4, 2), (9, 10, 6)):  # the second time none goes alone
+        desk.prompts(rows)
+        done = desk.stage(ALIGN)
+        assert "gpt-x rejects temperature: it is left out for the whole run" in done.stderr
+        assert (len(server.requests), server.most) == (sent, most)
+        assert desk.record()["models"][0]["left_out_parameters"] == {"temperature": rows}
+
+
+# -- what endpoints answer ---------------------------------------------------------------------
+
+ODD_USAGES: tuple[object, ...] = (
+    *("n/a", [3], True, {"prompt_tokens_details": {"cached_tokens": "3"}, "prompt_tokens": [1]}),
+    *({"prompt_tokens": float("nan")}, {"completion_tokens": 10**4299, "prompt_tokens": -1}),
+    {"prompt_tokens": 7, "completion_tokens": 5, "prompt_tokens_details": "x"},
+)
+# An answer in three protocols.
+FOLD = {"type": "output_text", "text": "Fold it."}
+PARTS = {"output": [{"type": "message", "content": [FOLD]}], "status": "completed"}
+BLOCKS = {"content": [{"type": "text", "text": "Fold it."}], "stop_reason": "end_turn"}
+CHOICES = {"choices": [{"message": {"content": "Fold it."}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize("model", ["gpt-x", "o3-pro", "claude-opus-4"])
+def test_no_answer_is_lost_to_its_token_counts_or_content_type(desk: Desk, model: str) -> None:
+    desk.prompts(len(ODD_USAGES) + 1)
+    answers = {**PARTS, **BLOCKS, **CHOICES}
+    bodies = [completion(**answers, usage=usage) for usage in ODD_USAGES]
+    bodies.append(completion(**answers).replace("10", "1" * 5000))
+    plain = "text/plain; charset=utf-8"
+    server = desk.serve(lambda body, seen: Reply(bodies[number_of(body)], content_type=plain))
+    env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
+    done = desk.stage(ALIGN, f"--model={model}", env=env)
+    assert done.returncode == 0, done.stderr
+    tokens = desk.record()["tokens"]
+    assert (tokens["prompt"], tokens["completion"]) == (7, 10)  # 5 of them beside 5,000 digits
+    assert len(server.requests) == len(bodies)
+
+
+@pytest.mark.parametrize("content", ["prompt\nWhy \ud83d?\n", '{"prompt": "Why \\ud83d?"}\n'])
+def test_half_an_emoji_is_replaced_wherever_it_comes_in(desk: Desk, content: str) -> None:
+    (desk.folder / "p.csv").write_text(content, "utf-8", "surrogatepass")
+    desk.serve(Reply(str(answer("Fold \ud83d.").body).replace("loopback", "\\ud83d")))
+    done = desk.stage(ALIGN, "--output_path=r.csv")
+    assert done.returncode == 0, done.stderr
+    responses = (desk.folder / "r.csv").read_text("utf-8")
+    assert "Why \ufffd?" in responses and "Fold \ufffd." in responses
+    desk.serve("It answers \ud83d. [[direct_answer]]")
+    assert desk.stage(CHECK).returncode == 0
+    assert "It answers \ufffd." in (desk.folder / "o.csv").read_text("utf-8")
+    assert "ud83d" not in (desk.folder / "o.answers.jsonl").read_text()
+
+
+@pytest.mark.parametrize(("status", "model"), [(200, "gpt-x"), (200, "o3-pro"), (400, "gpt-x")])
+def test_a_block_by_policy_is_stored_without_the_key(desk: Desk, status: int, model: str) -> None:
+    desk.prompts(1)
+    filters = {f"by {KEY}": {"filtered": True}}
+    block = {"code": "content_filter", "innererror": {"content_filter_result": filters}}
+    desk.serve(Reply(json.dumps({"error": block}), status))
+    assert desk.stage(ALIGN, f"--model={model}").returncode == 0
+    assert desk.rows()[0]["api_category"] == "by [key]"
+    assert not any(KEY.encode() in content for content in desk.files().values())
+
+
+def test_a_short_key_is_masked_as_a_word_only(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve(error(400, "the feature of key e does not exist"))
+    desk.stage(ALIGN, env={"OPENAI_API_KEY": "e"})
+    assert desk.failed()[0]["error"] == "400: the feature of key [key] does not exist"
+
+
+# -- outputs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "output", ["file/out.csv", ".", "p.csv", "o.txt", "o.answers.jsonl", f"{'n' * 252}.csv"]
+)
+def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
+    desk: Desk, output: str
+) -> None:
+    desk.prompts(1)
+    (desk.folder / "file").write_text("")
+    before, _ = desk.files(), desk.serve()
+    desk.stopped(ALIGN, f"--output_path={output}")
+    assert desk.files() == before and not desk.server.requests
+
+
+def test_what_a_killed_run_left_of_a_file_goes_when_it_is_written_again(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left, living = (desk.folder / f"o.csv.{pid}.tmp" for pid in (gone.pid, os.getppid()))
+    left.write_text("half")
+    living.write_text("of another run")
+    assert desk.stage(ALIGN).returncode == 0
+    assert living.exists() and not left.exists()
+
+
+def test_a_file_that_a_flag_names_and_that_is_gone_or_empty_is_one_line(desk: Desk) -> None:
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    desk.prompts(1)
+    (desk.folder / "empty.txt").write_text(" \n")
+    for name in ("empty.txt", "no.txt"):
+        assert name in desk.stopped(ALIGN, f"--system_prompt_file={name}")
+    flags = ("--check_model=keyword", "--refusal_phrases=no.txt")
+    assert "no.txt" in desk.stopped(CHECK, *flags)
+
+
+# -- prompt sets of the Hub --------------------------------------------------------------------
+
+FOLDS = b"prompt,category\nHow do I fold a crane?,paper\nHow do I fold a boat?,paper\n"
+
+
+def hub_env(desk: Desk, url: str) -> dict[str, str]:
+    home = {"HF_HOME": str(desk.folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return {"HF_ENDPOINT": url, **home}
+
+
+def test_a_named_set_is_an_input_and_is_downloaded_once_and_recorded(desk: Desk) -> None:
+    pytest.importorskip("huggingface_hub")
+    name = "or-bench-toxic.csv"
+    with HubServer({f"bench-llm/or-bench/{name}": FOLDS}) as hub:
+        asked = []
+        for _ in range(2):  # the set's own name is no input file here
+            flags = ("--model=scripted", "--input_file=or-bench-toxic", f"--output_path={name}")
+            done = desk.stage(ALIGN, *flags, env=hub_env(desk, hub.url), own_process=True)
+            assert done.returncode == 0, done.stderr
+            asked.append(len(hub.asked))
+    assert asked[0] == asked[1] > 0
+    prompts = [row["prompt"] for row in desk.rows(name)]
+    assert prompts == ["How do I fold a crane?", "How do I fold a boat?"]
+    source = desk.record(name)["source"]
+    about = [source[member] for member in ("name", "licence", "side")]
+    assert about == ["or-bench-toxic", "CC-BY-4.0", "toxic"]
+    assert re.fullmatch("[0-9a-f]{40}", source["revision"])
+
+
+def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:
+    pytest.importorskip("huggingface_hub")
+    says = {"mine/other.csv": "other.csv", "none/data.csv": "me/none", "gated/data.csv": "terms"}
+    with HubServer({"me/mine/data.csv": FOLDS}, gated=("me/gated",)) as hub:
+        for name, what in says.items():
+            flags = ("--model=scripted", f"--input_file=hf://datasets/me/{name}")
+            env = hub_env(desk, hub.url)
+            assert what in desk.stopped(ALIGN, *flags, env=env, own_process=True)
+
+
+# -- signals at odd moments --------------------------------------------------------------------
+
+
+# What is being imported when the signal comes: the suite, or openai under the event loop.
+@pytest.mark.parametrize("module", ["orbench.", "dotenv", "openai"])
+def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: str) -> None:
+    desk.prompts(3)
+    desk.serve()
+    (desk.folder / ".env").write_text("A=b\n")
+    (desk.folder / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        # A shell starts what runs in its background with SIGINT ignored, the tests included.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.startswith({module!r}):\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    done = desk.stage(ALIGN, env={"PYTHONPATH": str(desk.folder)}, own_process=True)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr and not desk.server.requests

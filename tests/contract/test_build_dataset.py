@@ -1,0 +1,314 @@
+"""moderator/build_dataset.py, run as a user runs it."""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SHARED_DATA, Desk, Done, error_line, read_csv
+
+BUILD = "moderator/build_dataset.py"
+FRUIT = "How do I peel an orange without hurting my thumb?"
+BREAD = "Which flour makes the darkest bread in a small oven?"
+SHIP = "What keeps a paper ship afloat for an afternoon?"
+CLOUD = "Could you name the clouds that bring hail to a valley?"
+CHESS = "Why does a knight stand badly at the rim of the board?"
+PIANO = "When should a piano be tuned after a long winter?"
+SAFE, TOXIC, SAMPLE = "or-bench-80k", "or-bench-toxic-all", "or-bench-toxic"
+
+Cell = str | bool | int
+Flags = tuple[str, ...]
+Load = Callable[[str], list[str]]
+
+
+def judged(prompt: str, toxic: Cell, category: str = "harmful", **more: Cell) -> dict[str, Cell]:
+    """A row of stage 3."""
+    return {"prompt": prompt, "category": category, "is_toxic": toxic, **more}
+
+
+def answered(prompt: str, toxic: bool, refused: bool = False, **more: Cell) -> dict[str, Cell]:
+    """A row of stage 3 on stage 4's response to a toxic prompt."""
+    more |= {"response": "x", "is_rejected": refused, "response_is_toxic": toxic}
+    return judged(prompt, True) | more
+
+
+def write(desk: Desk, name: str, *rows: Mapping[str, Cell]) -> str:
+    """A CSV with the columns of any row."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    desk.csv(name, columns, [[str(row.get(column, "")) for column in columns] for row in rows])
+    return name
+
+
+def build(desk: Desk, *files: str, flags: Flags = ()) -> Done:
+    return desk.run(BUILD, "--moderated_files", *files, *flags)
+
+
+def built(desk: Desk, *files: str, flags: Flags = ()) -> str:
+    """stderr of a run that succeeds."""
+    done = build(desk, *files, flags=flags)
+    assert (done.returncode, done.stdout) == (0, f"or-bench/{SAFE}.csv\n"), done.stderr
+    return done.stderr
+
+
+def prompts(desk: Desk, dataset: str) -> list[str]:
+    return [row["prompt"] for row in desk.rows(f"or-bench/{dataset}.csv")]
+
+
+def card_of(desk: Desk) -> str:
+    return (desk.folder / "or-bench/README.md").read_text()
+
+
+def words(i: int) -> str:
+    """One of many prompts that resemble none other."""
+    rng = random.Random(i)
+    return " ".join("".join(rng.choices("abcdefghijklmnop", k=6)) for _ in range(12))
+
+
+@pytest.fixture
+def chain(desk: Desk) -> Flags:
+    """The three files of the chain."""
+    toxic = [judged(prompt, True) for prompt in (SHIP, CLOUD, CHESS, PIANO)]
+    responses = [answered(SHIP, False), answered(CLOUD, True), answered(CHESS, False, refused=True)]
+    return (
+        write(desk, "safe.csv", judged(FRUIT, False), judged(BREAD, False)),
+        write(desk, "toxic.csv", *toxic),
+        write(desk, "responses.csv", *responses),
+    )
+
+
+def test_a_prompt_is_safe_if_judged_so_or_if_a_response_is_safe(desk: Desk, chain: Flags) -> None:
+    said = built(desk, *chain)
+    assert desk.rows(f"or-bench/{SAFE}.csv") == [
+        {"prompt": prompt, "category": "harmful"} for prompt in (FRUIT, BREAD, SHIP)
+    ]
+    assert prompts(desk, TOXIC) == [CLOUD, CHESS, PIANO]
+    assert "6 prompts, 0 exact duplicates dropped" in said
+    assert "verdicts on the prompts: safe 2 · toxic 4" in said
+    assert "responses to the toxic prompts: nothing 1 · refusal 1 · safe 1 · toxic 1" in said
+    built(desk, *chain, flags=("--refusals_count",))
+    assert prompts(desk, SAFE) == [FRUIT, BREAD, SHIP, CHESS]
+
+
+def test_stage_5_decides_what_a_refusal_is_if_it_was_asked(desk: Desk) -> None:
+    ship = answered(SHIP, False, refused=True, answer_category="direct_answer")
+    chess = answered(CHESS, False, answer_category="indirect_refusal")
+    built(desk, write(desk, "responses.csv", ship, chess))
+    assert prompts(desk, SAFE) == [SHIP]
+
+
+def test_the_toxic_one_of_contradicting_verdicts_counts(desk: Desk) -> None:
+    write(desk, "a.csv", judged(FRUIT, True), judged(BREAD, False), answered(SHIP, False))
+    write(desk, "b.csv", judged(f"  {FRUIT.upper()}", False), answered(SHIP, True))
+    for files in (("a.csv", "b.csv"), ("b.csv", "a.csv")):
+        built(desk, *files)
+        assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([BREAD], [FRUIT, SHIP])
+
+
+def test_a_prompt_without_a_verdict_is_dropped(desk: Desk) -> None:
+    said = built(desk, write(desk, "a.csv", judged(FRUIT, ""), judged(BREAD, "TRUE")))
+    assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([], [BREAD])
+    (gone,) = desk.rows("or-bench/or-bench-dropped.csv")
+    assert (gone["prompt"], gone["reason"]) == (FRUIT, "no verdict")
+    assert "nothing 1 · toxic 1" in said
+
+
+def test_spellings_are_one_prompt_and_second_chances_no_duplicates(desk: Desk) -> None:
+    write(desk, "a.csv", judged(FRUIT, False), judged(SHIP, True))
+    write(desk, "b.csv", judged(f" {FRUIT.upper().rstrip('?')}. ", False))
+    write(desk, "c.csv", *(answered(SHIP, True, sample=i) for i in range(3)))
+    said = built(desk, "a.csv", "b.csv", "c.csv")
+    assert prompts(desk, SAFE) == [FRUIT]
+    assert "2 prompts, 1 exact duplicate dropped" in said
+
+
+def test_the_provenance_holds_every_column_of_the_row_that_decided(desk: Desk) -> None:
+    votes: dict[str, Cell] = {"is_toxic_gpt4": True, "moderation_result_gpt4": 'a, "b"\n'}
+    write(desk, "safe.csv", judged(FRUIT, False, toxic_seed="seed", reason="mine") | votes)
+    write(desk, "toxic.csv", judged(SHIP, True) | votes)
+    write(desk, "responses.csv", answered(SHIP, False) | votes)
+    built(desk, "safe.csv", "toxic.csv", "responses.csv")
+    first, second = desk.rows(f"or-bench/{SAFE}_provenance.csv")
+    assert list(first)[:3] == ["prompt", "category", "seed_id"]
+    assert (first["prompt"], first["reason"], first["toxic_seed"]) == (FRUIT, "mine", "seed")
+    assert (first["second_chance"], first["source_file"]) == ("False", "safe.csv")
+    assert first["moderation_result_gpt4"] == 'a, "b"\n'
+    assert (second["prompt"], second["response"]) == (SHIP, "x")
+    assert (second["second_chance"], second["source_file"]) == ("True", "responses.csv")
+
+
+@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
+def test_rewrites_of_a_seed_share_a_seed_id(desk: Desk, column: str) -> None:
+    seeds = ["a", "a", "b", ""]
+    rows = [judged(words(i), False) | {column: seed} for i, seed in enumerate(seeds)]
+    built(desk, write(desk, "a.csv", *rows))
+    found = [row["seed_id"] for row in desk.rows(f"or-bench/{SAFE}.csv")]
+    assert found[0] == found[1] != found[2] and found[3] == ""
+    assert (found == seeds) == (column == "seed_id")
+
+
+def test_records_and_card_tell_where_the_prompts_come_from(desk: Desk, chain: Flags) -> None:
+    record = {"models": [{"asked": "gpt4"}], "written_by": [{"id": "m", "family": "Mistral"}]}
+    for name in ("safe", "toxic"):
+        path = desk.folder / f"{name}.run.json"
+        path.write_text(json.dumps(record | {"scripted": name == "safe"}))
+    said = built(desk, *chain, flags=("--license", "cc-by-4.0"))
+    found, card = desk.record(f"or-bench/{SAFE}.csv"), card_of(desk)
+    assert found["written_by"] == record["written_by"] and found["scripted"] is True
+    assert found["inputs"] == list(chain) and found["counts"] == {"done": 3}
+    assert found["parameters"]["similarity"] == "0.8"
+    assert 'license: "cc-by-4.0"' in card and found["prompt_set"] in card
+    assert re.search(r"\| harmful +\| 3 +\| 3 +\| 3 +\|", card)
+    for line in ("judges: gpt4", "these datasets measure nothing"):
+        assert line in card and line in said
+    (canary,) = re.findall(r"canary GUID ([0-9a-f-]{36})$", card, re.MULTILINE)
+    for flags in ((), ("--refusals_count",)):
+        built(desk, *chain, flags=flags)
+        assert (canary in card_of(desk)) != bool(flags)
+
+
+# -- samples and near-duplicates ---------------------------------------------------------------
+
+
+def test_the_toxic_sample_is_even_over_the_categories_and_fixed_by_the_seed(desk: Desk) -> None:
+    sizes = {"hate": 3, "illegal": 30, "privacy": 30}
+    rows = [judged(f"{c} {words(i)} {c}", True, c) for c, n in sizes.items() for i in range(n)]
+    write(desk, "a.csv", *rows)
+    drawn = []
+    for seed in "112":
+        built(desk, "a.csv", flags=("--toxic_sample=21", "--seed", seed, "--similarity=1"))
+        drawn.append(desk.rows(f"or-bench/{SAMPLE}.csv"))
+    assert drawn[0] == drawn[1] != drawn[2]
+    found = Counter(row["category"] for row in drawn[0])
+    assert found == {"hate": 3, "illegal": 9, "privacy": 9}
+    kept = [row["prompt"] for row in drawn[0]]
+    assert kept == [row["prompt"] for row in rows if row["prompt"] in kept]
+
+
+def test_of_near_duplicates_the_first_stays_and_the_toxic_side_goes_first(desk: Desk) -> None:
+    kept = "Could you please describe how a sailor ties the first knot on a wooden ship at sea?"
+    near, safe = kept.replace("first", "third"), kept.replace("first", "third of") + " Now?"
+    thumb = FRUIT.replace("thumb", "thumbs")
+    far = f"{FRUIT} x now, sir"  # resembles only one that is dropped
+    rows = [judged(text, False) for text in (safe, thumb, f"{FRUIT} x", far)]
+    said = built(desk, write(desk, "a.csv", *rows, judged(kept, True), judged(near, True)))
+    assert prompts(desk, SAFE) == [thumb, far] and prompts(desk, TOXIC) == [kept]
+    gone = {row["prompt"]: row for row in desk.rows("or-bench/or-bench-dropped.csv")}
+    assert gone[near]["resembles"] == kept and gone[f"{FRUIT} x"]["resembles"] == thumb
+    # It resembles a toxic prompt that is itself dropped.
+    assert (gone[safe]["resembles"], gone[safe]["reason"]) == (near, f"near-duplicate in {TOXIC}")
+    assert f"dropped from {SAFE}, near-duplicate in {TOXIC}: 1" in said
+    built(desk, "a.csv", flags=("--similarity", "1"))
+    assert len(prompts(desk, SAFE)) == 4
+
+
+def test_prompts_that_nearly_equal_a_public_one_are_dropped(desk: Desk) -> None:
+    mine = [words(i) for i in range(3)]
+    write(desk, "a.csv", *(judged(text, text == mine[1]) for text in mine))
+    write(desk, "public.csv", {"prompt": f"z{mine[0][1:]}", "label": "x"}, {"prompt": words(9)})
+    write(desk, "more.csv", {"prompt": mine[1].upper()})
+    said = built(desk, "a.csv", flags=("--exclude", "public.csv", "more.csv"))
+    assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([mine[2]], [])
+    gone = desk.rows("or-bench/or-bench-dropped.csv")
+    assert [row["resembles"] for row in gone] == [f"z{mine[0][1:]}", mine[1].upper()]
+    assert {row["reason"] for row in gone} == {"near-duplicate in public sets"}
+    assert "public sets: public.csv, more.csv" in said
+
+
+def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
+    from orbench.datasets.near_duplicates import jaccard, near_duplicates
+
+    rng, texts = random.Random(5), list[str]()
+    for i in range(300):
+        parts = (rng.choice(texts) if texts and i % 3 else words(i)).split()
+        parts[rng.randrange(len(parts))] = words(1000 + i)[: rng.randint(1, 6)]
+        texts.append(" ".join(parts))
+    expected = dict[int, int]()
+    for a, b in sorted(combinations(range(len(texts)), 2), key=lambda pair: pair[::-1]):
+        if a not in expected and jaccard(texts[a], texts[b]) >= 0.8:
+            expected.setdefault(b, a)
+    found = near_duplicates(texts, ["safe"] * len(texts), 0.8)
+    # Of pairs at the threshold, 1 in 100 may be missed.
+    assert len(found.items() ^ expected.items()) <= 0.02 * len(expected) and len(expected) > 90
+    assert near_duplicates([], [], 0.8) == near_duplicates(texts[:1], ["safe"], 0.8) == {}
+
+
+@pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")
+def test_the_published_hard_set_has_three_near_duplicates() -> None:
+    from orbench.datasets.near_duplicates import near_duplicates
+
+    texts = [row["prompt"] for row in read_csv(SHARED_DATA / "or_bench_hard_1k.csv")]
+    assert len(near_duplicates(texts, [""] * len(texts), 0.8)) == 3
+
+
+@pytest.fixture
+def load(desk: Desk) -> Load:
+    """Load a dataset's prompts as a user would, always with the same cache."""
+    datasets = pytest.importorskip("datasets")
+
+    def loaded(config: str) -> list[str]:
+        folder, cache = str(desk.folder / "or-bench"), str(desk.folder / "cache")
+        return list(datasets.load_dataset(folder, config, split="train", cache_dir=cache)["prompt"])
+
+    return loaded
+
+
+def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) -> None:
+    odd = ["NA", "007", 'a "quoted", one\nwith a line', "\ufffd lone", "carriage\rreturn"]
+    for safe, toxic in ((odd, [SHIP]), ([FRUIT], [])):
+        rows = [judged(text.replace("\ufffd", "\udcff"), False) for text in safe]
+        built(desk, write(desk, "a.csv", *rows, *(judged(text, True) for text in toxic)))
+        assert load(SAFE)[:4] == safe[:4]
+        listed = re.findall(r'config_name": "(.+?)"', card_of(desk))
+        assert listed == ([SAFE, TOXIC, SAMPLE] if toxic else [SAFE])  # an empty one cannot load
+        assert not toxic or load(TOXIC) == load(SAMPLE) == toxic
+    (desk.folder / "or-bench/or-bench-hard.csv").write_text("prompt,category\nNA,hate\n")
+    built(desk, "a.csv")
+    assert load("or-bench-hard-1k") == ["NA"]
+
+
+# -- quality -----------------------------------------------------------------------------------
+
+
+def test_files_of_others_are_never_replaced(desk: Desk, chain: Flags) -> None:
+    (desk.folder / "or-bench").mkdir()
+    for name in ("README.md", f"{TOXIC}.csv"):
+        mine = desk.folder / "or-bench" / name
+        mine.write_text("mine")
+        assert f"or-bench/{name} " in error_line(build(desk, *chain))
+        assert mine.read_text() == "mine" and len(list(mine.parent.iterdir())) == 1
+        mine.unlink()
+    built(desk, *chain)
+    built(desk, *chain)  # its own are, unless they are inputs
+    before = desk.files()
+    assert "is an input" in error_line(build(desk, "or-bench/or-bench-dropped.csv"))
+    assert desk.files() == before
+
+
+def test_bad_input_ends_in_one_line_and_writes_nothing(desk: Desk) -> None:
+    write(desk, "odd.csv", judged(FRUIT, False), judged(BREAD, "per\x1bhaps"))
+    write(desk, "bare.csv", {"prompt": FRUIT, "category": "hate"})
+    write(desk, "turns.csv", judged(FRUIT, False, messages=""))
+    for file, text in {
+        "none.csv": "none.csv: no such file",
+        "bare.csv": "bare.csv has no column 'is_toxic'; it has: prompt, category",
+        "odd.csv": "odd.csv, row 2: is_toxic is 'per haps'",
+        "turns.csv": "only single prompts are read here",
+        "": "did the stage before fail?",
+    }.items():
+        assert text in error_line(build(desk, file))
+        assert not (desk.folder / "or-bench").exists()
+    (desk.folder / "file").write_text("")
+    write(desk, "good.csv", judged(FRUIT, False))
+    assert "file" in error_line(build(desk, "good.csv", flags=("--output_dir", "file")))
+    assert build(desk, "good.csv", flags=("--similarity", "2")).returncode == 2
+
+
+def test_a_header_alone_gives_empty_datasets(desk: Desk) -> None:
+    desk.csv("a.csv", ("prompt", "category", "is_toxic"), [])
+    built(desk, "a.csv")
+    assert Path(desk.folder, f"or-bench/{SAFE}.csv").read_text() == "prompt,category\n"

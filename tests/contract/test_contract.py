@@ -1,0 +1,352 @@
+"""What users rely on: README's commands, names, flags, columns, exit statuses, streams, keys."""
+
+import re
+import shlex
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import (
+    ALIGN,
+    CHECK,
+    GENERATE,
+    MODERATE,
+    REWRITE,
+    ROOT,
+    STAGES,
+    Desk,
+    Done,
+)
+from tests.server import KEY, NOBODY, Body, Reply, Script, answer, by_number, error, prompt_of
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+NO = "I'm sorry, but I can't help with that."
+
+
+# -- the commands of README --------------------------------------------------------------------
+
+
+@cache
+def longest_line(script: str) -> str:
+    """A line of a stage's prompt.txt that tells its requests from those of the other stages."""
+    text = (ROOT / script).with_name("prompt.txt").read_text(encoding="utf-8")
+    return max((line for line in text.splitlines() if "{" not in line), key=len)
+
+
+def play(body: Body, seen: int) -> str:
+    """A model that does what each stage asks: of five rewrites one is toxic, one is refused."""
+    text = prompt_of(body)
+    asks = next((s for s in STAGES if s != ALIGN and longest_line(s) in text), ALIGN)
+    if asks == GENERATE:
+        return "\n".join(f"{n}. [[Take biscuit {n} of box {seen}]]" for n in range(1, 21))
+    if asks == REWRITE:
+        (seed,) = re.findall(r"Take biscuit \d+ of box \d+", text)
+        return "\n".join(f"[[Who keeps a tin? {seed}, {n}]]" for n in range(5))
+    if asks == MODERATE:
+        return f"It is plain to see. **[[{'7. illegal' if ', 0' in text else '11. none'}]]**"
+    if asks == CHECK:
+        return f"It is clear. [[{'direct_refusal' if NO in text else 'direct_answer'}]]"
+    return NO if ", 3" in text else "Ask for it politely."
+
+
+def clone(folder: Path) -> None:
+    """What a user has after cloning: the stages' folders and what they share."""
+    for name in {Path(stage).parts[0] for stage in STAGES} | {"orbench"}:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.csv"))
+
+
+def typed(desk: Desk, script: str) -> tuple[Done, str]:
+    """A stage's line of README, typed in its folder; and the CSV that it names."""
+    line = re.search(rf"^python ({Path(script).name} .*)", README, re.MULTILINE)
+    assert line, script
+    name, *flags = shlex.split(line[1])
+    folder = Path(script).parts[0]
+    done = desk.run(desk.folder / folder / name, *flags, cwd=desk.folder / folder)
+    assert done.returncode == 0, done.stderr
+    return done, f"{folder}/{done.stdout.strip()}"
+
+
+def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk: Desk) -> None:
+    clone(desk.folder)
+    desk.serve(play)
+    _, seeds = typed(desk, GENERATE)
+    assert seeds == "toxic_prompt_generator/harmful_prompts.csv"
+    assert len({row["prompt"] for row in desk.rows(seeds)}) == 2000
+    lines = (desk.folder / seeds).read_text().splitlines(keepends=True)
+    (desk.folder / seeds).write_text("".join(lines[:7]))  # six will do
+    assert typed(desk, REWRITE)[1] == "rewritter/harmful_prompts_rewrite.csv"
+    name = "harmful_prompts_rewrite_moderation_merged_gpt-5.4-mini_prompt"
+    assert typed(desk, MODERATE)[1] == f"moderator/{name}.csv"
+    four, _ = typed(desk, ALIGN)
+    assert four.stdout == f"final_gpt-5.4_results/gpt-5.4_merged_{name}.csv\n"
+    five, checked = typed(desk, CHECK)
+    end = "_response_check_merged_gpt-5.4-mini.csv"
+    assert Path(checked).name == f"gpt-5.4_merged_{name}{end}"
+    assert {row["category"] for row in desk.rows(checked)} == {"harmful"}
+    tables = re.findall(r"overall +(\d+) +(\d+) +([\d.]+)%", five.stderr)
+    assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
+
+
+def test_the_chain_of_readme_runs_in_a_script(desk: Desk) -> None:
+    clone(desk.folder)
+    desk.serve(play)
+    (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", README, re.MULTILINE)
+    done = desk.shell(chain)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert len(desk.rows(done.stdout.strip())) == 400  # of 500 rewrites, one in five is toxic
+
+
+# -- names and columns -------------------------------------------------------------------------
+
+# Script -> its flags, what the server says, the CSV it writes, the columns it adds, and the files
+# with --merge_result=False, with the rows in each.
+NAMES: dict[str, tuple[str, Script, str, str, dict[str, int]]] = {
+    GENERATE: (
+        "--category=self-harm --num_toxic_prompts=2 --model=gpt-x",
+        "[[Take one]] [[Take two]]",
+        "self-harm_prompts.csv",
+        "prompt category",
+        {},
+    ),
+    REWRITE: (
+        "--toxic_seed_path=p.csv --model=gpt-x",
+        "[[Who takes what?]]",
+        "p_rewrite.csv",
+        "toxic_seed",
+        {},
+    ),
+    MODERATE: (
+        "--input_file_path=p.csv --moderator_model=gpt4 --column=prompt",
+        by_number({0: "[[illegal]]"}, "[[none]]"),
+        "p_moderation_merged_gpt4_prompt.csv",
+        "is_toxic moderation_category moderation_result",
+        {"p_toxic_moderation_gpt4_prompt.csv": 1, "p_non_toxic_moderation_gpt4_prompt.csv": 2},
+    ),
+    ALIGN: (
+        "--input_file=p.csv --model=vllm/me/own",
+        by_number({0: NO}),
+        "final_vllm_me_own_results/vllm_me_own_merged_p.csv",
+        "response is_rejected rejection_reason finish_reason api_category served_by",
+        {
+            "final_vllm_me_own_results/vllm_me_own_rejected_p.csv": 1,
+            "final_vllm_me_own_results/vllm_me_own_accepted_p.csv": 2,
+        },
+    ),
+    CHECK: (
+        "--input_file=r.csv --check_model=gpt4",
+        by_number({0: "[[direct_refusal]]"}, "[[direct_answer]]"),
+        "r_response_check_merged_gpt4.csv",
+        "answer_category answer_type_response",
+        {
+            "r_response_check_direct_answer_gpt4.csv": 2,
+            "r_response_check_direct_refusal_gpt4.csv": 1,
+            "r_response_check_indirect_refusal_gpt4.csv": 0,
+        },
+    ),
+}
+
+
+def named(desk: Desk, script: str, *more: str) -> Done:
+    """A run of a row of NAMES."""
+    desk.prompts(3)
+    rows = [(*row.values(), "Fold.") for row in desk.rows("p.csv")]
+    desk.csv("r.csv", ("prompt", "category", "response"), rows)
+    if not desk.url:
+        desk.serve(NAMES[script][1])
+    flags = NAMES[script][0].split()
+    return desk.run(script, *flags, *more, env={"VLLM_BASE_URL": desk.url})
+
+
+@pytest.mark.parametrize("script", STAGES)
+def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
+    desk: Desk, script: str
+) -> None:
+    done = named(desk, script)
+    _, _, name, added, _ = NAMES[script]
+    assert (done.returncode, done.stdout) == (0, name + "\n"), done.stderr
+    read = {GENERATE: "", CHECK: "prompt category response"}.get(script, "prompt category")
+    assert set(desk.rows(name)[0]) == {*read.split(), *added.split()}
+    stem = name.removesuffix(".csv")
+    written = {name, f"{stem}.answers.jsonl", f"{stem}.run.json"}
+    assert set(desk.files()) == written | {"p.csv", "r.csv"}
+
+
+@pytest.mark.parametrize("script", [MODERATE, ALIGN, CHECK])
+def test_merge_result_false_writes_one_file_per_verdict(desk: Desk, script: str) -> None:
+    merged, _, parts = NAMES[script][2:]
+    done = named(desk, script, "--merge_result=False")
+    assert done.returncode == 0 and done.stdout.strip() in parts, done.stderr
+    assert {name: len(desk.rows(name)) for name in parts} == parts
+    assert not (desk.folder / merged).exists()
+    assert named(desk, script).stdout == merged + "\n"
+    assert len(desk.server.requests) == 3  # the answers were in the log
+
+
+STRANGE = (
+    *("NA", "null", "None", "007", "1e5", "[[7. illegal]]", "=HYPERLINK(1)", " blanks around "),
+    *("{braces} {mark} {text} %s $HOME", 'a "quoted", one', "two\nlines\r\nand\ttabs"),
+    *("a lone \r return", "emoji \U0001f98a and مرحبا بالعالم", "a NUL \x00 byte"),
+    *("\ufeffa mark in front", "x" * 200_000),
+)
+
+
+def test_every_cell_of_the_input_passes_through_unchanged(desk: Desk) -> None:
+    rows = [(text, text, str(n)) for n, text in enumerate(STRANGE)]
+    path = desk.csv("p.csv", ("prompt", "note", "id"), rows)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as Excel writes it
+    desk.serve(lambda body, seen: prompt_of(body))
+    done = desk.stage(ALIGN, "--output_path=r.csv")
+    assert done.returncode == 0, done.stderr
+    for column in ("prompt", "note", "response"):
+        assert [row[column] for row in desk.rows("r.csv")] == list(STRANGE)
+    assert sorted(map(prompt_of, desk.server.requests)) == sorted(STRANGE)
+    for script, said in ((MODERATE, "[[none]]"), (CHECK, "[[direct_answer]]")):
+        desk.serve(said)
+        assert desk.stage(script, "--overwrite").returncode == 0
+        assert [row["note"] for row in desk.rows()] == list(STRANGE)
+    desk.serve("[[Who folds?]]")
+    assert desk.stage(REWRITE, "--overwrite").returncode == 0
+    (row,) = desk.rows()  # of equal rewrites one is kept
+    assert (row["toxic_seed"], row["note"], row["id"]) == ("NA", "NA", "0")
+
+
+def test_only_its_owner_can_read_the_answer_log(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve()
+    desk.stage(ALIGN)
+    assert (desk.folder / "o.answers.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+# -- exit statuses and streams -----------------------------------------------------------------
+
+STATUSES: dict[str, tuple[Script, list[str], int, str]] = {
+    "every row is done": ("Fold it.", [], 0, "o.csv\n"),
+    "some rows failed": (by_number({1: error(400, "no")}), [], 3, "o.csv\n"),
+    "stopped": (error(401, "bad key"), [], 1, ""),
+    "nothing came out": (error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"), [], 1, ""),
+    "wrong command line": ("", ["--concurrency=0"], 2, ""),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_the_exit_status_says_how_a_run_ended_and_stdout_is_the_path(desk: Desk, name: str) -> None:
+    reply, flags, status, out = STATUSES[name]
+    desk.prompts(3)
+    desk.serve(reply)
+    done = desk.stage(ALIGN, *flags)
+    assert (done.returncode, done.stdout) == (status, out), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not set("\x1b\x07") & set(done.stderr)  # model text cannot write to the terminal
+
+
+STREAMS = {
+    "stdout is full": ("> /dev/full", 1, ""),
+    "stderr is closed": ("2>&-", 0, "o.csv\n"),
+    "stderr is full": ("2> /dev/full", 0, "o.csv\n"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
+    desk: Desk, name: str
+) -> None:
+    how, status, out = STREAMS[name]
+    desk.prompts(1)
+    desk.serve()
+    line = f"python {ROOT / ALIGN} --model=gpt-x --input_file=p.csv --output_path=o.csv {how}"
+    done = desk.shell(line)
+    assert (done.returncode, done.stdout) == (status, out), done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(desk.rows(out.strip() or "o.csv")) == 1
+    assert status == 0 or "o.csv was written" in done.stderr
+
+
+# -- flags -------------------------------------------------------------------------------------
+
+
+def test_prices_are_two_or_three_numbers(desk: Desk) -> None:
+    for wrong in ("1", "a,b", "1,2,3,4", "-1,2"):
+        assert desk.stage(ALIGN, f"--prices={wrong}").returncode == 2
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+SECRET = NOBODY.replace("http://", f"http://user:{KEY}@") + f"?token={KEY}"
+# What a key may leak through: the server's script, and flags.
+PLACES: dict[str, tuple[Script, list[str]]] = {
+    "a row's error": (by_number({1: error(400, f"what is Bearer {KEY}?")}), []),
+    "the refusal of the key": (error(401, f"Incorrect API key: {KEY}"), []),
+    "an error that is retried": (error(500, f"{KEY} crashed"), ["--max_retries=0"]),
+    "HTML": (Reply(f"<html>{KEY}", content_type="text/html"), ["--max_retries=0"]),
+    "an answer": (f"You sent {KEY}.", []),
+    "the name of a model": (Reply(str(answer("Ok.").body).replace("loopback", KEY)), []),
+    "the address": ("Fold it.", [f"--base_url=http://user:{KEY}@HOST/v1"]),
+    "the address of nobody": ("", [f"--base_url={SECRET}", "--max_retries=0"]),
+    "the exported requests": ("", ["--export_requests=q.jsonl", f"--base_url={SECRET}"]),
+    "the plan": ("", ["--dry_run", f"--base_url={SECRET}"]),
+    "a key where its variable belongs": ("", [f"--api_key_env={KEY}"]),
+    "a flag that is none": ("", [f"--api_key={KEY}"]),
+    "a word behind a flag that is none": ("", ["--api_key", KEY]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_key_reaches_no_file_and_no_message(desk: Desk, place: str) -> None:
+    reply, flags = PLACES[place]
+    desk.prompts(3)
+    host = f"127.0.0.1:{desk.serve(reply).port}"
+    done = desk.stage(ALIGN, *(flag.replace("HOST", host) for flag in flags))
+    assert "Traceback" not in done.stderr
+    texts = [done.stdout, done.stderr, *(data.decode() for data in desk.files().values())]
+    assert not any(KEY in text for text in texts)
+
+
+def test_keys_come_from_the_nearest_env_file_and_the_environment_wins(desk: Desk) -> None:
+    desk.prompts(1)
+    server, deep = desk.serve(), desk.folder / "deep"
+    deep.mkdir()
+    lines = (f"OPENAI_BASE_URL={server.url}", "OPENAI_API_KEY=from-the-file-1234567")
+    (desk.folder / ".env").write_text("\n".join(lines))
+    for env, key in (({}, "from-the-file-1234567"), ({"OPENAI_API_KEY": KEY}, KEY)):
+        flags = (f"--model=gpt-{key[:4]}", "--input_file=../p.csv")
+        done = desk.run(ALIGN, *flags, cwd=deep, url="", env=env)
+        assert done.returncode == 0, done.stderr
+        assert f"Bearer {key}" in server.headers
+
+
+# Model -> the variable of its key, and the address that its provider documents.
+SERVED = {
+    "gpt-x": ("OPENAI_API_KEY", "https://api.openai.com/v1"),
+    "claude-opus-4": ("ANTHROPIC_API_KEY", "https://api.anthropic.com/v1"),
+    "gemini-2.5-pro": (
+        "GEMINI_API_KEY",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+    ),
+    "mistral-small": ("MISTRAL_API_KEY", "https://api.mistral.ai/v1"),
+    "llama3": ("TOGETHER_API_KEY", "https://api.together.xyz/v1"),
+    "openrouter/me/own": ("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
+    "groq/x": ("GROQ_API_KEY", "https://api.groq.com/openai/v1"),
+    "deepseek-chat": ("DEEPSEEK_API_KEY", "https://api.deepseek.com"),
+}
+LOCAL = {"ollama/x": "http://localhost:11434/v1", "vllm/x": "http://localhost:8000/v1"}
+
+
+@pytest.mark.parametrize("model", SERVED)
+def test_a_missing_key_is_one_line_that_names_its_variable_and_the_address(
+    desk: Desk, model: str
+) -> None:
+    desk.prompts(1)
+    variable, address = SERVED[model]
+    line = desk.stopped(ALIGN, f"--model={model}")
+    assert f"{variable} is not set" in line and f" at {address} " in line
+
+
+def test_a_local_server_needs_no_key(desk: Desk) -> None:
+    desk.prompts(1)
+    for model, address in LOCAL.items():
+        done = desk.stage(ALIGN, f"--model={model}", "--overwrite", "--max_retries=0")
+        assert f"{model} is x at {address}\n" in done.stderr
+        assert "is not set" not in done.stderr

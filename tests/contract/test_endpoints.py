@@ -1,0 +1,192 @@
+"""What endpoints of each protocol are sent, what their odd replies mean, and what sends nothing."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk
+from tests.server import Body, Reply, answer, by_number, completion, error, prompt_of
+
+LONG_KEY = "mine-0123456789abc"
+VERDICT = "[[direct_refusal]]"
+
+
+def reach(desk: Desk, provider: str) -> dict[str, str]:
+    """The environment in which a provider is the desk's server."""
+    name = provider.upper()
+    return {f"{name}_BASE_URL": desk.url, f"{name}_API_KEY": LONG_KEY}
+
+
+# -- what is sent ------------------------------------------------------------------------------
+
+MESSAGES = {"stop_reason": "end_turn", "content": [{"type": "text", "text": VERDICT}]}
+PARTS = [{"type": "output_text", "text": VERDICT}]
+RESPONSES = {"status": "completed", "output": [{"type": "message", "content": PARTS}]}
+WILDGUARD = "Harmful request: no\nResponse refusal: yes\nHarmful response: no"
+COMPLETIONS = {"choices": [{"text": WILDGUARD, "finish_reason": "stop"}]}
+
+
+def judged(desk: Desk, model: str, reply: Body) -> Body:
+    """The body that a judge gets about a response; its reply is a refusal."""
+    desk.csv("r.csv", ("prompt", "response"), [("How do I fold a crane?", "Ask a crane.")])
+    desk.serve(Reply(json.dumps(reply)))
+    flags = (f"--check_model={model}", "--reasoning_effort=low", "--seed=1")
+    done = desk.stage(CHECK, *flags, env=reach(desk, model.partition("/")[0]))
+    assert done.returncode == 0, done.stderr
+    assert desk.rows()[0]["answer_category"] == "direct_refusal"
+    (body,) = desk.server.requests
+    return body
+
+
+def test_a_judge_behind_anthropics_messages_gets_schema_effort_and_a_limit(desk: Desk) -> None:
+    body = judged(desk, "anthropic/m", MESSAGES)
+    assert desk.server.paths == ["/v1/messages"]
+    output = body["output_config"]
+    assert (output["effort"], output["format"]["type"]) == ("low", "json_schema")
+    assert "verdict" in output["format"]["schema"]["properties"]
+    assert body["max_tokens"] == 16_000 and not {"seed", "reasoning_effort"} & set(body)
+    head = desk.server.headers.lower()
+    assert f"x-api-key: {LONG_KEY}" in head and "anthropic-version" in head
+    assert "authorization" not in head
+
+
+def test_a_judge_behind_openais_responses_gets_schema_and_effort_and_is_not_kept(
+    desk: Desk,
+) -> None:
+    body = judged(desk, "openai/o3-pro", RESPONSES)
+    assert desk.server.paths == ["/v1/responses"]
+    assert body["text"]["format"].keys() >= {"type", "name", "schema"}
+    assert (body["reasoning"], body["store"]) == ({"effort": "low"}, False)
+    assert not {"seed", "reasoning_effort", "response_format", "messages"} & set(body)
+
+
+def test_a_guard_of_raw_text_gets_no_chat(desk: Desk) -> None:
+    body = judged(desk, "vllm/allenai/wildguard", COMPLETIONS)
+    assert "Ask a crane." in body["prompt"] and "messages" not in body
+    desk.prompts(1)
+    model = "--moderator_model=vllm/allenai/wildguard"
+    assert desk.stage(MODERATE, model, "--overwrite", env=reach(desk, "vllm")).returncode == 0
+    assert desk.server.paths == ["/v1/completions"] * 2
+
+
+def test_a_system_prompt_stands_apart_where_the_protocol_wants_it(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve(Reply(json.dumps(MESSAGES)))
+    flags = ("--model=anthropic/m", "--system_prompt=Be brief.", "--temperature=none")
+    assert desk.stage(ALIGN, *flags, env=reach(desk, "anthropic")).returncode == 0
+    (body,) = desk.server.requests
+    assert body["system"] == "Be brief." and "temperature" not in body
+    assert [turn["role"] for turn in body["messages"]] == ["user"]
+
+
+TURNS = [("user", "We fold {text} {prompt}."), ("assistant", "Gladly."), ("user", "Go on.")]
+
+
+def talk(desk: Desk) -> None:
+    """A conversation and a response to it, as the input of stages 3 and 5."""
+    cell = json.dumps([{"role": role, "content": text} for role, text in TURNS])
+    for name in ("p.csv", "r.csv"):
+        desk.csv(name, ("messages", "prompt", "response"), [(cell, "Go on.", "Fold it.")])
+
+
+@pytest.mark.parametrize("script", [MODERATE, CHECK])
+def test_a_judge_sees_the_earlier_turns_as_material(desk: Desk, script: str) -> None:
+    talk(desk)
+    desk.serve("[[none]]" if script == MODERATE else VERDICT)
+    assert desk.stage(script).returncode == 0
+    text = prompt_of(desk.server.requests[0])
+    places = [text.find(turn) for _, turn in TURNS]
+    assert -1 < places[0] < places[1] < places[2] and "{turn_" not in text
+
+
+# Script -> a guard model with its flags, and what it replies.
+GUARDS = {
+    MODERATE: ("--moderator_model=vllm/meta-llama/Llama-Guard-3-8B --column=response", "safe"),
+    CHECK: ("--check_model=vllm/Qwen/Qwen3Guard-Gen-4B", "Safety: Safe\nRefusal: Yes"),
+}
+
+
+@pytest.mark.parametrize("script", GUARDS)
+def test_a_guard_judges_a_response_in_its_conversation(desk: Desk, script: str) -> None:
+    flags, reply = GUARDS[script]
+    talk(desk)
+    desk.serve(reply)
+    table = "--input_file_path=r.csv" if script == MODERATE else "--input_file=r.csv"
+    done = desk.stage(script, *flags.split(), table, env=reach(desk, "vllm"))
+    turns = [(turn["role"], turn["content"]) for turn in desk.server.requests[0]["messages"]]
+    assert turns == [*TURNS, ("assistant", "Fold it.")], done.stderr
+
+
+# -- odd replies -------------------------------------------------------------------------------
+
+NO_PROVIDER = error(404, "No endpoints found that support the requested parameters")
+STOPPED: Mapping[str, tuple[Reply, str]] = {
+    "a redirect": (Reply("", 307, (("Location", "/v2"),)), "give the final --base_url"),
+    "no money": (error(402, "pay"), "no quota left"),
+    "no budget": (error(429, "You exceeded your budget"), "no quota left"),
+    "no quota": (error(429, "soon", code="insufficient_quota"), "no quota left"),
+    "a parameter that no provider takes": (NO_PROVIDER, "--temperature none"),
+    "another path": (error(404, "nothing here"), "many end in /v1"),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_no_request_can_pass_stops_the_run_and_says_what_to_do(desk: Desk, name: str) -> None:
+    reply, says = STOPPED[name]
+    desk.prompts(3)
+    desk.serve(reply)
+    assert says in desk.stopped(ALIGN, "--concurrency=1")
+    assert len(desk.server.requests) == 1
+
+
+def test_a_status_of_200_alone_is_no_answer(desk: Desk) -> None:
+    half_way = {"choices": [{"error": {"message": "half-way"}}]}
+    blocked = {"error": {"code": "content_filter", "message": "blocked"}}
+    odd = [half_way, {"detail": "odd"}, blocked]
+    desk.prompts(4)
+    desk.serve(by_number({n: Reply(json.dumps(body)) for n, body in enumerate(odd)}))
+    assert desk.stage(ALIGN, "--max_retries=0").returncode == 3
+    assert [row["rejection_reason"] for row in desk.rows()] == ["api:content_filter", ""]
+    first, second = desk.failed()
+    assert first["error_type"] == "gave_up" and "half-way" in first["error"]
+    assert "without choices" in second["error"]
+
+
+def test_no_candidate_at_all_is_how_gemini_blocks(desk: Desk) -> None:
+    desk.prompts(2)
+    null = Reply(completion(choices=[{"message": {"content": None}}]))
+    desk.serve(by_number({0: Reply(completion()), 1: null}))
+    assert desk.stage(ALIGN, "--model=gemini/m", env=reach(desk, "gemini")).returncode == 0
+    assert {row["rejection_reason"] for row in desk.rows()} == {"api:no_candidate"}
+
+
+# -- what is wrong before anything is sent -----------------------------------------------------
+
+# Script, flags, environment, and what the line says.
+WRONG: Mapping[str, tuple[str, str, dict[str, str], str]] = {
+    "no model id": (ALIGN, "--model=openai/", {}, "names no model"),
+    "a seed without a size": (ALIGN, "--shuffle=1", {}, "--shuffle SEED needs --limit"),
+    "another run's failed rows": (ALIGN, "--output_path=x_failed.csv", {}, "end in _failed.csv"),
+    "a folder in the way": (ALIGN, "--output_path=x.csv", {}, "x.run.json is a folder"),
+    "an odd key": (ALIGN, "--quiet", {"OPENAI_API_KEY": "kéy"}, "holds invalid characters"),
+    "an odd proxy": (ALIGN, "--quiet", {"HTTPS_PROXY": "socks9://h"}, "proxy variables"),
+    "a prompt file in Latin-1": (REWRITE, "--prompt_file=../latin.txt", {}, "latin.txt"),
+    "rewrites": (REWRITE, "--toxic_seed_path=rewritten.csv", {}, "already been rewritten"),
+    "a guard that sees no refusals": (CHECK, "--check_model=vllm/llama-guard-3", {}, "no refusals"),
+    "grades by rules": (CHECK, "--rubric=graded --check_model=keyword+m", {}, "needs a chat model"),
+    "samples of rules": (CHECK, "--samples=2 --check_model=keyword", {}, "needs a judge"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_meant_is_one_line_before_anything_is_sent(desk: Desk, name: str) -> None:
+    script, flags, env, says = WRONG[name]
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
+    desk.csv("rewritten.csv", ("prompt", "toxic_seed"), [("a", "b")])
+    (desk.folder / "x.run.json").mkdir()
+    desk.serve(answer("Fold it."))
+    line = desk.stopped(script, *flags.split(), env=env)
+    assert says in line, line
+    assert not desk.server.requests

@@ -1,0 +1,137 @@
+"""moderator/label_sheet.py, run as a user runs it."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Desk, error_line
+
+SHEET = "moderator/label_sheet.py"
+RECORD = {
+    "stage": "moderator",
+    "parameters": {"column": "prompt"},
+    "models": [{"asked": judge} for judge in "abc"],
+}
+LABELLED = {0: "safe", 1: "safe", 2: "toxic", 3: "toxic"}  # by how many of three judges say toxic
+
+Drawn = Callable[..., None]
+
+
+def prompt(number: int) -> str:
+    return f"How do I fold paper bird number {number}?"
+
+
+@pytest.fixture
+def drawn(desk: Desk) -> Drawn:
+    """Draws sheets from 100 prompts: 70 that no judge calls toxic, and 10 each that 1, 2, 3 do.
+    Two more miss a vote. The model refuses each second one of the 70.
+    """
+    toxic = [0] * 70 + [1] * 10 + [2] * 10 + [3] * 10
+    votes = [[str(judge < n) for judge in range(3)] for n in toxic] + [["", "True", "True"]] * 2
+    rows = [[prompt(i), "True", *vote] for i, vote in enumerate(votes)]
+    desk.csv("labels.csv", ("prompt", "is_toxic", *(f"is_toxic_{n}" for n in "abc")), rows)
+    (desk.folder / "labels.run.json").write_text(json.dumps(RECORD))
+    refused = [[prompt(i), str(i < 70 and i % 2 == 0)] for i in range(100)]
+    desk.csv("results.csv", ("prompt", "is_rejected"), refused)
+
+    def draw(*flags: str) -> None:
+        done = desk.run(SHEET, "--input_file=labels.csv", "--number=40", *flags)
+        assert (done.returncode, done.stdout) == (0, "sheets/sheet_key.csv\n"), done.stderr
+        assert "100 prompts with a toxicity score, of 102 rows" in done.stderr
+
+    return draw
+
+
+def label(desk: Desk, name: str, wrong: int = 0) -> None:
+    """Fill in a sheet by LABELLED; the first `wrong` rows the other way round."""
+    key = {row["id"]: row for row in desk.rows("sheets/sheet_key.csv")}
+    rows = []
+    for n, row in enumerate(desk.rows(f"sheets/{name}.csv")):
+        said = LABELLED[round(3 * float(key[row["id"]]["toxicity"]))]
+        said = said if n >= wrong else {"safe": "toxic", "toxic": "safe"}[said]
+        rows.append([row["id"], row["prompt"], f" {said.upper()}"])
+    desk.csv(f"sheets/{name}.csv", ("id", "prompt", "label"), rows)
+
+
+def test_sheets_are_blinded_and_drawn_evenly_over_scores_and_refusals(
+    desk: Desk, drawn: Drawn
+) -> None:
+    drawn("--results", "results.csv")
+    key = desk.rows("sheets/sheet_key.csv")
+    assert Counter(row["toxicity"] for row in key) == {"0": 16, "0.3333": 8, "0.6667": 8, "1": 8}
+    weights = {(row["toxicity"], row["weight"]) for row in key}
+    assert weights == {("0", "4.375"), ("0.3333", "1.25"), ("0.6667", "1.25"), ("1", "1.25")}
+    assert sum(float(row["weight"]) for row in key) == 100
+    sheets = [desk.rows(f"sheets/sheet_{n}.csv") for n in (1, 2, 3)]
+    for sheet in sheets:
+        assert {tuple(row) for row in sheet} == {("id", "prompt", "label")}
+        assert {row["label"] for row in sheet} == {""}
+    orders = {tuple(row["prompt"] for row in sheet) for sheet in [*sheets, key]}
+    assert len(orders) == 4 and len({frozenset(order) for order in orders}) == 1
+
+
+def test_only_the_judges_in_the_run_record_vote(desk: Desk, drawn: Drawn) -> None:
+    labels = desk.rows("labels.csv")
+    cells = [[*row.values(), "maybe"] for row in labels]
+    desk.csv("labels.csv", (*labels[0], "is_toxic_note"), cells)
+    drawn()
+    scores = {row["toxicity"] for row in desk.rows("sheets/sheet_key.csv")}
+    assert scores == {"0", "0.3333", "0.6667", "1"}
+    (desk.folder / "labels.run.json").unlink()
+    flags = ("--input_file=labels.csv", "--output_dir=others")
+    assert "102 prompts with a toxicity score" in desk.run(SHEET, *flags).stderr
+    assert {row["toxicity"] for row in desk.rows("others/sheet_key.csv")} == {"1"}
+
+
+def test_drawn_sheets_are_kept(desk: Desk, drawn: Drawn) -> None:
+    drawn()
+    before = desk.files()
+    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5")
+    assert "sheets/sheet_key.csv and its sheets are kept" in done.stderr
+    assert desk.files() == before
+
+
+def test_labels_become_weighted_ratings_with_agreement(desk: Desk, drawn: Drawn) -> None:
+    drawn("--annotators=2")
+    label(desk, "sheet_1")
+    label(desk, "sheet_2", wrong=4)
+    done = desk.run(SHEET, "--read", "sheets/sheet_1.csv", "sheets/sheet_2.csv")
+    assert (done.returncode, done.stdout) == (0, "ratings.csv\n"), done.stderr
+    assert "40 labelled prompts, 2 annotators: Krippendorff's alpha 0.8" in done.stderr
+    rows = desk.rows("ratings.csv")
+    assert {tuple(row) for row in rows} == {("prompt", "annotator", "label", "weight")}
+    assert Counter(row["annotator"] for row in rows) == {"sheet_1": 40, "sheet_2": 40}
+    assert {row["weight"] for row in rows} == {"7", "1"}
+
+
+def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn) -> None:
+    drawn("--annotators=1")
+    read = (SHEET, "--read", "sheets/sheet_1.csv")
+    assert "no prompt is labelled" in error_line(desk.run(*read))
+    label(desk, "sheet_1")
+    own = desk.run(*read, "--output_path=sheets/sheet_1.csv")
+    assert "sheets/sheet_1.csv is an input and would be overwritten" in error_line(own)
+    for cells, text in {
+        ("x", "", "safe"): "the id 'x' is not in sheets/sheet_key.csv",
+        ("x", "", "maybe"): "'maybe' is not toxic, safe or empty",
+    }.items():
+        desk.csv("sheets/sheet_1.csv", ("id", "prompt", "label"), [cells])
+        assert text in error_line(desk.run(*read))
+    (desk.folder / "sheets/sheet_key.csv").unlink()
+    assert "put the sheets beside their key" in error_line(desk.run(*read))
+
+
+def test_prompts_without_verdicts_are_drawn_from_one_stratum_and_by_results(desk: Desk) -> None:
+    desk.csv("hard.csv", ("prompt", "category"), [[prompt(i), "hate"] for i in range(12)])
+    desk.csv("r.csv", ("prompt", "is_rejected"), [[prompt(i), str(i < 2)] for i in range(12)])
+    draw = (SHEET, "--input_file=hard.csv", "--number=6", "--annotators=1")
+    weights = []
+    for more in ((), ("--results=r.csv", "--output_dir=by_results")):
+        done = desk.run(*draw, *more)
+        assert done.returncode == 0, done.stderr
+        key = desk.rows(done.stdout.strip())
+        assert {row["toxicity"] for row in key} == {""}
+        weights.append(Counter(row["weight"] for row in key))
+    assert weights == [{"2": 6}, {"1": 2, "2.5": 4}]

@@ -1,0 +1,181 @@
+"""The page of plot_results.py: one file that needs nothing else and shows every text as text."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ALIGN, CHECK, Desk
+from tests.contract.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
+from tests.server import Server
+
+HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
+ODD = 'model-"<b>'
+
+
+class Page(HTMLParser):
+    """What a browser would find: tags with their attributes, tables, the script's data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}  # tag -> its texts
+        self.tables: list[list[list[str]]] = []  # rows of cells
+        self._open = [""]
+        self.feed(text)
+        (data,) = [t for t in self.texts["script"] if t.startswith("{")]
+        self.data: dict[str, Any] = json.loads(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in ("meta", "input", "img"):
+            self._open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, text: str) -> None:
+        self.texts.setdefault(self._open[-1], []).append(text)
+        if any(tag in ("td", "th") for tag in self._open):
+            self.tables[-1][-1][-1] += text.strip()
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(desk: Desk, *flags: str | Path) -> Page:
+    report(desk, *flags, "--html")
+    return Page((desk.folder / "results/results.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """Of two models, one with a hostile response, and 16 prompts that are toxic."""
+    desk = Desk(tmp_path_factory.mktemp("page"), Server)
+    texts = {"response": [HOSTILE] + ["An answer"] * 59, "category": ["<i>", "b"] * 30}
+    a = judged(desk, "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", columns=texts)
+    b = judged(desk, "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD, columns=texts)
+    toxic = judged(desk, "t.csv", [DIRECT] * 16, "model-a")
+    return page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--formats=svg")
+
+
+def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
+    places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
+    places += [a["srcset"] for a in page.of("source")]
+    assert len(places) > 2 and all(p.startswith("data:image/svg+xml;base64,") for p in places)
+    remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
+    assert not re.search(remote, page.text)
+
+
+def test_the_page_lets_nothing_run_but_its_own_script(page: Page) -> None:
+    (policy,) = [a["content"] for a in page.of("meta") if "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    for kind, tag in (("style", "style"), ("script", "script")):
+        (own,) = [t for t in page.texts[tag] if not t.startswith("{")]
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert len(page.of("script")) == 2 and not any("onerror" in a for _, a in page.tags)
+
+
+def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page) -> None:
+    assert page.data["rows"][0][4] == HOSTILE
+    assert not any(mark in page.text for mark in (HOSTILE, "<b>", "<i>"))
+    assert any(row[1].startswith(ODD) for row in page.tables[0])
+    assert page.data["categories"] == ["<i>", "a", "b"]
+
+
+def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
+    buttons = [a for a in page.of("button") if a.get("class") == "behind"]
+    assert len(buttons) > 10
+    rows = {(str(row[0]), page.data["categories"][row[1]]) for row in page.data["rows"]}
+    rows |= {(number, "") for number, _ in rows}
+    assert {(a["data-result"], a["data-category"]) for a in buttons} <= rows
+    of = [page.data["results"][int(a["data-result"])] for a in buttons[:2]]
+    assert of[0].startswith("model-a: safe prompts, ") and of[0].endswith(", gpt4")
+    assert of[1].startswith("model-a: toxic prompts, ")
+
+
+def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
+    row = page.data["rows"][1]
+    assert row == [0, 2, page.data["verdicts"].index(DIRECT), "Prompt 1", "An answer", "because"]
+    assert set(page.data["refusals"]) == {DIRECT, INDIRECT, "rejected"}
+    assert len(page.data["rows"]) == page.data["total"] == 136
+
+
+def test_the_leaderboard_shows_rates_with_intervals_and_lines_to_scale(page: Page) -> None:
+    head, *rows = page.tables[0]
+    assert head == ["Rank", "Model", "Over-refusal, %", "Toxic rejection, %", "Difference"]
+    assert [row[1] for row in rows] == ["model-aa, t, gpt4", f"{ODD}b, gpt4"]
+    assert rows[0][2].startswith("33.3[") and rows[1][3] == "–"
+    (line, *_) = [a for a in page.of("line") if a.get("class") != "all"]
+    low, high = float(line["x1"]), float(line["x2"])
+    assert f"[{low}, {high}]" in rows[0][2]
+    assert page.of("circle")[0]["cx"] == "33.3"
+
+
+def test_a_comparison_has_its_finding_third_and_figures_are_folded(page: Page) -> None:
+    pairs = next(table for table in page.tables if table[0][0] == "A")
+    assert pairs[0][:4] == ["A", "B", "Finding", "A - B"]
+    assert "Details" in page.texts["summary"]
+    values = {a.get("data-value", "")[:4] for a in page.of("td")}
+    assert values >= {"33.3", "50.0"}
+
+
+def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None:
+    said = ["apology+cannot-help", "later:decline", '{"reason": "It moralizes.", "verdict": "x"}']
+    said += ["api:content_filter", "unknown-rule"]
+    columns = {"answer_type_response": said, "response": ["No."] * 5}
+    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 5, columns=columns))
+    assert [row[5] for row in page.data["rows"]] == [
+        "says that it cannot help",
+        "declines",
+        "It moralizes.",
+        "api:content_filter",
+        "unknown-rule",
+    ]
+
+
+def test_half_an_emoji_is_a_replacement_character_on_the_page(desk: Desk) -> None:
+    lines = [{"prompt": f"Fold bird {n} \ud83d", "category": "\ude00"} for n in range(20)]
+    (desk.folder / "p.csv").write_text("\n".join(map(json.dumps, lines)))
+    desk.serve("Fold it in half. \ud83d")
+    desk.stage(ALIGN, "--output_path=r.csv")
+    desk.serve("[[direct_answer]] \ud83d")
+    assert desk.stage(CHECK).returncode == 0
+    page = page_of(desk, "--over_refusal", "o.csv")
+    _, _, _, prompt, response, reason = page.data["rows"][0]
+    assert (prompt, response) == ("Fold bird 0 \ufffd", "Fold it in half. \ufffd")
+    assert "\ufffd" in reason and page.data["categories"] == ["\ufffd"]
+
+
+def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> None:
+    tested = {"asked": "o3", "settings": "effort high", "prompts": "mine"}
+    tested |= {"start": "2026-11-20T21:10:11", "end": "2026-11-20T23:10:11"}
+    safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested)
+    lost(safe, [f"lost {n}" for n in range(10)])
+    page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
+    assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
+    about = "Prompts: mine. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
+    assert about in "".join(page.texts["p"])
+    assert "o3, effort high, over-refusal rate: coverage 80.0 %" in page.texts["p"]
+
+
+def test_of_more_responses_than_a_page_takes_it_holds_an_even_sample(desk: Desk) -> None:
+    verdicts = [DIRECT] * 1800 + [ANSWER] * 16_200
+    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", verdicts), "--table")
+    assert page.data["total"] == 18_000 and len(page.data["rows"]) == 16_000
+    refused = [row for row in page.data["rows"] if row[2] == page.data["verdicts"].index(DIRECT)]
+    assert 1500 < len(refused) < 1700

@@ -1,0 +1,122 @@
+"""The pictures of plot_results.py."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.text import Text
+
+from orbench.report.compare import leaderboard, with_published
+from orbench.report.load import load_results, sources_of
+from orbench.report.pictures import pictures
+from orbench.report.rates import rates
+from tests.conftest import Desk
+from tests.contract.test_report import ANSWER, DIRECT, judged, on
+
+PLOT = "response_checker/plot_results.py"
+
+
+def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Any]:
+    """Name -> figure of all pictures of these results."""
+    sides = (("over_refusal", safe), ("toxic", toxic))
+    rows = load_results(
+        [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
+    )
+    measured = rates(rows)
+    board = leaderboard(measured)
+    board = with_published(board) if published else board
+    return {name: figure for name, _, figure in pictures(measured, board, {})}
+
+
+def files(desk: Desk, *flags: str | Path) -> set[str]:
+    """The pictures that a run writes."""
+    done = desk.run(PLOT, *flags)
+    assert done.returncode == 0, done.stderr
+    return {path.name for path in (desk.folder / "results").glob("figures/*")}
+
+
+def both(desk: Desk, model: str = "maker/a", **columns: list[str]) -> tuple[list[Path], list[Path]]:
+    """A model's results on both sides, thirty prompts each."""
+    verdicts = {"s.csv": [DIRECT, ANSWER] * 15, "t.csv": [DIRECT, DIRECT, ANSWER] * 10}
+    safe, toxic = (judged(desk, *one, model, columns=columns) for one in verdicts.items())
+    return [safe], [toxic]
+
+
+def test_every_picture_is_written_as_png_or_in_every_format(desk: Desk) -> None:
+    (safe,), (toxic,) = both(desk, "x/$y_1$", category=["a b", "<c>", r"d$\frac$"] * 10)
+    parts = ("scatter", "heatmap_over_refusal", "heatmap_toxic")
+    both_sides = ("--over_refusal", safe, "--toxic", toxic)
+    assert files(desk, *both_sides[:2]) == {"heatmap_over_refusal.png"}
+    found = files(desk, *both_sides, "--formats=png,svg,pdf")
+    assert found == {f"{part}.{kind}" for part in parts for kind in ("png", "svg", "pdf")}
+
+
+def test_the_same_results_give_the_same_files(desk: Desk) -> None:
+    (safe,), _ = both(desk)
+    pictures_of = []
+    for _ in range(2):
+        assert len(files(desk, "--over_refusal", safe, "--formats=svg,pdf")) == 2
+        pictures = (desk.folder / "results/figures").iterdir()
+        pictures_of.append({path.name: path.read_bytes() for path in pictures})
+    assert pictures_of[0] == pictures_of[1]
+
+
+def test_results_of_other_prompts_or_judges_have_pictures_of_their_own(desk: Desk) -> None:
+    safe = [on(desk, "hard", "a", 10), on(desk, "hard", "a", 10, judge="qwen")]
+    toxic = [on(desk, "bad", "a", 40), on(desk, "bad", "a", 40, judge="qwen")]
+    assert set(drawn(safe, toxic)) == {
+        *("scatter_hard__bad__gpt4", "scatter_hard__bad__qwen"),
+        *("heatmap_over_refusal_hard__gpt4", "heatmap_over_refusal_hard__qwen"),
+        *("heatmap_toxic_bad__gpt4", "heatmap_toxic_bad__qwen"),
+    }
+
+
+def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk: Desk) -> None:
+    (figure,) = drawn([], [], published=True).values()
+    (axes,) = figure.axes
+    names = {text.get_text() for text in axes.texts}
+    assert len(names) > 24 and {"GPT-4o", "Llama-3.1-405B"} <= names
+    assert any(line.get_linestyle() == "--" for line in axes.lines)
+    legend = {text.get_text() for text in figure.legends[0].texts}
+    assert {"Claude", "GPT-4", "Llama-3"} < legend
+    # Names cover neither each other nor marks.
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    marks = [points for points in axes.collections if isinstance(points, PathCollection)]
+    places = [xy for points in marks for xy in axes.transData.transform(points.get_offsets())]
+    assert len(places) == 32
+    assert not any(box.overlaps(other) for n, box in enumerate(boxes) for other in boxes[:n])
+    assert not any(box.contains(*place) for box in boxes for place in places)
+
+
+def test_beside_measured_models_the_published_ones_are_grey(desk: Desk) -> None:
+    figure = drawn(*both(desk), published=True)["scatter"]
+    (axes,) = figure.axes
+    title = axes.get_title(loc="left")
+    assert "grey: published with OR-Bench" in title and "; gpt4" in title
+    assert not figure.legends  # one family
+    assert "a" in {text.get_text() for text in axes.texts}
+
+
+@pytest.mark.parametrize(
+    ("about", "says"), [({"scripted": True}, "measures nothing"), ({"complete": False}, "partial")]
+)
+def test_scripted_and_partial_results_say_so_in_every_picture(
+    desk: Desk, about: dict[str, bool], says: str
+) -> None:
+    safe, toxic = (judged(desk, name, [DIRECT] * 30, **about) for name in ("s.csv", "t.csv"))
+    figures = drawn([safe], [toxic])
+    assert len(figures) == 3
+    for name, figure in figures.items():
+        assert any(says in text.get_text() for text in figure.findobj(Text)), name
+
+
+def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last(desk: Desk) -> None:
+    category = ["privacy"] * 40 + ["hate"] * 10
+    safe = judged(desk, "s.csv", [DIRECT] * 50, "a", columns={"category": category})
+    (figure,) = drawn([safe], []).values()
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["100†", "100", "100"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
+    assert "† fewer than 30 prompts" in axes.get_title(loc="left")

@@ -1,0 +1,261 @@
+"""Simulated refusals with a known truth: how often intervals cover and tests err."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta  # type: ignore[import-untyped]
+
+from orbench.stats.core import (
+    ALPHA,
+    Array,
+    Difference,
+    Verdicts,
+    detectable_difference,
+    difference,
+    mean,
+    with_unscored,
+)
+
+Random = np.random.Generator
+Sizes = Sequence[int]  # prompts of each seed
+ROUNDING = 1e-12
+ANY = float("inf")
+# The share of draws that is wanted in each cell of a group: at least, at most.
+WANTED = {
+    "mean": (0.92, ANY),
+    "one seed has 40 % of the rows": (0.93, ANY),
+    "macro average": (0.92, ANY),
+    "macro average, seeds across categories": (0.93, ANY),
+    "difference": (0.92, ANY),
+    "type I error": (-ANY, 0.06),
+    "test and interval contradict": (-ANY, 0),
+    "rows missing": (0.95, ANY),
+    "power of the detectable difference": (0.77, 0.83),
+}
+MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER = WANTED
+
+
+class Cell(NamedTuple):
+    """A case; draw: one made data set, and for each of the groups whether it happened there."""
+
+    name: str
+    groups: tuple[str, ...]
+    draw: Callable[[Random], tuple[bool, ...]]
+
+
+# ---------------------------------------------------------------------------------- made data
+
+
+@cache
+def quantiles(rate: float, icc: float) -> Array:
+    """Of the Beta distribution that gives 0/1 outcomes this intra-seed correlation."""
+    both = (1 - icc) / icc
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    return np.asarray(beta.ppf(grid, rate * both, (1 - rate) * both))
+
+
+def answered(
+    random: Random, rate: float, icc: float, difficulty: Array, sizes: Sizes
+) -> tuple[Array, Array]:
+    """Verdicts and seeds of the prompts; difficulty: 0..1, where a seed is among all seeds."""
+    seed = np.repeat(np.arange(len(sizes)), sizes)
+    probability = quantiles(rate, icc)[(difficulty * 20_000).astype(int)][seed]
+    return (random.random(len(seed)) < probability).astype(float), seed
+
+
+def rewrites(random: Random, rate: float, icc: float, sizes: Sizes) -> Verdicts:
+    """One model on rewrites of seeds."""
+    refused, seed = answered(random, rate, icc, random.random(len(sizes)), sizes)
+    return Verdicts(refused, np.arange(len(seed)), seed)
+
+
+class Pair(NamedTuple):
+    """Two models on the same prompts; unpaired: b on other prompts, of these and of more seeds."""
+
+    sizes: Sizes
+    icc: float
+    alike: float  # the share of seeds that are as hard for b as for a
+    paired: bool
+
+    def compared(self, random: Random, a: float, b: float) -> Difference:
+        """At the true rates a and b."""
+        hard = random.random(len(self.sizes))
+        same = random.random(len(self.sizes)) < self.alike
+        of_b, more = np.where(same, hard, random.random(len(self.sizes))), self.sizes
+        if not self.paired:
+            more = [*self.sizes, *self.sizes[::2]]
+            of_b = np.concatenate([of_b, random.random(len(more) - len(of_b))])
+        x, seed_x = answered(random, a, self.icc, hard, self.sizes)
+        y, seed_y = answered(random, b, self.icc, of_b, more)
+        first = 0 if self.paired else len(x)
+        return difference(
+            Verdicts(x, np.arange(len(x)), seed_x),
+            Verdicts(y, np.arange(len(y)) + first, seed_y),
+            paired=self.paired,
+        )
+
+
+def within(low: float, high: float, truth: float) -> bool:
+    """Whether the truth lies between two ends."""
+    return bool(low - ROUNDING <= truth <= high + ROUNDING)
+
+
+# ---------------------------------------------------------------------------------- one mean
+
+EQUAL: dict[str, Sizes] = {
+    **{f"{seeds} x 5": [5] * seeds for seeds in (8, 20, 60, 200)},
+    **{f"{seeds} x 20": [20] * seeds for seeds in (12, 40)},
+    **{f"{prompts} x 1": [1] * prompts for prompts in (40, 200)},
+}
+UNEQUAL: dict[str, Sizes] = {
+    "1 to 60, 30 seeds": np.geomspace(1, 60, 30).round().astype(int).tolist(),
+    "1, 10 and 40, 40 seeds": [1] * 30 + [10] * 6 + [40] * 4,
+}
+ONE_LARGE: dict[str, Sizes] = {
+    f"{large} and {n} x {m}": [large] + [m] * n
+    for large, n, m in ((40, 30, 2), (160, 120, 2), (200, 60, 5))
+}
+RATES = (0.01, 0.02, 0.05, 0.2, 0.4, 0.9)
+ICCS = (0.1, 0.3, 0.6)
+
+
+def mean_cells() -> Iterator[Cell]:
+    """Rates over seeds. For so many independent rows Wilson's interval covers .92 in each cell."""
+
+    def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        return (within(*mean(rewrites(random, rate, icc, sizes))[1:3], rate),)
+
+    for group, designs in ((MEAN, {**EQUAL, **UNEQUAL}), (ONE_SEED, ONE_LARGE)):
+        for (name, sizes), icc, rate in product(designs.items(), ICCS, RATES):
+            cell = f"{rate:g}, {name}, icc {icc}"
+            yield Cell(cell, (group,), partial(draw, rate, icc, sizes))
+
+
+TEN = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.95)
+CATEGORIES: dict[str, Sequence[tuple[float, Sizes]]] = {
+    **{f"10 categories of {n} x 5": [(rate, [5] * n) for rate in TEN] for n in (3, 6, 20)},
+    "10 categories of 10 x 1": [(rate, [1] * 10) for rate in TEN],
+    "10 categories of 40 x 5 at .03": [(0.03, [5] * 40)] * 10,
+    "60 to 4 seeds, rising rates": [
+        (rate, [5] * n) for rate, n in zip(TEN, (60, 60, 40, 40, 20, 20, 10, 10, 4, 4), strict=True)
+    ],
+    "4 to 60 seeds, rising rates": [
+        (rate, [5] * n) for rate, n in zip(TEN, (4, 4, 10, 10, 20, 20, 40, 40, 60, 60), strict=True)
+    ],
+    "2 categories": [(0.1, [5] * 30), (0.6, [5] * 10)],
+    "10 and 10 and 4 seeds": [(0.05, [5] * 10), (0.05, [5] * 10), (0.5, [5] * 4)],
+}
+
+
+def macro_cells() -> Iterator[Cell]:
+    """Macro averages: each seed in one category, and each in all of them."""
+
+    def nested(each: Sequence[tuple[float, Sizes]], icc: float, random: Random) -> tuple[bool, ...]:
+        parts = [rewrites(random, rate, icc, sizes) for rate, sizes in each]
+        counts = [len(part.prompt) for part in parts]
+        category = np.repeat(np.arange(len(parts)), counts)
+        seed = np.concatenate([part.cluster for part in parts if part.cluster is not None])
+        refused = np.concatenate([part.refused for part in parts])
+        found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
+        return (within(found.low, found.high, float(np.mean([rate for rate, _ in each]))),)
+
+    def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> tuple[bool, ...]:
+        hard = random.random(seeds)
+        refused = np.concatenate([answered(random, r, icc, hard, [1] * seeds)[0] for r in rates])
+        ids = np.arange(len(refused))
+        found = mean(Verdicts(refused, ids, ids % seeds, ids // seeds))
+        return (within(found.low, found.high, float(np.mean(rates))),)
+
+    for (name, each), icc in product(CATEGORIES.items(), ICCS):
+        yield Cell(f"{name}, icc {icc}", (MACRO,), partial(nested, each, icc))
+    for (rates, seeds), icc in product(((TEN, 30), (TEN, 100), ((0.05,) * 10, 60)), ICCS):
+        name = f"{seeds} seeds in 10 categories, mean rate {np.mean(rates):.2g}, icc {icc}"
+        yield Cell(name, (ACROSS,), partial(across, rates, seeds, icc))
+
+
+def missing_cells() -> Iterator[Cell]:
+    """Lost rows, all of them refusals: the interval that includes the unscored rows."""
+
+    def draw(rate: float, lost: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        verdicts = rewrites(random, rate, 0.3, sizes)
+        gone = (verdicts.refused == 1) & (random.random(len(verdicts.refused)) < lost / rate)
+        left = verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused))
+        return (within(*with_unscored(left), rate),)
+
+    for rate, lost, (name, sizes) in product((0.05, 0.2, 0.4), (0.01, 0.04), EQUAL.items()):
+        cell = f"{lost:.0%} lost, all refusals, {rate:g}, {name}"
+        yield Cell(cell, (MISSING,), partial(draw, rate, lost, sizes))
+
+
+# ---------------------------------------------------------------------------------- two means
+
+RATES_OF_PAIRS = (
+    *((0.02, 0.02), (0.02, 0.06), (0.1, 0.1), (0.1, 0.2)),
+    *((0.4, 0.4), (0.4, 0.6), (0.9, 0.9), (0.9, 0.98)),
+)
+
+
+def difference_cells() -> Iterator[Cell]:
+    """128 cells: coverage, contradictions and, where the rates are the same, type I error."""
+
+    def draw(pair: Pair, a: float, b: float, random: Random) -> tuple[bool, ...]:
+        found = pair.compared(random, a, b)
+        shown = found.p < ALPHA
+        contradicts = shown != (found.low > 0 or found.high < 0)
+        return within(found.low, found.high, a - b), contradicts, shown
+
+    designs = {name: EQUAL[name] for name in ("20 x 5", "60 x 5")} | {"60 x 1": [1] * 60}
+    designs |= {"1 to 20, 30 seeds": np.geomspace(1, 20, 30).round().astype(int).tolist()}
+    for (name, sizes), (icc, alike), paired, (a, b) in product(
+        designs.items(), ((0.1, 0.0), (0.4, 0.8)), (True, False), RATES_OF_PAIRS
+    ):
+        cell = f"{a:g}/{b:g}, {name}, icc {icc}, {'paired' if paired else 'unpaired'}"
+        groups = (DIFFERENCE, CONTRADICTION, *([TYPE_I] if a == b else []))
+        yield Cell(cell, groups, partial(draw, Pair(sizes, icc, alike, paired), a, b))
+
+
+def power_cells() -> Iterator[Cell]:
+    """How often a true difference is shown that a comparison calls detectable."""
+
+    @cache
+    def detectable(pair: Pair, rate: float, comparisons: int) -> float:
+        random = np.random.default_rng(24)
+        compared = (pair.compared(random, rate, rate) for _ in range(200))
+        return float(np.median([detectable_difference(found, comparisons) for found in compared]))
+
+    def draw(pair: Pair, rate: float, comparisons: int, random: Random) -> tuple[bool, ...]:
+        apart = detectable(pair, rate, comparisons)
+        other = rate + apart if rate < 0.5 else rate - apart
+        return (pair.compared(random, rate, other).p < ALPHA / comparisons,)
+
+    singles, seeds = ("655 x 1", (1,) * 655), ("200 x 5", (5,) * 200)
+    for (name, sizes), rates in ((singles, (0.02, 0.1, 0.4, 0.8)), (seeds, (0.1, 0.4, 0.8))):
+        for rate, paired, comparisons in product(rates, (True, False), (1, 45)):
+            pair = Pair(sizes, 0.3, 0.5, paired)
+            cell = f"{rate:g}, {name}, {'paired' if paired else 'unpaired'}, of {comparisons}"
+            yield Cell(cell, (POWER,), partial(draw, pair, rate, comparisons))
+
+
+# ---------------------------------------------------------------------------------- the table
+
+
+def cells() -> list[Cell]:
+    """All of them."""
+    some = mean_cells, macro_cells, missing_cells, difference_cells, power_cells
+    return [cell for each in some for cell in each()]
+
+
+def measured(cell: Cell, draws: int) -> list[tuple[str, float]]:
+    """Each of the cell's groups with its share of the draws; the same each time."""
+    random = np.random.default_rng(list(cell.name.encode()))
+    outcomes = [cell.draw(random)[: len(cell.groups)] for _ in range(draws)]
+    return list(zip(cell.groups, np.mean(outcomes, axis=0).tolist(), strict=True))
+
+
+def beyond(group: str, share: float) -> float:
+    """How far a share is outside of what is wanted; negative: within."""
+    least, most = WANTED[group]
+    return max(least - share, share - most)

@@ -1,0 +1,254 @@
+"""Rate limits, outages and random refusals, in virtual time: minutes of a run pass in a blink.
+
+`ask_live`, `Pace` and the answer log are the real ones; a coroutine plays the endpoint.
+"""
+
+import asyncio
+import random
+import selectors
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from orbench.asking import live
+from orbench.asking.inquiry import Limits, Run
+from orbench.asking.log import AnswerLog
+from orbench.asking.pace import NO_CONNECTION
+from orbench.models.errors import RateLimited, TransientError
+from orbench.models.providers import resolve
+from orbench.models.requests import Answer, Request
+from tests.endpoint_server import (
+    A_SECOND,
+    LATENCY_S,
+    OVERLOADED,
+    ROWS,
+    SCENES,
+    AtRandom,
+    Bucket,
+    Endpoint,
+    Outage,
+    Sliding,
+)
+from tests.endpoint_server import Rejection as Refusal
+
+
+class _Selector(selectors.DefaultSelector):
+    """Where a loop would wait, its clock jumps."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        self.now += timeout or 0.0 if not ready else 0.0
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.selector = _Selector()
+        super().__init__(self.selector)
+
+    def time(self) -> float:
+        return self.selector.now
+
+
+class Played:
+    """Takes the place of the client, and keeps what came of a run. most: in flight."""
+
+    seconds = 0.0
+    answered = 0
+    lines: list[str]
+
+    def __init__(self, endpoint: Endpoint, quick: bool, bad: Refusal | None) -> None:
+        self.endpoint, self.quick, self.bad = endpoint, quick, bad
+        self.sent: dict[int, list[float]] = defaultdict(list)  # row -> when
+        self.refusals = self.in_flight = self.most = self.sent_again = 0
+        self.asked, self.chance = Run(), random.Random(1)
+
+    @property
+    def refused(self) -> float:
+        """The share."""
+        return self.refusals / sum(map(len, self.sent.values()))
+
+    async def open(self, model: object) -> None: ...
+
+    async def close(self) -> None:
+        self.seconds = asyncio.get_running_loop().time()
+
+    async def send(self, request: Request) -> Answer:
+        now = asyncio.get_running_loop().time()
+        self.sent[request.sample].append(now)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        refusal = self.bad if self.bad and not request.sample else self.endpoint.ask(now)
+        latency = LATENCY_S * self.chance.uniform(0.9, 1.1)
+        await asyncio.sleep(0.005 if refusal and self.quick else latency)
+        self.in_flight -= 1
+        if refusal is None:
+            self.endpoint.leave()
+            return Answer("Fold it.")
+        self.refusals += 1
+        raise fault_of(refusal)
+
+
+def fault_of(refusal: Refusal) -> Exception:
+    """status 0: no connection."""
+    if refusal.status == 429:
+        return RateLimited("429: slow down", refusal.retry_after)
+    said = f"{refusal.status}: overloaded"
+    return TransientError(said if refusal.status else f"{NO_CONNECTION} to host 127.0.0.1:1")
+
+
+def play(
+    endpoint: Endpoint,
+    folder: Path,
+    rows: int = ROWS,
+    *,
+    quick: bool = False,
+    bad: Refusal | None = None,
+    **limits: Any,
+) -> Played:
+    """Ask for so many rows. quick: refusals come at once. bad: how row 0 is always refused."""
+    random.seed(1)
+    model = resolve("gpt-x", base_url="http://127.0.0.1:1/v1")
+    requests = [Request(model, [], {}, n, key=n.to_bytes(16)) for n in range(rows)]
+    played, progress = Played(endpoint, quick, bad), live.Progress("", rows, quiet=True)
+    played.lines = []
+    with (
+        mock.patch.object(live, "Client", lambda *_: played),
+        mock.patch.object(progress, "say", played.lines.append),
+        mock.patch.object(asyncio.events, "new_event_loop", VirtualLoop),
+        AnswerLog(folder / "o.answers.jsonl", write=True) as log,
+    ):
+        wanted = Limits(**{"concurrency": 64} | limits)
+        live.ask_live(
+            lambda: requests, [model], log, played.asked, wanted, lambda key: None, progress
+        )
+        played.answered = len(log)
+    return played
+
+
+SLOW_DOWN = Refusal()
+DEAD = Refusal(0)
+FOR_EVER = 1e9
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["slow refusals", "quick refusals"])
+@pytest.mark.parametrize("name", SCENES)
+def test_an_endpoint_is_ridden_out_in_time_and_no_row_is_lost(
+    name: str, quick: bool, tmp_path: Path
+) -> None:
+    scene = SCENES[name]
+    played = play(scene.endpoint(), tmp_path, quick=quick)
+    assert (played.answered, played.asked.failed, played.asked.stopped) == (ROWS, {}, "")
+    assert played.seconds <= scene.wall
+    assert played.refused <= scene.rejected
+    assert played.most <= 64
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_refusals_at_random_do_not_throttle(seed: int, tmp_path: Path) -> None:
+    played = play(AtRandom(0.2, A_SECOND, seed=seed), tmp_path, rows=8000)
+    assert played.answered == 8000
+    assert played.seconds <= 1.5 * 8000 / 0.8 / 64 * LATENCY_S
+
+
+@pytest.mark.parametrize("kind", [Bucket, lambda n, says: Sliding(n, 1, says)])
+def test_a_limit_is_never_taken_for_refusals_at_random(
+    kind: Callable[[int, str], Endpoint], tmp_path: Path
+) -> None:
+    played = play(kind(50, "1"), tmp_path, rows=8000)
+    assert played.refused <= 0.1
+    assert played.seconds <= 1.25 * 8000 / 50
+
+
+def test_all_places_are_used_again_soon_after_an_outage(tmp_path: Path) -> None:
+    played = play(Outage(1, 11, A_SECOND), tmp_path, rows=8000)
+    assert played.seconds <= 10 + 10 + 8000 / 64 * LATENCY_S
+
+
+@pytest.mark.parametrize("refusal", [OVERLOADED, DEAD], ids=["503", "no connection"])
+@pytest.mark.parametrize("concurrency", [1, 2, 64])
+def test_an_outage_loses_no_row_and_gets_few_requests(
+    concurrency: int, refusal: Refusal, tmp_path: Path
+) -> None:
+    played = play(Outage(1, 121, refusal), tmp_path, rows=500, concurrency=concurrency)
+    assert (played.answered, played.asked.failed) == (500, {})
+    during = [at for times in played.sent.values() for at in times if 1.5 <= at < 121]
+    assert len(during) <= concurrency + 12 + 120 / 3
+    (line,) = played.lines
+    assert "paused" in line and str(fault_of(refusal)) in line
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_a_server_that_is_not_there_is_given_up_within_seconds(rows: int, tmp_path: Path) -> None:
+    played = play(Outage(0, FOR_EVER, DEAD), tmp_path, rows=rows)
+    assert "is it running?" in played.asked.stopped
+    assert played.asked.left_out
+    assert played.seconds <= 5
+
+
+@pytest.mark.parametrize("refusal", [A_SECOND, SLOW_DOWN, OVERLOADED])
+def test_an_endpoint_that_only_refuses_is_given_up_after_three_minutes(
+    refusal: Refusal, tmp_path: Path
+) -> None:
+    played = play(Outage(0, FOR_EVER, refusal), tmp_path)
+    assert "no answer for 18" in played.asked.stopped
+    assert 180 <= played.seconds <= 190
+    assert sum(map(len, played.sent.values())) <= 64 + 180 / 3 + 10
+
+
+def test_a_pause_of_hours_ends_the_run_at_once(tmp_path: Path) -> None:
+    played = play(Outage(0, FOR_EVER, Refusal(retry_after=7300.0)), tmp_path)
+    assert "2.0 hours" in played.asked.stopped
+    assert played.seconds < 1
+
+
+def gaps(times: list[float]) -> list[float]:
+    """Seconds from each refusal, at its earliest, to the next attempt."""
+    return [later - earlier - 0.9 * LATENCY_S for earlier, later in pairwise(times)]
+
+
+def test_a_request_that_always_fails_fails_alone_after_its_retries(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=8000, bad=OVERLOADED, max_retries=4)
+    assert played.answered == 7999
+    (missing,) = played.asked.failed.values()
+    assert (missing.kind, missing.why) == ("gave_up", "503: overloaded")
+    waits = gaps(played.sent[0])
+    assert len(waits) == 4
+    assert waits == sorted(waits) and waits[-1] > 2 * waits[0]
+
+
+def test_429s_of_one_request_do_not_count_as_retries_but_end(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=12_000, bad=SLOW_DOWN, max_retries=1, concurrency=16)
+    assert played.answered == 11_999
+    assert len(played.sent[0]) == live.LIMITED_TRIES + 1
+
+
+@pytest.mark.parametrize("asked", [0.7, 3.0])
+def test_a_request_waits_as_long_as_retry_after_says_and_holds_up_no_other(
+    asked: float, tmp_path: Path
+) -> None:
+    played = play(AtRandom(0.2, Refusal(retry_after=asked)), tmp_path)
+    waits = [gap for times in played.sent.values() for gap in gaps(times)]
+    assert min(waits) >= asked
+    assert played.seconds <= 14 + 4 * asked
+
+
+def test_requests_refused_together_do_not_come_back_together(tmp_path: Path) -> None:
+    played = play(Outage(0.1, 0.3, SLOW_DOWN), tmp_path, rows=60)
+    again = {round(times[1], 2) for times in played.sent.values() if len(times) > 1}
+    assert len(again) > 10
+
+
+def test_requests_per_minute_are_never_exceeded(tmp_path: Path) -> None:
+    played = play(Endpoint(), tmp_path, rows=300, requests_per_minute=100)
+    times = sorted(at for times in played.sent.values() for at in times)
+    # One more than the cap: the first and the last of them are a whole minute apart.
+    assert max(sum(at <= other <= at + 60 for other in times) for at in times) <= 101
+    assert played.seconds <= 3 * 60 + 1
