@@ -138,12 +138,11 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
 
     def _write(self, line: bytes) -> int:
         """Write at the end of the lines. Return where. Raises OSError."""
-        start = self._end
-        while line:
-            written = os.pwrite(self._fd, line, self._end)
-            self._end += written
-            line = line[written:]
-        return start
+        written = 0
+        while written < len(line):
+            written += os.pwrite(self._fd, line[written:], self._end + written)
+        self._end += written  # only a whole line counts
+        return self._end - written
 
     def _reserve(self) -> None:
         """Reserve room for the answers to what is in flight. Raises OSError."""

@@ -103,7 +103,6 @@ _TABLES = tomllib.loads(Path(__file__).with_name("guards.toml").read_text(encodi
 CODES = _TABLES["codes"]
 GENERAL = JudgeKind("general", "", "prompt", classes=(), own_file="prompt.txt")
 _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items()]
-JUDGE_KINDS = (*_GUARDS, GENERAL)
 # Guards of other forms: our prompt is no input of theirs.
 _UNKNOWN_GUARDS = re.compile("guard|moderation|shieldgemma")
 
@@ -210,4 +209,4 @@ def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[s
 
 def _unreadable(answer: Answer, why: str) -> Missing:
     end = one_line(answer.text[-150:])
-    return Missing("unscored", f"{why}; the reply ends: {end!r}", answer.text)
+    return Missing("unscored", f"{why}; the reply ends: {end!r}")

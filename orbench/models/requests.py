@@ -238,7 +238,6 @@ class Missing(NamedTuple):
     # (faults), not_asked. The column error_type of a failed file.
     kind: str
     why: str  # one line
-    said: str = ""  # the answer that cannot be read
 
 
 @dataclass

@@ -157,7 +157,7 @@ def test_error_results_mean_what_they_mean_live(start: Start) -> None:
     run = start(lambda body, seen: faults.get((prompt_of(body), seen)) or fold(body, seen))
     asked = run.ask()
     assert [tuple(one) for one in asked.failed.values()] == [
-        ("bad_request", "400: this prompt is too odd", "")
+        ("bad_request", "400: this prompt is too odd")
     ]
     assert run.texts == [None, "", "Folded: Fold 2?", "Folded: Fold 3?"]
     assert run.answers[1] and run.answers[1].refused_by_api

@@ -20,6 +20,7 @@ QWEN, WILD = "Qwen/Qwen3Guard-Gen-4B", "allenai/wildguard"
 LLAMA, SAFEGUARD = "meta-llama/Llama-Guard-3-8B", "openai/gpt-oss-safeguard-20b"
 POLY, GRANITE = "ToxicityPrompts/PolyGuard-Qwen-Smol", "ibm-granite/granite-guardian-3.3-8b"
 GENERAL = "gpt-4-turbo"
+KNOWN = (QWEN, WILD, LLAMA, SAFEGUARD, POLY, GRANITE, GENERAL)
 CATEGORIES = [Choice("illegal", (), 7), Choice(NO_CATEGORY, ("none of the above",), 11)]
 CLASSES = [Choice("direct_answer", (), 1), Choice("direct_refusal", (), 2)]
 
@@ -176,7 +177,6 @@ def test_a_response_is_moderated_by_its_own_lines(
 def test_refusals_are_told_from_answers(model: str, text: str, verdict: str | None) -> None:
     found = read_response_class(kind_of(model), Answer(text), CLASSES)
     assert (found.verdict if isinstance(found, Opinion) else None) == verdict
-    assert isinstance(found, Opinion) or found.said == text
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,9 @@ def test_a_guards_reply_in_another_form_is_unscored(text: str) -> None:
         assert isinstance(found, Missing) and found.kind == "unscored"
 
 
-@given(st.sampled_from(kinds.JUDGE_KINDS), st.text() | st.sampled_from([WILD_REFUSED, "safe"]))
-def test_a_reply_that_was_cut_off_never_counts(kind: kinds.JudgeKind, text: str) -> None:
+@given(st.sampled_from(KNOWN), st.text() | st.sampled_from([WILD_REFUSED, "safe"]))
+def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
+    kind = kind_of(judge)
     assert isinstance(moderated(kind, Answer(text, "length")), Missing)
     assert isinstance(read_response_class(kind, Answer(text, "length"), CLASSES), Missing)
     read_response_class(kind, Answer(text), CLASSES)  # no reply is too odd
@@ -222,11 +223,10 @@ def test_a_reply_that_was_cut_off_never_counts(kind: kinds.JudgeKind, text: str)
         (Answer("[[7. illegal]]", "length"), "cut off"),
     ],
 )
-def test_a_reply_without_a_verdict_says_why_and_keeps_its_text(answer: Answer, why: str) -> None:
+def test_a_reply_without_a_verdict_says_why(answer: Answer, why: str) -> None:
     found = moderated(kind_of(GENERAL), answer)
     assert isinstance(found, Missing) and found.kind == "unscored"
     assert why in found.why
-    assert found.said == answer.text
 
 
 def test_thinking_is_never_read_nor_sent_back() -> None:
