@@ -34,8 +34,7 @@ CUTS = 2  # in a row that change the share rejected little: the rejections come 
 RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
 RATE_S = 1.0  # over which the rate of answers is taken: the shortest period that limits have
 MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can recover
-FASTER = 0.011  # added to the rate's growth in each calm window: slow at the limit, fast far below
-UNSURE = 9  # calm windows that a rate from the first seconds counts as having had: it may be low
+FASTER = 0.021  # added to the rate's growth in a window, for each second since the last cut
 ROW = 12  # rejections in a row, at least, before only probes go out
 PROBE_S = 3.0  # between two probes
 FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Retry-After
@@ -85,8 +84,6 @@ class Pace(_Rate):
     closed = False  # whether only probes go out
     over = ""  # why the endpoint is given up, once it is
     _told = _reached = False  # of a long pause; whether any connection has come about
-    _calm = 0  # windows without many rejections since the last cut
-    _start = math.inf  # when the first request went out
     _answers = 0
     _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
     _share = _random = 0.0  # rejected before the last cut; at any size
@@ -111,7 +108,6 @@ class Pace(_Rate):
             return False
         if self.closed and now < self._probe_at:
             return False
-        self._start = min(self._start, now)
         self.in_flight += 1
         self._probe_at = math.inf  # until this one is rejected
         spacing = max(self._spacing, self._least_spacing)
@@ -188,7 +184,7 @@ class Pace(_Rate):
         elif many:
             self._cut(share, now)
         elif self._ended >= self.size:
-            self._grow(share)
+            self._grow(share, now)
 
     def _is_random(self, share: float) -> bool:
         """Tell whether rejections come at random: two cuts in a row left as many of them."""
@@ -201,13 +197,12 @@ class Pace(_Rate):
         self._spacing = 0.0
         self._resize(self.limit, now)
 
-    def _grow(self, share: float) -> None:
+    def _grow(self, share: float, now: float) -> None:
         """Send a little more: few were rejected in this window."""
         if self._random:
             self._random += (share - self._random) * RECENT
         self._cuts = max(0, self._cuts - 1)
-        self._calm += 1
-        self._spacing /= 1 + FASTER * self._calm
+        self._spacing /= 1 + FASTER * (now - self._since)
         self._resize(self.size + GROWTH * max(10.0, self.size), self._since)
 
     def _cut(self, share: float, now: float) -> None:
@@ -220,7 +215,4 @@ class Pace(_Rate):
         if self._latest:
             self._spacing = max(self._spacing, self._answered_spacing())
         self._random = 0.0
-        self._calm = 0
-        if now - self._start < RATE_S + self._answer_s:
-            self._calm = UNSURE  # a rate of less than a whole period
         self._resize(self.size * max(0.5, 1 - 2 * share), now)
