@@ -2,8 +2,10 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
@@ -157,6 +159,8 @@ def _retry_after(headers: Texts) -> float | None:
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers[name]) * scale)
+    with suppress(KeyError, ValueError):  # HTTP allows a date, too (RFC 9110, 10.2.3)
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return None
 
 

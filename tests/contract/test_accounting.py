@@ -1,6 +1,8 @@
 """What is counted: tokens and cost, several responses to a prompt, addresses, unfinished inputs."""
 
 import json
+import time
+from email.utils import formatdate
 
 import pytest
 
@@ -134,7 +136,15 @@ def test_a_text_with_marks_of_a_prompt_file_arrives_as_it_is(desk: Desk) -> None
     assert text in moderated and checked.count(text) == 2
 
 
-@pytest.mark.parametrize("header", [("Retry-After", "36000"), ("Retry-After-Ms", "36000000")])
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("Retry-After", "36000"),
+        ("Retry-After", formatdate(time.time() + 36100, usegmt=True)),
+        ("Retry-After-Ms", "36000000"),
+    ],
+    ids=["seconds", "date", "milliseconds"],
+)
 def test_a_wait_is_taken_as_long_as_the_endpoint_says(desk: Desk, header: tuple[str, str]) -> None:
     desk.prompts(1)
     desk.serve(error(429, "slow down", headers=[header]))
