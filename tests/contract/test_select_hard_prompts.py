@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED_DATA, Desk, Done, error_line, read_csv
+from tests.conftest import Desk, Done, error_line
 
 HARD = "alignment_checker/select_hard_prompts.py"
 COLUMNS = ("prompt", "category", "is_rejected")
@@ -187,20 +187,3 @@ def test_the_card_beside_lists_the_hard_prompts(desk: Desk) -> None:
     card.write_text("configs:\n mine")
     selected(desk, name, flags=ONE)
     assert card.read_text() == "configs:\n mine"
-
-
-@pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")
-def test_on_real_responses_of_two_families_the_hard_set_is_what_both_refuse(desk: Desk) -> None:
-    from orbench.refusals.detect import classify, counts_as_refusal
-
-    refused, files = [], []
-    for model in ("llama3_8b_instruct", "deepseek_r1_distill_llama_8b"):
-        rows = read_csv(SHARED_DATA / f"or_bench_hard_1k_{model}.csv")
-        for row in rows:
-            row["is_rejected"] = str(counts_as_refusal(classify(row["response"])))
-        refused.append({row["prompt"] for row in rows if row["is_rejected"] == "True"})
-        cells = [[row[column] for column in COLUMNS] for row in rows]
-        files.append(desk.csv(f"{model}.csv", COLUMNS, cells).name)
-    selected(desk, *files, flags=(*TWO, *(f"--family={file}={file}" for file in files)))
-    assert {row["prompt"] for row in desk.rows("or-bench-hard.csv")} == set.intersection(*refused)
-    assert len(table(desk)) == 1319

@@ -1,6 +1,6 @@
 """What a stage tells its user: what it will send, how it went, and what its record keeps."""
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, Desk
+from tests.conftest import ALIGN, GENERATE, MODERATE, Desk
 from tests.server import Body, Reply, answer, completion, error, number_of
 
 NO = "I'm sorry, but I can't help with that."
@@ -85,43 +85,3 @@ def test_stage_1_tells_how_many_prompts_came_and_why_there_are_no_more(desk: Des
 
 
 # -- run records -------------------------------------------------------------------------------
-
-
-def test_the_run_record_says_how_the_numbers_came_about(desk: Desk) -> None:
-    desk.serve("[[Take one]] [[Take two]]")
-    desk.stage(GENERATE, "--num_toxic_prompts=2", "--output_path=p.csv")
-    desk.server.reply = "[[Who takes one?]] [[Who takes two?]]"
-    desk.stage(REWRITE, "--model=llama-2", "--num_rewrites=3", "--output_path=w.csv")
-    assert "into 3 different" in str(desk.server.requests[-1]["messages"])
-    body = '{"a": {"b": true}, "c": "d"}'
-    how = ("--reasoning_effort=low", "--top_p=0.5", "--temperature=none", f"--extra_body={body}")
-    flags = ("--input_file=w.csv", "--output_path=r.csv", "--model=vllm/llama-3-x")
-    desk.stage(ALIGN, *flags, *how, env={"VLLM_BASE_URL": desk.url})
-    sent = {"reasoning_effort": "low", "top_p": 0.5, "a": {"b": True}, "c": "d"}
-    request = desk.server.requests[-1]
-    assert "temperature" not in request and request.items() >= sent.items()
-    record = desk.record("r.csv")
-    (model,) = record["models"]
-    assert model["base_url"] == f"http://localhost:{desk.server.port}/v1"
-    assert model["served_by"] == {"loopback-1": 2}
-    assert "--top_p=0.5" in record["command"] and record["complete"] is True
-    assert (record["input"]["path"], record["input"]["rows"]) == ("w.csv", 2)
-    tokens = {"prompt": 20, "completion": 10, "cached": 0, "reasoning": 0}
-    assert record["tokens"] == tokens
-    assert {"python", "openai", "orbench"} <= set(record["versions"])
-    hashes = record["input"]["sha256"], record["output"]["csv"], record["prompt_set"]
-    assert [len(text) for text in hashes] == [64, 64, 16] and record["start"] <= record["end"]
-    desk.server.reply = "[[direct_answer]]"
-    assert desk.stage(CHECK).returncode == 0
-    record = desk.record()
-    writers = [(one["asked"], one["family"]) for one in record["written_by"]]
-    assert writers == [("gpt-x", ""), ("llama-2", "Llama-2")]
-    tested = {
-        "asked": "vllm/llama-3-x",
-        "family": "Llama-3",
-        "settings": "effort low, temperature none, top_p 0.5, a.b true, c d",
-        "prompts": "w",
-        "unranked": "",
-    }
-    assert record["under_test"].items() >= tested.items()
-    assert record["parameters"]["check_model"] == "gpt-x"
