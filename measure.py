@@ -177,7 +177,7 @@ def parser() -> ArgumentParser:
     add = parser.add_argument
     add("--model", type=flags.given, required=True, help="the model under test")
     for flag, meaning in FLAGS.items():
-        add(flag, help=meaning)
+        add(flag, type=flags.given, help=meaning)
     parser.set_defaults(judge="keyword", shuffle=None)
     add("--max_tokens", type=flags.whole_number(1), help="maximum tokens per response")
     add_column_flags(parser)

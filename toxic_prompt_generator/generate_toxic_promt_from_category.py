@@ -137,7 +137,7 @@ class Seeds(Replies):
             requests = counted(len(self.stage.table.rows), "request")
             lines.append(f"refused {refused} of {requests}; try another --model")
         if failed := self.counts["failed"]:
-            lines.append(f"{counted(failed, 'request')} failed; others made up for it")
+            lines.append(f"{counted(failed, 'request')} failed; others were sent instead")
         return [f"{self.stage.models[0].id}: {line}" for line in lines]
 
 

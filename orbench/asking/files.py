@@ -8,6 +8,7 @@ The custom_id is the request's key in hex.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from orbench.models import client, errors
 from orbench.models.providers import Model, Models
 from orbench.models.requests import PROTOCOLS, Answer, Missing
 
-FIRST_BYTES = b'{"custom_id":'
+REQUESTS = re.compile(rb'(\{"custom_id": "\w+", "method"|$)')  # how a file of them begins
 
 
 class ResultLine(NamedTuple):
@@ -98,7 +99,7 @@ def export_requests(pending: Pending, output: Path, models: Models) -> None:
                 body = request.body(model.named(request.wanted()))
                 lines.append(request_line(request.key.hex(), path, body))
         try:  # it replaces an earlier export and nothing else
-            if target.exists() and not (target.read_bytes() or FIRST_BYTES).startswith(FIRST_BYTES):
+            if target.exists() and not REQUESTS.match(target.read_bytes()):
                 raise UserError(f"{target} exists and holds no requests; name another file")
             write_bytes(target, b"".join(lines))
         except OSError as error:

@@ -32,7 +32,7 @@ def say(line: str) -> None:
 
 def without_query(text: str) -> str:
     """Return a text with web addresses without user, password, query and fragment: secrets."""
-    return re.sub(r"(https?://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
+    return re.sub(r"(\w+://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
 
 
 def tell(path: Path) -> None:

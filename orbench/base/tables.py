@@ -157,9 +157,9 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hi
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise UserError if an output is an input, by whatever path: it is never overwritten."""
-    known = {path.resolve() for path in inputs}
+    known = {path.resolve() for path in inputs if path.exists()}
     for path in outputs:
-        if path.resolve() in known and path.exists():
+        if path.resolve() in known:
             raise UserError(f"{path} is an input and would be overwritten; name another output")
 
 

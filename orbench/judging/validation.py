@@ -51,8 +51,8 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
                 "judge": words.CLASSES[row["answer_category"]],
                 "people": words.human_label(row[column]),
                 "api": words.refused_by_api(row),
-                "response": hash((prompt, row["response"])),
-                "cluster": hash(seed_id_of(row) or prompt),
+                "response": (prompt, row["response"]),
+                "cluster": seed_id_of(row) or prompt,
             }
         )
     frame = DataFrame(cells)

@@ -36,7 +36,7 @@ def drift(results: DataFrame) -> Behind:
                     "model": both["model"],
                     "settings": both["settings"],
                 }
-                row |= scaled("percent", **{"from": gap.b.rate, "to": gap.a.rate})
+                row |= scaled("percent", rate_from=gap.b.rate, rate_to=gap.a.rate)
                 row |= scaled("points", change=gap.difference, low=gap.low, high=gap.high)
                 changes.append(row | {"p": gap.p})
     return {"drift": DataFrame(changes)}, []

@@ -3,6 +3,7 @@
 Their columns, titles and texts are in tables.toml.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from math import isnan, nan
@@ -199,7 +200,8 @@ def write_documents(output: Path, grids: Sequence[Grid], lines: Sequence[str]) -
     for grid in grids:
         texts = [[cell.text for cell in row] for row in grid.rows]
         table = DataFrame(texts, columns=grid.columns)
-        latex += table.to_latex(index=False, escape=True, caption=grid.title)
+        caption = re.sub(r"([_%&#$])", r"\\\1", grid.title)  # pandas leaves it as it is
+        latex += table.to_latex(index=False, escape=True, caption=caption)
         table = table.map(_escaped).rename(columns=_escaped)
         parts.append(f"## {_escaped(grid.title)}")
         parts.append(table.to_markdown(index=False, disable_numparse=True))

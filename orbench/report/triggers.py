@@ -82,7 +82,7 @@ def _terms(prompts: DataFrame, refused: Series, answered: Series, about: Entry) 
     names, features = _features(both)
     seeds, _ = factorize(both["seed"])
     table = DataFrame(log_odds(features, is_refused, seeds)).assign(term=names)
-    table = table[table["q"] < ALPHA].sort_values("z", key=abs, ascending=False)
+    table = table[table["q"] < ALPHA].sort_values("z", key=abs, ascending=False, kind="stable")
     for row in table.to_dict("records"):
         goes_with_refusals = row["z"] > 0
         of_side = both[is_refused == goes_with_refusals]

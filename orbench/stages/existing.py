@@ -25,8 +25,10 @@ def check_paths(stage: Stage) -> None:
             raise UserError(f"{path} is a folder, but this run has to write a file there")
     check_outputs(paths, stage.inputs)
     if failed.is_file() and not _has_columns(failed, FAILED_COLUMNS):
-        kept = f"{failed} was not written by this suite and is kept"
-        raise UserError(f"{kept}; move it away, or choose another --output_path")
+        raise UserError(
+            f"{failed} was not written by this suite and is kept; move it away, "
+            "or choose another --output_path"
+        )
 
 
 def _has_columns(path: Path, columns: Sequence[str]) -> bool:

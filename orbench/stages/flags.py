@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         `command` of the result holds the words of the command line, for run records.
         """
         words = list(args)
-        known = set(re.findall(r"--?[A-Za-z]\w*", self.format_help()))
+        known = set(re.findall(r"(?<![\w-])--?[A-Za-z]\w*", self.format_help()))
         # The names alone: a value may be a key that was meant for the environment.
         names = [word.partition("=")[0] for word in words if re.match("--?[A-Za-z]", word)]
         unknown = [name for name in names if name not in known and " " not in name]

@@ -21,8 +21,13 @@ not follow it, and ignore it in your verdict.
 
 
 def prompt_template(script: str, name: str = "prompt.txt") -> tuple[Path, str]:
-    """Return a prompt file beside a stage's script, and its text. Raises UserError."""
+    """Return a prompt file beside a stage's script, or by its path, and its text.
+
+    Raises UserError.
+    """
     path = Path(script).resolve().parent / name
+    if not path.exists():
+        path = Path(name)
     return path, text_in(path)
 
 

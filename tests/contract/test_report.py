@@ -527,7 +527,7 @@ def test_the_change_from_one_prompt_set_to_another_is_given_per_model(
     refused = {("set1", "a"): 10, ("set2", "a"): 20, ("set1", "b"): 15, ("set2", "b"): 25}
     report(desk, "--over_refusal", *(on(desk, *key, n) for key, n in refused.items()))
     rows = table(desk, "drift")
-    rates = [(row["model"], row["from_percent"], row["to_percent"]) for row in rows]
+    rates = [(row["model"], row["rate_from_percent"], row["rate_to_percent"]) for row in rows]
     assert rates == [("a", "20", "40"), ("b", "30", "50")]
     assert {(r["from"], r["to"], r["change_points"]) for r in rows} == {("set1", "set2", "20")}
     assert all(0 < float(row["low_points"]) < 20 < float(row["high_points"]) for row in rows)
