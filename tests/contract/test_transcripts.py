@@ -1,12 +1,13 @@
 """What scripts write, word for word: `transcripts/` holds commands and all that they put out.
 
 A line `$ command` runs a script in an empty folder against a loopback server; behind it stand the
-messages, stdout and the exit status, if it is not 0. $URL is the server's address. Five commands
+messages, stdout and the exit status, if it is not 0. $URL is the server's address. Six commands
 are none of the project's:
 
     $ write FILE          the lines that follow, each after `> `
     $ cat FILE ...        what is in files
     $ ls FOLDER           the names in a folder
+    $ cp FILE FILE        a copy
     $ reply TEXTS => REPLY to requests whose JSON holds these texts (`a & b`); of several, the
                           latest counts. REPLY is the text of an answer, or STATUS BODY
     $ sent                what was sent since the last time, in the order of the alphabet
