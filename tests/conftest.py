@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from unittest import mock
 
+import httpcore2
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -250,7 +251,13 @@ class Desk:
 @pytest.fixture(autouse=True, scope="session")
 def _certificates_read_once() -> Iterator[None]:
     """Those of the system: each client reads them, also for loopback, and it takes a while."""
-    with mock.patch.object(ssl, "create_default_context", cache(ssl.create_default_context)):
+    read = httpcore2.default_ssl_context
+    once = cache(lambda file: read())
+
+    def context(**trust: bool) -> ssl.SSLContext:
+        return once(os.environ.get("SSL_CERT_FILE"))
+
+    with mock.patch.object(httpcore2, "default_ssl_context", context):
         yield
 
 

@@ -589,7 +589,7 @@ def test_a_finished_stage_1_is_not_asked_again_for_what_failed(desk: Desk) -> No
     flags = ("--num_toxic_prompts=100", "--max_retries=0", "--concurrency=1")
     done = desk.stage(GENERATE, *flags)
     assert done.returncode == 0, done.stderr
-    assert "gpt-x: 3 requests failed; others made up for it\n" in done.stderr
+    assert "gpt-x: 3 requests failed; others were sent instead\n" in done.stderr
     assert len(desk.server.requests) == 5 + 4  # three of five bring 60: a fifth more for the 40
     before, sent = (desk.folder / "o.csv").read_bytes(), len(desk.server.requests)
     for more in ((), ("--from_log",)):
