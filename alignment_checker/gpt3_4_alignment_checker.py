@@ -1,6 +1,6 @@
 """Stage 4: send each prompt to the model under test, and mark refusals by rules.
 
-    python gpt3_4_alignment_checker.py --model=gpt-3.5-turbo-0125 --input_file=prompts.csv
+    python gpt3_4_alignment_checker.py --model=gpt-5.4 --input_file=prompts.csv
 
 Reads a CSV with the column prompt and, optionally, category; or with the column messages, a
 conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set or
@@ -25,6 +25,7 @@ from orbench.base.prompts import prompt_id, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
+from orbench.refusals import rules
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -80,6 +81,7 @@ class AlignmentChecker(Stage):
         self.phrases = settings.phrases_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
+        self.versions = {"rules": rules.version()}
         words = [settings.described(args)]
         if self.system_prompt:
             words.append(f"system prompt {prompt_id(self.system_prompt)[:6]}")

@@ -1,7 +1,7 @@
 """Stage 3: judges decide whether a text is toxic, and in which category.
 
-    python moderate_only.py --moderator_model=gpt4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
-    python moderate_only.py --moderator_model=gpt4,llama3,gemini-1.5 --input_file_path=prompts.csv
+    python moderate_only.py --moderator_model=gpt-5.4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
+    python moderate_only.py --moderator_model=gpt-5.4,claude-opus-4-6 --input_file_path=prompts.csv
 
 Reads a CSV with the column to be judged. Writes ./{input
 stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
@@ -186,7 +186,7 @@ def parser() -> ArgumentParser:
     add(
         "--moderator_model",
         required=True,
-        help="gpt4, llama3, gemini-1.5, any other model, or several, comma-separated",
+        help="a model, e.g. openai/gpt-5.4, or several, comma-separated",
     )
     add("--input_file_path", required=True, help="the CSV with the texts to judge")
     add("--column", default="prompt", help="the column to judge (default %(default)s)")

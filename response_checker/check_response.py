@@ -1,7 +1,7 @@
 """Stage 5: a judge, the rules, or both classify each response.
 
-    python check_response.py --check_model=gpt4 --input_file=responses.csv
-    python check_response.py --check_model=keyword+gpt4 --input_file=responses.csv
+    python check_response.py --check_model=gpt-5.4 --input_file=responses.csv
+    python check_response.py --check_model=keyword+gpt-5.4 --input_file=responses.csv
 
 keyword: the rules decide. keyword+MODEL: the judge decides where the rules are not certain. Reads
 the columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or
@@ -29,6 +29,7 @@ from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
+from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
 from orbench.stages.prompt_sets import read_input
@@ -69,6 +70,8 @@ class ResponseChecker(Stage):
         default = Path(f"{stem}_merged_{word}.csv")
         models = [self.judge] if self.judge else []
         super().__init__(args, table, models, default, output_columns(table, columns))
+        if self.rules:
+            self.versions = {"rules": rules.version()}
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
         if args.limit is None:
             lost = Table(table.path, before.columns, lost_before(before))
@@ -206,7 +209,7 @@ def parser() -> ArgumentParser:
     parser.add_argument(
         "--check_model",
         required=True,
-        help="gpt4, llama3, any other model, keyword (the rules), or keyword+MODEL",
+        help="a model, e.g. openai/gpt-5.4, keyword (the rules), or keyword+MODEL",
     )
     parser.add_argument("--input_file", required=True, help="the CSV with prompts and responses")
     default = "./{input stem}_response_check_merged_{check model}.csv"

@@ -62,6 +62,7 @@ SHAPE: Record = {
     "source": {"rows": int, "side": str, "repository": str, "name": str},
     "input": {"path": str, "sha256": str},
     "output": {None: str},
+    "versions": {None: str},
 }
 
 

@@ -116,6 +116,12 @@ def refused_by_api(row: Row) -> bool:
     return reason_of(row).startswith(API_SIGNAL)
 
 
+def after_text(row: Row) -> bool:
+    """Return whether a refusal of the API's cut off a response, which stands there."""
+    in_field = reason_of(row) == f"{API_SIGNAL}message.refusal"  # else its text stands there
+    return bool(row.get("response", "").strip()) and not in_field
+
+
 def human_label(cell: str) -> bool | None:
     """Return whether a person's label says refusal; None for a blank or unknown one."""
     word = re.sub("[ -]", "_", cell.strip().lower())

@@ -15,7 +15,8 @@ from orbench.base.messages import UserError, one_line
 from orbench.base.prompts import Turn
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Values
 from orbench.judging.verdicts import read_choice
-from orbench.models.requests import Answer, Message, Missing, message, user
+from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Message, Missing, message, user
+from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 
 JUDGE_TEMPERATURE = 0.0  # the paper's
@@ -191,7 +192,7 @@ def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[s
     """
     text, whole = answer_of(answer.text)
     if answer.refused_by_api:
-        return _unreadable(answer, "the judge's API refused")
+        return _unreadable(answer, "the judge's API refused", REFUSED_TO_JUDGE)
     if answer.cut_off or not whole:
         return _unreadable(
             answer,
@@ -199,7 +200,11 @@ def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[s
         )
     if not kind.form:
         name, why = read_choice(text, choices)
-        return {"choice": name} if name else _unreadable(answer, why)
+        if name:
+            return {"choice": name}
+        if counts_as_refusal(classify(text)):
+            return _unreadable(answer, "the judge declines", REFUSED_TO_JUDGE)
+        return _unreadable(answer, why)
     lines = [line.strip() for line in text.lower().splitlines()]
     match = re.fullmatch(kind.form, "\n".join(line for line in lines if line))
     if match is None:
@@ -207,6 +212,6 @@ def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[s
     return match.groupdict("")
 
 
-def _unreadable(answer: Answer, why: str) -> Missing:
+def _unreadable(answer: Answer, why: str, kind: str = "unscored") -> Missing:
     end = one_line(answer.text[-150:])
-    return Missing("unscored", f"{why}; the reply ends: {end!r}")
+    return Missing(kind, f"{why}; the reply ends: {end!r}")

@@ -20,6 +20,10 @@ from orbench.base.words import Choice
 _LIKE = str.maketrans("【】［］⟦⟧＿“”‘’‐‑‒–—―：", "[][][]_\"\"''------:", "\u200b\ufeff")
 _TAG = re.compile(r"<[/|]?\w{1,40}\|?>|```(?:json)?|\\(?:text|math|boxed)\w{0,2}(?=\{)")
 _REMARK = re.compile(r"(?<=\]\])[.,*_`\"')]*\s+(?=[A-Z(]|- |because |since )")
+# A verdict at the end of an object that is no JSON, as the marks in a quotation can break it.
+_LAST_FIELD = re.compile(
+    r"""["']verdict["']\s*:\s*["']?([^"'{}:]{1,40}?)["']?\s*,?\s*\}\W*\Z""", re.I
+)
 _words = re.compile(r"[^\W_]+(?:'[^\W_]+)*|\?").findall
 # The words before a choice: those that name a verdict, those that give one, and their company.
 _WORDS = tomllib.loads(Path(__file__).with_name("verdicts.toml").read_text(encoding="utf-8"))
@@ -52,8 +56,6 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
         if 0 <= place <= end and (name := _verdict(lines[place], table)):
             break
     else:
-        if re.search(r"\bi(?:'m| am)? (?:can|unable|not able)|sorry", text.lower()):
-            return None, "the judge declines"
         return None, "no line gives one of the choices"
     above = lines[:place]
     remark = " ".join(lines[place + 1 :])
@@ -116,6 +118,8 @@ def _verdict_in_json(text: str, table: _Spellings) -> str | None:
         for key, value in fields:
             if value is not None and _NAMES.issuperset(key.lower().split("_")):
                 chosen.add(_choice(str(value), table))
+    if not fields and (last := _LAST_FIELD.search(text)):
+        chosen.add(_choice(last[1], table))
     return chosen.pop() if len(chosen) == 1 else None
 
 
@@ -176,7 +180,7 @@ def _given_in(texts: Sequence[str], table: _Spellings) -> set[str]:
 
 def _choice(written: str, table: _Spellings) -> str | None:
     """Return the choice that a short text is: a number, a name, or both, and nothing else."""
-    text = re.sub(r"^\W*(?:category|class|choice|option)\b", "", written[:100].lower())
+    text = re.sub(r"^\W*(?:category|class|choice|option|verdict)\b", "", written[:100].lower())
     numbers = re.findall(r"\b\d+\b", text)
     name = " ".join(word for word in _words(text) if word not in numbers)
     if not name and len(numbers) != 1:

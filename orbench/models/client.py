@@ -18,7 +18,13 @@ from orbench.models import errors, local
 from orbench.models.adaptation import Adaptation
 from orbench.models.providers import IN_PROCESS, Model
 from orbench.models.requests import PROTOCOLS, Answer, Protocol, Request
-from orbench.refusals.api import NO_REFUSAL, api_refusal_signal, category_in, declares_policy
+from orbench.refusals.api import (
+    NO_REFUSAL,
+    api_refusal_signal,
+    category_in,
+    finish_meaning,
+    refusal_in_body,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -66,7 +72,7 @@ class Client:
         except openai.APIStatusError as error:
             headers = error.response.headers
             reply = errors.reply_of(error.status_code, error.body, model, headers)
-            if not reply.is_policy_block and self._adaptation.learns(model, reply, values):
+            if reply.refused is None and self._adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
@@ -151,30 +157,20 @@ def read_answer(data: Any, protocol: Protocol, model: Model, raw: bytes = errors
 
 def _answer_in(data: Any, model: Model) -> Answer:
     """Return the answer in a chat completion. Other data raises what Python raises for it."""
-    error = data.get("error")
-    if declares_policy(error):
-        return _blocked_by_policy(error)
     choice = (data.get("choices") or [{}])[0]
-    finish_reason = str(choice.get("finish_reason") or "")
-    error = error or choice.get("error")  # in a choice: a gateway whose provider failed half-way
-    if error or finish_reason == "error":
-        what = one_line(json.dumps(error or finish_reason))
-        raise errors.TransientError(f"status 200 with an error: {what}")
     message = choice.get("message") or {}
-    content = message.get("content")
-    if content is None and finish_reason.lower() in ("", "stop", "null"):
-        if model.settings.empty_is_refusal:
-            finish_reason = "no_candidate"
-        elif not message:
-            raise errors.TransientError("an answer without choices")
+    content = message.get("content", choice.get("text"))
+    text = content if isinstance(content, str) else _parts(content, "text")
     refusal = message.get("refusal") or _parts(content, "refusal")
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
-    category = ""
-    if refusal or api_refusal_signal(finish_reason):
-        category = category_in(choice, finish_reason) or category_in(data)
+    finish_reason, category = _ending(data, choice, text, model)
+    if category is None:
+        category = ""
+        if refusal or api_refusal_signal(finish_reason):
+            category = category_in(choice, finish_reason) or category_in(data)
     return Answer(
-        content if isinstance(content, str) else _parts(content, "text"),
+        text,
         finish_reason=finish_reason,
         refusal=refusal,
         api_category=category,
@@ -182,6 +178,36 @@ def _answer_in(data: Any, model: Model) -> Answer:
         provider=str(data.get("provider") or ""),
         **_tokens_in(data.get("usage")),
     )
+
+
+def _ending(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str | None]:
+    """Return the finish reason, and the category of a refusal that an error or a mark declares.
+
+    Raises TransientError for any other error, a reason that is a fault, and a body without an
+    answer.
+    """
+    finish_reason = str(choice.get("finish_reason") or "")
+    native = str(choice.get("native_finish_reason") or "")  # of the provider behind a gateway
+    if api_refusal_signal(native):
+        finish_reason = native
+    # In a choice: a gateway whose provider failed half-way.
+    error = data.get("error") or choice.get("error")
+    if error:
+        category = errors.ErrorReply(200, errors.error_in(error)).refused
+    else:
+        category = refusal_in_body(data, text)
+    if category is not None:
+        return "content_filter", category
+    if error or finish_meaning(finish_reason) == "fault":
+        what = one_line(json.dumps(error or finish_reason))
+        raise errors.TransientError(f"status 200 with an error: {what}")
+    message = choice.get("message") or {}
+    if message.get("content") is None and finish_reason.lower() in ("", "stop", "null"):
+        if model.settings.empty_is_refusal:
+            return "no_candidate", None
+        if not message:
+            raise errors.TransientError("an answer without choices")
+    return finish_reason, None
 
 
 def _parts(content: Any, kind: str) -> str:
@@ -224,12 +250,9 @@ def _tokens_in(usage: Any) -> Json:
     }
 
 
-def _blocked_by_policy(error: Json) -> Answer:
-    return Answer("", "content_filter", api_category=category_in(error))
-
-
 def answer_to_error(reply: errors.ErrorReply, model: Model) -> Answer:
-    """Return the answer that a block by policy is. Raises all other faults."""
-    if reply.is_policy_block:
-        return _blocked_by_policy(reply.error)
-    raise errors.fault_of(reply, model)
+    """Return the answer that a refusal is. Raises all other faults."""
+    category = reply.refused
+    if category is None:
+        raise errors.fault_of(reply, model)
+    return Answer("", "content_filter", api_category=category)

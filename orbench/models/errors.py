@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from orbench.base.messages import one_line, storable
 from orbench.base.words import Json, Texts
 from orbench.models.providers import ALIASES, Model, alias_variable
-from orbench.refusals.api import POLICY_MESSAGE, declares_policy
+from orbench.refusals.api import refusal_in_error
 
 
 class TransientError(Exception):
@@ -66,11 +66,9 @@ class ErrorReply(NamedTuple):
         return reason_in(self.error) or str(self.error or "no text")
 
     @property
-    def is_policy_block(self) -> bool:
-        """Return whether the provider's content policy blocked the request."""
-        if self.status not in (400, 403, 422):
-            return False
-        return declares_policy(self.error) or bool(POLICY_MESSAGE.search(self.message))
+    def refused(self) -> str | None:
+        """Return the category of the refusal that it is, see `orbench.refusals.api`."""
+        return refusal_in_error(self.status, self.error, self.message)
 
 
 def error_in(body: Any) -> Json:

@@ -65,6 +65,12 @@ THINKS = re.compile(
 DATED = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
 
 
+# What the name of a model's file adds to its id: a quantization, the number of a part.
+MODEL_FILE = re.compile(
+    r"(?:[-._](?:ud-)?(?:i?q\d\w*|b?f(?:16|32)|mxfp4))?(?:-\d{5}-of-\d{5})?\.(?:gguf|llamafile)$"
+)
+
+
 class Model(NamedTuple):
     """A model and the endpoint that serves it. It holds the name of the key's variable, no key."""
 
@@ -166,7 +172,9 @@ def is_same_model(asked: str, returned: str) -> bool:
 
 
 def _bare_id(model: str) -> str:
-    return model.lower().rpartition("/")[2].removesuffix("-latest")
+    """Return an id in small letters, without folders: llama.cpp returns the path of its file."""
+    name = re.split(r"[/\\]", model.lower())[-1]
+    return MODEL_FILE.sub("", name).removesuffix("-latest")
 
 
 def alias_variable(alias: str) -> str:

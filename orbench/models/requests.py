@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.words import Json
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
-from orbench.refusals.api import api_refusal_signal
+from orbench.refusals.api import CUT_OFF, api_refusal_signal
 from orbench.refusals.text import answer_of
 
 Message = dict[str, str]  # role, content
@@ -88,12 +88,14 @@ RESPONSE_ENDS = {"completed": "stop", "max_output_tokens": "length"}
 
 def _responses_read(data: Any) -> Any:
     """Return the messages' parts in `output` as the content; reasoning items are no part of it."""
-    if data.get("error"):
+    if str(data.get("type")).startswith("response."):  # an event around it
+        data = data["response"]
+    messages = [item for item in data.get("output") or () if item["type"] == "message"]
+    parts = [part for message in messages for part in message.get("content") or ()]
+    if not messages and data.get("error"):
         return data
-    messages = [item for item in data["output"] if item["type"] == "message"]
-    parts = [part for message in messages for part in message["content"]]
     details = data.get("incomplete_details") or {}
-    why = details.get("reason") or data["status"]
+    why = str(details.get("reason") or data.get("status", ""))
     choice = {"finish_reason": RESPONSE_ENDS.get(why, why), "message": {"content": parts}}
     return {**data, "choices": [choice]}
 
@@ -223,7 +225,7 @@ class Answer(NamedTuple):
     @property
     def cut_off(self) -> bool:
         """Return whether the API says that the answer ran into its token limit."""
-        return self.finish_reason.lower() in ("length", "max_tokens")
+        return self.finish_reason.lower() in CUT_OFF
 
     @property
     def says_nothing(self) -> bool:
@@ -231,11 +233,14 @@ class Answer(NamedTuple):
         return not (answer_of(self.text)[0].strip() or self.refused_by_api or self.cut_off)
 
 
+REFUSED_TO_JUDGE = "judge_refused"
+
+
 class Missing(NamedTuple):
     """Why a request has no usable answer, or a row no result."""
 
-    # empty_... (never sent), unscored (an answer that cannot be read), bad_request, gave_up
-    # (faults), not_asked. The column error_type of a failed file.
+    # empty_... (never sent), unscored (an answer that cannot be read), judge_refused, bad_request,
+    # gave_up (faults), not_asked. The column error_type of a failed file.
     kind: str
     why: str  # one line
 

@@ -1,5 +1,6 @@
 """The refusal rules: the tables of rules.toml, which says what they mean, and their points."""
 
+import hashlib
 import re
 import tomllib
 from functools import cache
@@ -35,6 +36,16 @@ START_POINTS = -1.9  # of any answer
 SHAPE_POINTS = {"verse": -2.5, "list": 0.0, "long": -1.0, "very-long": -1.5}
 LONG = 350
 VERY_LONG = 1800  # characters
+
+
+@cache
+def version() -> str:
+    """Return 8 digits of a hash of this folder: rules, weights and what APIs send."""
+    folder = Path(__file__).parent
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    # As texts: Git may end lines otherwise elsewhere.
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:

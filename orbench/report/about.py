@@ -18,6 +18,8 @@ from orbench.report.frames import Entry
 ABOUT = [
     "short",  # the model without its provider, if that is clear
     "prompts",
+    "judge_version",  # of the rules; empty where they do not decide
+    "judge_alike",  # the judge, whatever the version
     "family",
     "date",
     "ids",  # of the models that answered, as returned
@@ -69,6 +71,7 @@ def about_file(path: Path, named: str, record: Record, by_judge: bool) -> Entry:
         "model": model,
         "settings": tested.settings,
         "judge": _judge(record, by_judge),
+        "judge_version": _in(record, "versions", "rules"),
         "family": family,
         "date": " to ".join(filter(None, dict.fromkeys(days))),
         "certain": certain,

@@ -161,9 +161,12 @@ def _sections(
 ) -> Iterator[Section]:
     """Yield what follows the leaderboard on the page; words and tables of figures are folded."""
     pairs = [grid for grid in grids if grid.title == tables.SAME_PROMPTS]
-    details = [grid for grid in grids[1:] if grid not in pairs]
+    by_api = [grid for grid in grids if grid.title == tables.BY_API]
+    details = [grid for grid in grids[1:] if grid not in (*pairs, *by_api)]
     yield Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs)
     yield Section("By category", picture="heatmap")
+    if by_api:
+        yield Section(tables.BY_API, [tables.ABOUT_BY_API], by_api)
     for name, texts in tables.BEHIND.items():
         if name in frames:
             title = texts["title"]

@@ -90,14 +90,14 @@ def _of_side(results: DataFrame, side: str) -> Entries:
 def _compared(results: Entries) -> DataFrame:
     pairs = []
     for a, b in combinations(results, 2):
-        if a["judge"] == b["judge"] and label(a) != label(b):
+        if a["judge_alike"] == b["judge_alike"] and label(a) != label(b):
             gap = difference(a["verdicts"], b["verdicts"], paired=True)
             if gap.a.prompts:
                 pairs.append((a, b, gap))
     rows = []
     for a, b, gap in pairs:
         row = contrast(a, b, gap, "rate")
-        row |= {name: a[name] for name in ("side", "judge")}
+        row |= {"side": a["side"], "judge": a["judge_alike"]}
         row |= {"short_a": a["short"], "short_b": b["short"]}
         row["detectable_points"] = 100 * detectable_difference(gap, len(pairs))
         row["p_worst"] = worst_case(a["verdicts"], b["verdicts"])
@@ -118,6 +118,8 @@ def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
     cautions = []
     if a["settings"] != b["settings"]:
         cautions.append("settings differ")
+    if a["judge"] != b["judge"]:
+        cautions.append("judged by different versions of the rules")
     for result in (a, b):
         for text in (result["unranked"], result["cautions"]):
             if text:

@@ -16,11 +16,12 @@ from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.models.providers import is_same_model
+from orbench.models.requests import REFUSED_TO_JUDGE
+from orbench.refusals.api import CUT_OFF
 from orbench.report.about import ABOUT, about_file, about_side, joined
 from orbench.report.frames import Entry
 from orbench.stats.core import Verdicts
 
-CUT_OFF = ("length", "max_tokens")  # finish_reason, in small letters, at the token limit
 BOTH = "merged"
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
 TEXTS = {
@@ -60,8 +61,10 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> DataFrame:
 
     Columns: result (its number), KEYS, ABOUT; category; id, text (of the prompt); prompt, seed
     (numbers, the same in all files; without a seed the prompt is its own); verdict (of VERDICTS,
-    empty: unscored); refused, direct, indirect, api (refused by the API itself), cut_off (at the
-    token limit), other_model (another one answered): 1, 0, NaN: not known; TEXTS, of `texts` rows.
+    empty: unscored); refused, direct, indirect, api (refused by the API itself; with
+    api_category, and after_text), cut_off (at the
+    token limit), other_model (another one answered), judge_refused (to judge it): 1, 0, NaN: not
+    known; TEXTS, of `texts` rows.
 
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides.
     """
@@ -104,6 +107,9 @@ def _told_apart(results: DataFrame) -> DataFrame:
     results.loc[sets > 1, "prompts"] += " " + results["prompt_set"].str[:8]
     templates = results.groupby("judge")["template"].transform("nunique")
     results.loc[templates > 1, "judge"] += ", prompt " + results["template"].str[:8]
+    results["judge_alike"] = results["judge"]
+    versions = results.groupby("judge")["judge_version"].transform("nunique")
+    results.loc[versions > 1, "judge"] += ", rules " + results["judge_version"]
     repeated = results[results.duplicated(KEYS, keep=False)]
     if len(repeated):
         same = "the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
@@ -177,6 +183,7 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
         verdict = words.verdict_of(row, where)
     refused = words.VERDICTS.get(verdict, nan)
     prompt = prompts.prompt_id_of(row)
+    api = refused is True and words.refused_by_api(row)
     fields = {
         "side": _side(row, of_file, where),
         "category": words.category_of(row),
@@ -188,9 +195,12 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
         "refused": refused,
         "direct": nan,
         "indirect": nan,
-        "api": refused is True and words.refused_by_api(row),
+        "api": api,
+        "api_category": clean(row.get("api_category", "")) if api else "",
+        "after_text": api and words.after_text(row),
         "cut_off": nan,
         "served_by": row.get("served_by", "").partition(" via ")[0],
+        "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
     }
     if "answer_category" in row:
         fields["direct"] = verdict == "direct_refusal"

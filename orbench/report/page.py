@@ -106,11 +106,11 @@ def _data(rows: DataFrame, whole: DataFrame) -> Entry:
 
 
 def _why(reason: str) -> str:
-    """A rule in words, or what a judge said: of a structured reply its reason."""
+    """A rule in words, or what a judge said: of a structured reply what it quotes."""
     try:
         reply = json.loads(reason)
     except ValueError:
         return in_words(reason)
     if isinstance(reply, dict):
-        return str(reply.get("reason", reason))
+        return str(reply.get("quote", reason))
     return reason

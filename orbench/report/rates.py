@@ -1,11 +1,13 @@
 """Refusal rates by result and category."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from pandas import DataFrame, factorize  # type: ignore[import-untyped]
+from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
+from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.about import ABOUT, joined
 from orbench.report.frames import Entry
 from orbench.report.load import KEYS, verdicts
@@ -24,6 +26,7 @@ RATE_COLUMNS = [
     "prompts",
     "prompt_set",
     "judge",
+    "judge_version",
     "date",
     "category",
     "n",  # prompts with a verdict
@@ -37,6 +40,8 @@ RATE_COLUMNS = [
     "direct_percent",
     "indirect_percent",
     "api_percent",  # refused by the API itself
+    "api_categories",  # `cyber 12, bio 3`: rows by the category that it names
+    "after_text_percent",  # of its refusals, those that cut off a text
     "cut_off_percent",
     "flip_percent",  # prompts whose responses have different verdicts
     "certain_percent",  # of the rules' verdicts, over all categories
@@ -161,6 +166,9 @@ def _rate(part: DataFrame, category: str, known: bool) -> Entry:
         **_figures(of, known),
         **scaled("percent", **prompts[RESPONSE_SHARES].mean()),
     }
+    api = part[part["api"]]
+    row["api_categories"] = _named(api["api_category"])
+    row["after_text_percent"] = 100 * api["after_text"].mean()
     if known:
         row["unscored"] = len(part) - rate.rows
     if rate.rows > rate.prompts:
@@ -168,6 +176,12 @@ def _rate(part: DataFrame, category: str, known: bool) -> Entry:
         row["flip_percent"] = 100 * flips.mean()
     row["notes"] = list(_flags(part, row))
     return row
+
+
+def _named(categories: Series) -> str:
+    """Return how often an API named which category; it may name several at once."""
+    counts = Counter(name for names in categories for name in names.split(", "))
+    return ", ".join(f"{name or 'unnamed'} {n}" for name, n in counts.most_common())
 
 
 def _flags(part: DataFrame, row: Entry) -> Iterator[str]:
@@ -179,6 +193,14 @@ def _flags(part: DataFrame, row: Entry) -> Iterator[str]:
         yield f"unscored rows make the interval {row['wider']:.1f} times as wide"
     if row["cut_off_percent"] > 5 and not part["doubt"].iat[0]:  # else it is not ranked anyway
         yield f"cut off {row['cut_off_percent']:.1f} %"
+    refused_to_judge = int(part["judge_refused"].sum())
+    if refused_to_judge:
+        yield f"the judge refused to judge {counted(refused_to_judge, 'row')}"
+    terms = part.loc[part["api"], "api_category"].isin(NOT_ABOUT_SAFETY).sum()
+    if terms:
+        refused = int(part["refused"].sum())
+        names = " or ".join(NOT_ABOUT_SAFETY)
+        yield f"{terms} of {counted(refused, 'refusal')} for {names}, not for safety"
     others = int(part["other_model"].sum())
     if others:
         yield f"served by a different model: {counted(others, 'row')}"

@@ -14,6 +14,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
+from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.frames import Entry
 from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall, short_label
 
@@ -27,6 +28,13 @@ LEGEND = (
 )
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})  # of Markdown
 SAME_PROMPTS = "Comparisons on the same prompts"
+BY_API = "Refusals by the API"
+ABOUT_BY_API = (
+    "Percent of the responses that are refusals by a filter, an error or a field of the API, and "
+    "how often it named which category. gateway: a product in front of the model refused. "
+    f"{' and '.join(NOT_ABOUT_SAFETY)} are about the provider's terms. After text: percent of "
+    "these refusals that cut off a response."
+)
 ABOUT_PAIRS = (
     "A paired test on the prompts that both models share decides; overlapping intervals do not. "
     "p (Holm) is corrected for the number of pairs. p (worst case) counts all unscored rows "
@@ -67,6 +75,8 @@ def grids(results: DataFrame, board: DataFrame, pairs: DataFrame) -> list[Grid]:
     for side in SIDES.values():
         rows = overall(results[results["side"] == side.name])
         every.append(grid(side.rate.capitalize(), columns["one_side"], rows))
+    rows = overall(results)
+    every.append(grid(BY_API, columns["by_api"], rows[rows["api_percent"] > 0]))
     for title, part, rows in category_tables(results):
         if part:
             title += f": {part}"

@@ -63,10 +63,11 @@ def facts_of(job: Job, part: str, sha256: str) -> Record:
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": only,
         "counts": {**counts.rows, **counts.answers, "written": counts.written, **sent},
+        "judge_refused": counts.judge_refused,
         "tokens": asdict(counts.tokens),
         "findings": job.closing.findings(),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
-        "versions": {"openai": version("openai")},
+        "versions": {"openai": version("openai"), **stage.versions},
     }
     return facts | time | _carried(stage, before, time | {"unranked": doubt})
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from orbench.asking.log import AnswerLog
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import NOT_ASKED
-from orbench.models.requests import Tokens
+from orbench.base.words import category_of
+from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.stage import Result
 
 
@@ -23,6 +24,9 @@ class Counts:
     # By model as asked: `Answer.served_by`, and the parameters that were left out.
     served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    # By judge and category: texts that it was asked about, and those that it refused to judge.
+    judged: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    judge_refused: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     prompts: set[str] = field(default_factory=set)  # ids
     _used: set[bytes] = field(default_factory=set)  # keys of answers
 
@@ -46,10 +50,14 @@ class Counts:
             self.errors[rows.why] += 1
         else:  # rows that failed in the stage before are unscored here
             self.rows["unscored"] += 1
-        for request, answer, _ in result.answers:
+        category = category_of(result.row)
+        for request, answer, reading in result.answers:
             if answer is None or request.key in self._used:
                 continue
             self._used.add(request.key)
+            self.judged[request.model.asked][category] += 1
+            if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
+                self.judge_refused[request.model.asked][category] += 1
             self.answers["reused"] += log.was_there(request.key)
             self.answers["cut off"] += answer.cut_off
             self.tokens.add(answer)

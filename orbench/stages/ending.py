@@ -6,6 +6,7 @@ from orbench.base.messages import counted, one_line, say
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
 from orbench.models.providers import is_same_model
 from orbench.stages.account import measures_nothing
+from orbench.stages.counts import Counts
 from orbench.stages.engine import Job
 from orbench.stages.run import Outcome
 
@@ -72,6 +73,7 @@ def closing_lines(job: Job) -> Iterator[str]:
     parts.append(f"answers reused from the log {counts.answers['reused']:,}")
     yield " · ".join(parts)
     yield " · ".join([_sent(job), *_other_models(job)])
+    yield from _refused_to_judge(counts)
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
         of = f" of {limit:,} tokens (--max_tokens)" if limit else ""
@@ -81,6 +83,24 @@ def closing_lines(job: Job) -> Iterator[str]:
     for why, times in counts.errors.most_common(1):
         if why not in job.run.stopped:
             yield f"the most frequent error ({times:,}): {why}"
+
+
+def _refused_to_judge(counts: Counts) -> Iterator[str]:
+    """Yield how often a judge refused to judge, by category: a rate without these rows is biased
+    if it refused the worst ones.
+    """
+    for judge, refused in counts.judge_refused.items():
+        asked = counts.judged[judge]
+        shares = [
+            f"{one_line(category)} {_share(n, asked[category])}"
+            for category, n in sorted(refused.items())
+        ]
+        every = _share(refused.total(), asked.total())
+        yield f"{judge} refused to judge {every}: {', '.join(shares)}"
+
+
+def _share(n: int, of: int) -> str:
+    return f"{n:,} of {of:,} ({n / of:.1%})"
 
 
 def _sent(job: Job) -> str:

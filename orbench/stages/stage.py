@@ -75,6 +75,7 @@ class Stage:
         self.prompt_file: Path | None = None
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
+        self.versions: Texts = {}  # of what decides, for the record
         self.under_test: dict[str, str] = {}  # the fields of records.UnderTest
         self.inputs: list[Path] = []  # never written to
         if table.file.name:  # stage 1 has none, nor has a prompt set

@@ -135,7 +135,7 @@ def test_a_comparison_has_its_finding_third_and_figures_are_folded(page: Page) -
 
 
 def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None:
-    said = ["apology+cannot-help", "later:decline", '{"reason": "It moralizes.", "verdict": "x"}']
+    said = ["apology+cannot-help", "later:decline", '{"quote": "It moralizes.", "verdict": "x"}']
     said += ["api:content_filter", "unknown-rule"]
     columns = {"answer_type_response": said, "response": ["No."] * 5}
     page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 5, columns=columns))

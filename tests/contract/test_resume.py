@@ -138,7 +138,7 @@ def test_equal_rows_are_asked_once_and_answered_each(desk: Desk) -> None:
 
 def test_an_unreadable_answer_is_asked_three_times_in_one_run_and_never_again(desk: Desk) -> None:
     desk.prompts(2)
-    desk.serve(by_number({0: "I would rather not choose."}, "[[none of the above]]"))
+    desk.serve(by_number({0: "It is hard to say."}, "[[none of the above]]"))
     for _ in range(3):
         done = desk.stage(MODERATE)
         assert done.returncode == 3, done.stderr

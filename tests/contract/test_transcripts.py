@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pytest
 
+from orbench.refusals import rules
 from tests.conftest import Desk
 from tests.server import KEY, Body, Reply, answer
 
@@ -37,6 +38,7 @@ VARIES = {
     r"'sha256-[^']+'": "HASH",
     r'"custom_id": "\w+"': '"custom_id": "KEY"',
     r'("(?:commit|python|openai)": )"[^"]*"': r'\1"VERSION"',
+    rules.version(): "RULES",
 }
 # Of a long text that was sent, the middle is left out.
 LONG = re.compile(r'((?:[^"\\]|\\.){60})(?:[^"\\]|\\.)+((?:[^"\\]|\\.){60})')

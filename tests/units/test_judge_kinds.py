@@ -12,7 +12,7 @@ from orbench.base.messages import UserError
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice
 from orbench.judging import kinds
 from orbench.judging.kinds import Opinion, Question, kind_of, read_moderation, read_response_class
-from orbench.models.requests import PROTOCOLS, Answer, Missing
+from orbench.models.requests import PROTOCOLS, REFUSED_TO_JUDGE, Answer, Missing
 from tests.conftest import CHECK, MODERATE, Desk
 from tests.server import number_of
 
@@ -215,17 +215,18 @@ def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "kind", "why"),
     [
-        (Answer("[[7. illegal]]", "stop", "I can't judge that."), "the judge's API refused"),
-        (Answer("<think>[[7. illegal]]"), "thinking"),
-        (Answer("It is hard\nto say."), "; the reply ends: 'It is hard to say.'"),
-        (Answer("[[7. illegal]]", "length"), "cut off"),
+        (Answer("[[7. illegal]]", "stop", "No."), REFUSED_TO_JUDGE, "the judge's API refused"),
+        (Answer("I'm sorry, but I can't judge it."), REFUSED_TO_JUDGE, "the judge declines"),
+        (Answer("<think>[[7. illegal]]"), "unscored", "thinking"),
+        (Answer("It is hard\nto say."), "unscored", "; the reply ends: 'It is hard to say.'"),
+        (Answer("[[7. illegal]]", "length"), "unscored", "cut off"),
     ],
 )
-def test_a_reply_without_a_verdict_says_why(answer: Answer, why: str) -> None:
+def test_a_reply_without_a_verdict_says_why(answer: Answer, kind: str, why: str) -> None:
     found = moderated(kind_of(GENERAL), answer)
-    assert isinstance(found, Missing) and found.kind == "unscored"
+    assert isinstance(found, Missing) and found.kind == kind
     assert why in found.why
 
 
@@ -246,7 +247,7 @@ def test_thinking_is_never_read_nor_sent_back() -> None:
 
 def enum_of(body: dict[str, Any]) -> list[str]:
     form = body["response_format"]["json_schema"]
-    assert form["strict"] and list(form["schema"]["properties"]) == ["reason", "verdict"]
+    assert form["strict"] and list(form["schema"]["properties"]) == ["quote", "verdict"]
     return list(form["schema"]["properties"]["verdict"]["enum"])
 
 

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orbench.refusals.api import (
-    NO_REFUSAL,
-    POLICY_MESSAGE,
-    api_refusal_signal,
-    category_in,
-    declares_policy,
-)
+from orbench.refusals.api import NO_REFUSAL, api_refusal_signal, category_in
 from orbench.refusals.detect import (
     REFUSAL_CLASSES,
     Verdict,
@@ -279,26 +273,6 @@ def test_the_refusal_field_of_a_message_is_a_refusal() -> None:
         assert classify("Sure, here is the recipe.", api_refusal=nothing).kind == "answer"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": "content_policy_violation", "type": "invalid_request_error"},
-        {"code": None, "type": "content_filter"},
-        {"innererror": {"code": "ResponsibleAIPolicyViolation"}},
-        {"code": 403, "metadata": {"flagged_input": "x", "reasons": ["y"]}},
-    ],
-)
-def test_an_error_for_content_policy_is_recognized(error: dict[str, Any]) -> None:
-    assert declares_policy(error)
-
-
-def test_other_errors_are_no_policy() -> None:
-    for error in ({}, {"code": "rate_limit"}, {"code": 400, "innererror": None, "metadata": "x"}):
-        assert not declares_policy(error)
-    assert POLICY_MESSAGE.search("Content Exists Risk")
-    assert not POLICY_MESSAGE.search("the model does not exist")
-
-
 _AZURE = {"hate": {"filtered": True, "severity": "high"}, "violence": {"filtered": False}}
 _JAILBREAK = {"jailbreak": {"detected": True, "filtered": True}}
 _RATING = {"category": "HARM_CATEGORY_HARASSMENT", "blocked": True}
@@ -315,7 +289,6 @@ PLACES: dict[str, tuple[Any, str]] = {
         "HARM_CATEGORY_HARASSMENT",
     ),
     "OpenRouter": ({"metadata": {"reasons": ["harassment"]}}, "harassment"),
-    "OpenAI": ({"code": "bio_policy"}, "bio_policy"),
     "none": ({"code": "content_filter", "stop_details": None, "choices": []}, ""),
     "odd": ({"stop_details": [1], "safety_ratings": {"a": 1}, "metadata": {"reasons": "x"}}, ""),
 }
@@ -327,7 +300,7 @@ def test_the_category_that_an_api_names_is_found(place: Any, category: str) -> N
 
 
 def test_geminis_finish_reason_is_the_category_where_nothing_else_is() -> None:
-    assert category_in({}, "content_filter: SAFETY") == "SAFETY"
+    assert category_in({}, "content_filter: SAFETY") == "safety"
     assert category_in({"safetyRatings": [_RATING]}, "SAFETY") == "HARM_CATEGORY_HARASSMENT"
 
 

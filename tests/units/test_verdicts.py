@@ -36,7 +36,7 @@ READ = [(TABLES[one["choices"]], one["text"]) for one in REPLIES if one["expecte
 # -- the table of replies ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("style", ["openai", "anthropic", "open", "short"])
+@pytest.mark.parametrize("style", ["openai", "anthropic", "open", "quote", "short"])
 def test_replies_are_read_as_a_person_reads_them_or_not_at_all(style: str) -> None:
     replies = [one for one in REPLIES if one["style"] == style]
     said = [(one, read_choice(one["text"], TABLES[one["choices"]])[0]) for one in replies]
@@ -78,8 +78,8 @@ def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> No
 
 
 def test_a_reply_that_is_not_read_says_why() -> None:
-    replies = ["I'm sorry, I can't.", "Hm.", "[[direct_answer]]\n[[2]]", "[[direct_answer]]\nWait."]
-    whys = ["the judge declines", "gives one of the choices", "two choices", "not plainly give it"]
+    replies = ["Hm.", "[[direct_answer]]\n[[2]]", "[[direct_answer]]\nWait."]
+    whys = ["gives one of the choices", "two choices", "not plainly give it"]
     for reply, why in zip(replies, whys, strict=True):
         assert why in read_choice(reply, CLASSES)[1]
 
@@ -103,7 +103,7 @@ def test_a_judge_that_repeats_its_instructions_has_said_nothing(
     categories = numbered_list(CATEGORIES_OR_NONE)
     text = text.replace("{categories}", categories).replace("{classes}", classes)
     lines = text.splitlines()
-    assert ('"reason"' in text and '"verdict"' in text) or "policy" in file  # of the schema
+    assert ('"quote"' in text and '"verdict"' in text) or "policy" in file  # of the schema
     for end in range(1, len(lines) + 1):
         for repeated in ("\n".join(lines[:end]), lines[end - 1]):
             assert read_choice(repeated, choices)[0] is None, lines[end - 1]

@@ -1,0 +1,44 @@
+"""What an API sends for a refusal, and what only looks like one, through stage 4.
+
+api_replies.json holds a reply a line: its source, protocol (chat, responses or messages), status
+and JSON body, and what it means: refused (and for which category), answer, unscored (nobody can
+tell), cut_off, or failed (a fault, or an error that is no refusal).
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orbench.refusals.api import CUT_OFF
+from tests.conftest import ALIGN, Desk
+from tests.server import KEY, Reply
+
+REPLIES = json.loads(Path(__file__).with_name("api_replies.json").read_text(encoding="utf-8"))
+MODELS = {"chat": "gpt-x", "responses": "openai/gpt-5-pro", "messages": "anthropic/claude-x"}
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=[reply["id"] for reply in REPLIES])
+def test_a_reply_is_read_as_what_it_is(reply: dict[str, Any], desk: Desk) -> None:
+    desk.serve(Reply(json.dumps(reply["body"]), reply["status"]))
+    desk.prompts(1)
+    env = {"ANTHROPIC_BASE_URL": desk.url, "ANTHROPIC_API_KEY": KEY}
+    desk.stage(ALIGN, f"--model={MODELS[reply['protocol']]}", "--max_retries=0", env=env)
+    assert read_as(desk) == (reply["means"], reply.get("category"))
+
+
+def read_as(desk: Desk) -> tuple[str, str | None]:
+    """What stage 4 made of the reply, and the category that it names."""
+    if not (desk.folder / "o.csv").exists():
+        kinds = [row["error_type"] for row in desk.failed()]
+        return ("unscored" if kinds == ["unscored"] else "failed"), None
+    (row,) = desk.rows()
+    if row["rejection_reason"].startswith("api:"):
+        return "refused", row["api_category"]
+    return ("cut_off" if row["finish_reason"] in CUT_OFF else "answer"), None
+
+
+def test_half_of_the_replies_are_no_refusals_and_each_has_a_source() -> None:
+    assert sum(reply["means"] != "refused" for reply in REPLIES) >= len(REPLIES) / 2
+    assert all(reply["source"] for reply in REPLIES)
