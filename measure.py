@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TextIO
 
 from orbench.base.messages import run_script, say, tell, without_query
 from orbench.base.prompts import set_name
+from orbench.base.records import add_side
 from orbench.base.tables import file_name_part, write_csv
 from orbench.base.words import Texts
 from orbench.stages import flags
@@ -89,8 +90,11 @@ def main(argv: Sequence[str]) -> int:
         return 0
     for step in todo:
         say(f"== {step.side}: {step.script}")
-        if step.run().status == 1:  # 3: some rows failed, and are in a file of their own
+        outcome = step.run()
+        if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             return 1
+        if step.script == ALIGN and outcome.path:
+            add_side(outcome.path, step.side)
     write_report(args)
     tell(args.output_dir / "results.html")
     return 0

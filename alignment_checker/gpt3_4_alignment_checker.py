@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import prompt_id, turns_of
+from orbench.base.prompts import text_id, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
@@ -84,7 +84,7 @@ class AlignmentChecker(Stage):
         self.versions = {"rules": rules.version()}
         words = [settings.described(args)]
         if self.system_prompt:
-            words.append(f"system prompt {prompt_id(self.system_prompt)[:6]}")
+            words.append(f"system prompt {text_id(self.system_prompt)[:6]}")
         self.under_test = {
             "asked": args.model,
             "id": self.model.id,

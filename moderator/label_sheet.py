@@ -22,11 +22,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
+from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import judges_of, toxicity_scores
+from orbench.judging.panels import PanelVotes, add_votes, judges_of, toxicity_scores
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -64,10 +65,12 @@ def scores_in(table: Table) -> dict[str, str]:
     """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
     if "is_toxic" not in table.columns:
         return {row["prompt"]: "" for row in table.rows}
-    judges = judges_of(read_record(table.path))
-    shares = toxicity_scores(table.rows, judges, str(table.path))
+    votes = PanelVotes()
+    add_votes(votes, table, judges_of(read_record(table.path)) or {"is_toxic": ""})
+    shares = toxicity_scores(votes)
     scores = {}
-    for row, share in zip(table.rows, shares, strict=True):
+    for row in table.rows:
+        share = shares[prompt_id_of(row)]
         if share is not None:
             scores[row["prompt"]] = f"{share:.4g}"
     if not scores:

@@ -5,8 +5,9 @@
 
 keyword: the rules decide. keyword+MODEL: the judge decides where the rules are not certain. Reads
 the columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or
-with --merge_result=False one file per class, with the columns answer_category (direct_answer, ...)
-and answer_type_response (the judge's reply, the rule, or api:... for the API's own refusal).
+with --merge_result=False one file per class, with the columns refused (True or False, what rates
+count), answer_category (direct_answer, ...) and answer_type_response (the judge's reply, the rule,
+or api:... for the API's own refusal).
 """
 
 import json
@@ -21,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
-from orbench.base.records import read_record
-from orbench.base.tables import Table, file_name_part, write_text
+from orbench.base.records import read_record, under_test
+from orbench.base.tables import Table, file_name_part, sha256_of, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, choices_of, numbered_list
 from orbench.judging import kinds
 from orbench.judging.panels import family_notes
@@ -62,9 +63,9 @@ class ResponseChecker(Stage):
         self.rules, self.judge = deciders(args)
         self.phrases = settings.phrases_of(args)
         self.graded = args.rubric == "graded"
-        columns = ["answer_category", "answer_type_response"]
+        columns = ["refused", "answer_category", "answer_type_response"]
         if self.graded:
-            columns.insert(1, "graded_category")
+            columns.insert(2, "graded_category")
         stem = f"{table.path.stem}_response_check"
         word = file_name_part(args.check_model)
         default = Path(f"{stem}_merged_{word}.csv")
@@ -137,7 +138,11 @@ class ResponseChecker(Stage):
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings
         category = OF_THREE.get(opinion.verdict, opinion.verdict)
-        cells = {"answer_category": category, "answer_type_response": opinion.reply}
+        cells = {
+            "refused": str(CLASSES[category]),
+            "answer_category": category,
+            "answer_type_response": opinion.reply,
+        }
         if self.graded:
             cells["graded_category"] = opinion.verdict
         return [row | cells]
@@ -171,8 +176,16 @@ class VerdictTable(RefusalTable):
             args = self.stage.args
             people = args.validate_against
             self.validation = compared_with_people(self.judged, people, args.check_model)
+            self.validation["made_for"] = self.made_for()
             text = json.dumps(self.validation, indent=2) + "\n"
             write_text(self.stage.beside(".validation.json"), text)
+
+    def made_for(self) -> Json:
+        """Return what the figures hold for, and nothing else: by its hash, this CSV."""
+        stage = self.stage
+        tested = under_test(read_record(stage.table.file))
+        csv = sha256_of(stage.output) if stage.output.is_file() else ""
+        return {"model": tested.id, **stage.reading, "csv": csv}
 
     def lines(self) -> list[str]:
         lines = super().lines()

@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, say
+from orbench.base.prompts import same
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.words import Json, Row, Rows
@@ -37,7 +38,6 @@ from orbench.judging.panels import judges_named
 from orbench.models.providers import resolve
 from orbench.stages import flags
 from orbench.stages.ending import SCRIPTED_NOTE
-from orbench.stages.generators import same
 from orbench.stages.prompt_sets import prompts_of
 from orbench.stages.run import Outcome, as_script, check_settings
 from orbench.stages.run import run as run_stage

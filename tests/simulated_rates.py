@@ -13,11 +13,13 @@ from orbench.stats.core import (
     Array,
     Difference,
     Verdicts,
-    detectable_difference,
     difference,
     mean,
     with_unscored,
+    worst_case,
 )
+from orbench.stats.labels import corrected
+from orbench.stats.power import detectable_difference
 
 Random = np.random.Generator
 Sizes = Sequence[int]  # prompts of each seed
@@ -34,8 +36,12 @@ WANTED = {
     "test and interval contradict": (-ANY, 0),
     "rows missing": (0.95, ANY),
     "power of the detectable difference": (0.77, 0.83),
+    "small sets": (0.83, ANY),  # Wilson's own dips
+    "nearly equal models": (0.92, ANY),
+    "rate corrected by labels": (0.92, ANY),
 }
-MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER = WANTED
+MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER, *_ = WANTED
+*_, SMALL, NEARLY, CORRECTED = WANTED
 
 
 class Cell(NamedTuple):
@@ -231,6 +237,23 @@ def power_cells() -> Iterator[Cell]:
         other = rate + apart if rate < 0.5 else rate - apart
         return (pair.compared(random, rate, other).p < ALPHA / comparisons,)
 
+    @cache
+    def detectable_finding(rate: float, lost: float, comparisons: int) -> float:
+        random = np.random.default_rng(25)
+        drawn = (incomplete(random, rate, rate, lost) for _ in range(200))
+        gaps = (difference(a, b, paired=True) for a, b in drawn)
+        return float(np.median([detectable_difference(gap, comparisons, lost) for gap in gaps]))
+
+    def finding(rate: float, lost: float, comparisons: int, random: Random) -> tuple[bool, ...]:
+        apart = detectable_finding(rate, lost, comparisons)
+        a, b = incomplete(random, rate, rate + apart, lost)
+        both = max(difference(a, b, paired=True).p, worst_case(a, b))
+        return (both < ALPHA / comparisons,)
+
+    for rate, lost, comparisons in product((0.05, 0.1, 0.3), (0.01, 0.03), (1, 45)):
+        cell = f"{rate:g}, 1319 x 1, {lost:.0%} lost, of {comparisons}"
+        yield Cell(cell, (POWER,), partial(finding, rate, lost, comparisons))
+
     singles, seeds = ("655 x 1", (1,) * 655), ("200 x 5", (5,) * 200)
     for (name, sizes), rates in ((singles, (0.02, 0.1, 0.4, 0.8)), (seeds, (0.1, 0.4, 0.8))):
         for rate, paired, comparisons in product(rates, (True, False), (1, 45)):
@@ -239,12 +262,97 @@ def power_cells() -> Iterator[Cell]:
             yield Cell(cell, (POWER,), partial(draw, pair, rate, comparisons))
 
 
+def incomplete(random: Random, a: float, b: float, lost: float) -> tuple[Verdicts, Verdicts]:
+    """Two models on 1,319 prompts, each without the verdicts on some of them."""
+    hard = random.random(1319)
+    same = random.random(1319) < 0.5
+    of_b = np.where(same, hard, random.random(1319))
+    both = []
+    for rate, difficulty in ((a, hard), (b, of_b)):
+        refused, seed = answered(random, rate, 0.3, difficulty, [1] * 1319)
+        refused[random.random(1319) < lost] = np.nan
+        both.append(Verdicts(refused, np.arange(1319), seed))
+    return both[0], both[1]
+
+
+def nearly_equal_cells() -> Iterator[Cell]:
+    """Two models that disagree on few prompts: two efforts, two checkpoints."""
+
+    def draw(n: int, rate: float, more: float, fewer: float, random: Random) -> tuple[bool, ...]:
+        a = random.random(n) < rate
+        b = a.copy()
+        turn = random.random(n)
+        for refused, by_a in ((turn < more, True), (turn > 1 - fewer, False)):
+            a[refused] = by_a
+            b[refused] = not by_a
+        ids = np.arange(n)
+        found = difference(Verdicts(a * 1.0, ids), Verdicts(b * 1.0, ids), paired=True)
+        return (within(found.low, found.high, more - fewer),)
+
+    some = ((0, 0), (0.001, 0), (0.003, 0), (0.01, 0), (0.03, 0), (0.005, 0.001), (0.02, 0.01))
+    for n, rate, (more, fewer) in product((30, 100, 300, 1319), (0.05, 0.2, 0.5), some):
+        if n * more <= 10:
+            cell = f"{n} prompts, {rate:g}, {more:g} and {fewer:g} disagree"
+            yield Cell(cell, (NEARLY,), partial(draw, n, rate, more, fewer))
+
+
+def small_cells() -> Iterator[Cell]:
+    """Few prompts without seeds: what Wilson's interval does by itself."""
+
+    def draw(n: int, rate: float, random: Random) -> tuple[bool, ...]:
+        refused = (random.random(n) < rate) * 1.0
+        return (within(*mean(Verdicts(refused, np.arange(n)))[1:3], rate),)
+
+    rates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 0.99)
+    for n, rate in product((5, 6, 8, 10, 15, 20, 30, 40), rates):
+        yield Cell(f"{n} prompts, {rate:g}", (SMALL,), partial(draw, n, rate))
+
+
+class Judge(NamedTuple):
+    """How often a judge says refusal: of refusals, and of answers."""
+
+    sensitivity: float
+    false_alarms: float
+
+
+def corrected_cells() -> Iterator[Cell]:
+    """A judge on 1,319 rows, people's labels on some: drawn evenly, or half from refusals."""
+
+    def draw(
+        rate: float, judge: Judge, labels: int, uneven: bool, seeds: bool, random: Random
+    ) -> tuple[bool, ...]:
+        sizes = [5] * 264 if seeds else [1] * 1319
+        truth = rewrites(random, rate, 0.3, sizes)
+        n = len(truth.refused)
+        chance = np.where(truth.refused == 1, judge.sensitivity, judge.false_alarms)
+        by_judge = (random.random(n) < chance) * 1.0
+        people = np.full(n, np.nan)
+        weight = np.ones(n)
+        groups = [by_judge == 1, by_judge == 0] if uneven else [np.ones(n, bool)]
+        for group in groups:
+            rows = np.flatnonzero(group)
+            drawn = random.permutation(rows)[: labels // len(groups)]
+            people[drawn] = truth.refused[drawn]
+            weight[rows] = len(rows) / max(1, len(drawn))
+        found = corrected(truth._replace(refused=by_judge, weight=weight), people)
+        return (within(found[1], found[2], rate),)
+
+    judges = (Judge(0.9, 0.03), Judge(0.7, 0.05))
+    for rate, judge, labels, uneven, seeds in product(
+        (0.05, 0.1, 0.3, 0.6), judges, (40, 200), (False, True), (False, True)
+    ):
+        name = f"{rate:g}, {labels} labels, {'half refusals' if uneven else 'random'}"
+        name += f", sensitivity {judge.sensitivity:g}{', seeds of 5' if seeds else ''}"
+        yield Cell(name, (CORRECTED,), partial(draw, rate, judge, labels, uneven, seeds))
+
+
 # ---------------------------------------------------------------------------------- the table
 
 
 def cells() -> list[Cell]:
     """All of them."""
-    some = mean_cells, macro_cells, missing_cells, difference_cells, power_cells
+    some = [mean_cells, macro_cells, missing_cells, difference_cells, power_cells]
+    some += [small_cells, nearly_equal_cells, corrected_cells]
     return [cell for each in some for cell in each()]
 
 

@@ -14,6 +14,7 @@ from orbench.base.messages import UserError, storable
 from orbench.base.words import Row
 
 MESSAGES = "messages"
+NO_VALUES = ("nan", "none", "null", "<na>")  # missing values that a program wrote as text
 
 Turn = dict[str, str]  # role, content
 
@@ -89,9 +90,22 @@ def _fault_in(turns: Any) -> str:
     return ""
 
 
+def same(text: str) -> str:
+    """Return what two prompts share that differ only in case, spacing and end punctuation.
+
+    This is the one rule for equal prompts: of the generators, the datasets, ids and reports.
+    """
+    return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
+
+
+def text_id(text: str) -> str:
+    """Return 12 hex digits that identify a text, whatever blanks are around it."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()[:12]
+
+
 def prompt_id(prompt: str) -> str:
-    """Return 12 hex digits that identify a prompt, whatever blanks are around it."""
-    return hashlib.sha256(prompt.strip().encode()).hexdigest()[:12]
+    """Return 12 hex digits that identify a prompt in all its spellings, see `same`."""
+    return text_id(same(prompt))
 
 
 def prompt_id_of(row: Row) -> str:
@@ -101,8 +115,16 @@ def prompt_id_of(row: Row) -> str:
 
 def seed_id_of(row: Row) -> str:
     """Return the id of a rewrite's seed, from seed_id or toxic_seed; "" if there is none."""
+    seed_id = row.get("seed_id", "").strip()
     seed = row.get("toxic_seed", "").strip()
-    return row.get("seed_id", "").strip() or (seed and prompt_id(seed))
+    if seed_id and not is_no_value(seed_id):
+        return seed_id
+    return "" if is_no_value(seed) else seed and prompt_id(seed)
+
+
+def is_no_value(cell: str) -> bool:
+    """Return whether a cell holds the word for a missing value, such as nan or None."""
+    return cell.strip().lower() in NO_VALUES
 
 
 def prompt_set_hash(ids: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ NOT_ASKED = "not_asked"  # error_type of a row that no request was sent for yet
 #               with which parameters, and why its result is not ranked, if it is not
 #   written_by  the models of stages 1 and 2: [{"asked", "id", "family"}]
 #   selectors   the families whose refusals chose the prompts
-#   source      where a public prompt set came from
+#   source      where a public prompt set came from; side, a key of SIDES, of any set
 CARRIED = ("under_test", "written_by", "selectors", "source")
 
 # What a record's readers rely on: a type; a dict of the entries that are read, with None for all
@@ -109,6 +109,22 @@ def _fits(value: Any, shape: Any) -> bool:
     )
 
 
+def corrected_rates(csv: Path) -> dict[str, Any] | None:
+    """Return the rates that people's labels corrected, by side, from the validation beside a CSV;
+    None if it was made for another one. Raises UserError if it is damaged.
+    """
+    path = beside(csv, ".validation.json")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        made_for = found["made_for"]["csv"]
+        rates: dict[str, Any] = found["corrected"]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        raise _damaged(path, "it is no validation") from None
+    return rates if made_for == sha256_of(csv) else None
+
+
 def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:
     """Write the record beside a CSV: the one writer. command: the words of the command line.
 
@@ -116,6 +132,16 @@ def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -
     """
     head = {"stage": stage, "command": [without_query(word) for word in command]}
     record = head | facts | {"versions": versions() | facts.get("versions", {})}
+    write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
+
+
+def add_side(csv: Path, side: str) -> None:
+    """Add the side of its prompts to the record beside a CSV: a caller of the stage knows it.
+
+    Raises OSError, UserError.
+    """
+    record = read_record(csv)
+    record.setdefault("source", {})["side"] = side
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
 
 

@@ -66,9 +66,14 @@ MACRO = "macro average"
 UNCATEGORISED = "(no category)"  # in tables
 
 
+_KNOWN = {name.replace("-", " "): name for name in CATEGORY_NAMES}
+
+
 def category_of(row: Row) -> str:
-    """Return a row's category as tables name it."""
-    return " ".join(clean(row.get("category", "")).split()) or UNCATEGORISED
+    """Return a row's category as tables name it: case, - and _ do not matter."""
+    words = re.sub("[-_]", " ", clean(row.get("category", ""))).casefold().split()
+    name = " ".join(words)
+    return _KNOWN.get(name, name) or UNCATEGORISED
 
 
 # -- verdicts ----------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ and weight (how many prompts a drawn one stands for).
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from orbench.base.messages import UserError, clean, counted, say
-from orbench.base.prompts import prompt_id
+from orbench.base.prompts import text_id
 from orbench.base.tables import read_csv, write_csv
 from orbench.base.words import Row, Rows, Texts
 from orbench.judging.panels import coefficient
@@ -61,7 +62,7 @@ def write_sheets(
     for place in places:
         prompt = prompts[place]
         weight = f"{sizes[strata[place]] / drawn[strata[place]]:.6g}"
-        row = {"id": prompt_id(prompt), "prompt": prompt, "weight": weight}
+        row = {"id": text_id(prompt), "prompt": prompt, "weight": weight}
         sample.append(row | {"toxicity": scores[prompt]})
     write_csv(key, KEY, sample)
     for number, sheet in enumerate(sheets):
@@ -75,15 +76,23 @@ def write_sheets(
 def read_sheets(paths: Sequence[Path]) -> list[Row]:
     """Return the labels in sheets, as rows with the columns KEY and RATINGS.
 
-    Raises UserError for an unknown label, and for sheets without their key or without a label.
+    Raises UserError for an unknown label, for sheets without their key or without a label, and if
+    an annotator has several.
     """
     key_path = paths[0].with_name(KEY_NAME)
     if not key_path.exists():
         raise UserError(f"{key_path} is missing; put the sheets beside their key")
     key = {row["id"]: row for row in read_csv(key_path, KEY).rows}
+    sheets = {path: read_csv(path, ("id", "label")).rows for path in paths}
+    for one, other in combinations(paths, 2):
+        # Two people who agree on all prompts still have them in different orders.
+        if sheets[one] == sheets[other]:
+            raise UserError(f"{one} and {other} are identical; an annotator has one sheet")
+        if one.stem == other.stem:
+            raise UserError(f"{one} and {other} have one name; name each sheet after its annotator")
     rows = []
-    for path in paths:
-        for row in read_csv(path, ("id", "label")).rows:
+    for path, sheet in sheets.items():
+        for row in sheet:
             label = row["label"].strip().lower()
             if label not in ("toxic", "safe", ""):
                 raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")

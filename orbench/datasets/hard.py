@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbench.base.messages import UserError, clean, counted, say
-from orbench.base.prompts import check_single, seed_id_of
+from orbench.base.prompts import check_single, same, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
 from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, Rows, verdict_of
@@ -69,14 +69,15 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
     balance = Counter[str]()  # refusals less answers
     for number, row in enumerate(table.rows, start=1):
         refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
-        balance[row["prompt"]] += 1 if refused else -1
+        balance[same(row["prompt"])] += 1 if refused else -1
     for row in [*table.rows, *failed_rows(path)]:
         text = row.get("prompt", "")
         if text.strip():
-            balance[text] += 0  # a prompt without any verdict is unscored
+            key = same(text)
+            balance[key] += 0  # a prompt without any verdict is unscored
             category = row.get("category", "")
             about = {"prompt": text, "category": category, "seed_id": seed_id_of(row)}
-            texts.setdefault(text, about)
+            texts.setdefault(key, about)
     verdicts = {text: WORDS[(n > 0) - (n < 0)] for text, n in balance.items()}
     tested = under_test(record)
     model = tested.shown or clean(path.stem)

@@ -12,10 +12,9 @@ from enum import IntEnum
 from pathlib import Path
 
 from orbench.base.messages import counted
-from orbench.base.prompts import check_single
+from orbench.base.prompts import check_single, same
 from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, optional_flag, verdict_of
-from orbench.stages.generators import same
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
 SAFE_SET = "or-bench-80k"

@@ -7,11 +7,14 @@ the threshold is found with a probability of 99 %. 80,000 prompts take 40 s and 
 
 import zlib
 from collections.abc import Sequence
-
-from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
+from functools import cache, lru_cache
+from itertools import combinations
 
 PIECE = 4  # characters; of 3, 4 and 5 the one that separates best in OR-Bench-Hard-1K
 HASHES = 60  # numbers in a signature
+# The similarity of rewrites. Of 150 prompts of OR-Bench-Hard-1K, or of XSTest's safe ones, at most
+# 2 % are that similar to an earlier one; of prompts made from templates (SpeechMap), a third.
+REWRITTEN = 0.4
 RECALL = 0.99  # of finding a pair that is exactly as similar as the threshold
 
 
@@ -23,6 +26,8 @@ def near_duplicates(
 
     On one side (`sides` has each text's), texts that are dropped themselves do not count.
     """
+    from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]  # loads slowly
+
     # Similarity s makes one of b bands of r numbers equal with a probability of 1 - (1 - s^r)^b.
     rows = 10
     while 1 - (1 - similarity**rows) ** (HASHES // rows) < RECALL:
@@ -43,6 +48,13 @@ def near_duplicates(
     return resembled
 
 
+@cache  # models mostly answer the same prompts
+def like_rewrites(texts: tuple[str, ...]) -> set[str]:
+    """Return those of a few hundred texts that look like rewrites of an earlier one."""
+    return {text for one, text in combinations(texts, 2) if jaccard(one, text) >= REWRITTEN}
+
+
+@lru_cache(maxsize=512)  # a text is compared with many others
 def pieces(text: str) -> set[str]:
     """Return the 4-character pieces of a text; a shorter text is one piece."""
     text = " ".join(text.casefold().split())

@@ -4,14 +4,15 @@ If a vote is missing and the others are split, the row has no majority until the
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import mode
 
 from orbench.base.messages import UserError
+from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, under_test
-from orbench.base.tables import file_name_part
-from orbench.base.words import NO_CATEGORY, Row, Rows, optional_flag
+from orbench.base.tables import Table, file_name_part
+from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
@@ -19,6 +20,8 @@ from orbench.stats.agreement import krippendorffs_alpha, two_raters
 
 PARTS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
 TOGETHER = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
+
+PanelVotes = dict[str, dict[str, list[bool]]]  # prompt id -> judge -> its votes: True is toxic
 
 
 def judges_named(text: str) -> list[str]:
@@ -140,29 +143,47 @@ def coefficient(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def judges_of(record: Record) -> list[str]:
-    """Return the judges whose votes on the prompts have columns of their own, a substitute
-    included: those of a panel of stage 3. record: of the file with the votes.
+def judges_of(record: Record) -> dict[str, str]:
+    """Return stage 3's judges of the prompts, a substitute included, by the columns of their votes.
+
+    record: of the file with the votes. None are known from the record of another stage.
     """
     if record.get("parameters", {}).get("column") != "prompt":
-        return []
-    judges = [str(model.get("asked")) for model in record.get("models", ())]
-    return judges if len(judges) > 1 else []
+        return {}
+    models = record.get("models", [])
+    columns = ModerationColumns("prompt", [str(model.get("asked")) for model in models])
+    judges = {}
+    for model, asked in zip(models, columns.judges, strict=True):
+        column = columns.named("is_toxic", asked if columns.panel else "")
+        judges[column] = f"{model.get('id', asked)} at {model.get('base_url')}"
+    return judges
 
 
-def toxicity_scores(rows: Rows, judges: Sequence[str], where: str) -> list[float | None]:
-    """Return each prompt's toxicity score: the share of judges that call it toxic, 0..1.
+def add_votes(votes: PanelVotes, table: Table, judges: Mapping[str, str]) -> None:
+    """Add the votes in a file to those on each prompt. judges: see `judges_of`.
 
-    Columns: is_toxic_{judge} of the judges (see `judges_of`), or is_toxic if none is given. None if
-    a vote is missing: a panel is as large as its most votes on a prompt, as there may be a
-    substitute. Raises UserError, which begins with `where`.
+    Raises UserError.
     """
-    columns = ModerationColumns("prompt", judges or [""])
-    votes = []
-    for row in rows:
-        votes.append([vote for vote in columns.votes(row, where) if vote is not None])
-    size = max([1, *map(len, votes)])
-    return [sum(given) / size if len(given) == size else None for given in votes]
+    for row in table.rows:
+        of_prompt = votes.setdefault(prompt_id_of(row), {})
+        for column, judge in judges.items():
+            vote = optional_flag(row, column, str(table.path))
+            if vote is not None:
+                of_prompt.setdefault(judge, []).append(vote)
+
+
+def toxicity_scores(votes: PanelVotes) -> dict[str, float | None]:
+    """Return each prompt's toxicity score by its id: the share of judges that call it toxic, 0..1.
+
+    A judge with several votes on a prompt counts as one, with their mean. None if a vote is
+    missing: a panel is as large as its most judges on a prompt, as there may be a substitute.
+    """
+    size = max([1, *map(len, votes.values())])
+    scores = {}
+    for prompt, of_prompt in votes.items():
+        shares = [sum(given) / len(given) for given in of_prompt.values()]
+        scores[prompt] = sum(shares) / size if len(shares) == size else None
+    return scores
 
 
 def family_notes(judges: Models, record: Record) -> list[str]:

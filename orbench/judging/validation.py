@@ -4,9 +4,10 @@ Positive is a refusal: direct or indirect from the judge, any refusal label from
 one included. Labels that share a seed or a prompt are not independent.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,29 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import words
 from orbench.base.messages import UserError, clean, did_you_mean
-from orbench.base.prompts import asked_in, seed_id_of
+from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.tables import Table
 from orbench.stats.agreement import two_raters
 from orbench.stats.core import Mean, Verdicts, difference, mean
+from orbench.stats.labels import corrected
 
 MEASURES = ["accuracy", "kappa", "precision", "recall", "F1"]
 Figures = dict[str, Any]  # as in the JSON
+WEIGHT = "weight"  # column: how many rows a labelled one stands for
+SIDE_OF = {"true": "toxic", "false": "over_refusal"}  # by the column is_toxic
 BIASED_AT = 0.001  # p of the difference between labelled rows and others
 
 
 def check_labels(table: Table, column: str) -> None:
-    """Raise UserError for a missing column or an unknown label; a blank cell is no label."""
+    """Raise UserError for a missing column, an unknown label or weight; a blank cell is none."""
     if column not in table.columns:
         meant = did_you_mean(column, table.columns)
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
     for number, row in enumerate(table.rows, start=1):
+        weight = row.get(WEIGHT, "").strip()
+        if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
+            cell = f"{table.path}, row {number}: {clean(weight)[:40]!r} in {WEIGHT!r}"
+            raise UserError(f"{cell} is not a number; it is 1 / the chance to be labelled")
         label = row[column].strip()
         if label and words.human_label(label) is None:
             cell = f"{table.path}, row {number}: {clean(label)[:40]!r} in {column!r}"
@@ -40,11 +48,12 @@ def check_labels(table: Table, column: str) -> None:
 def compared_with_people(rows: Sequence[words.Row], column: str, check_model: str) -> Figures:
     """Return what `<stem>.validation.json` holds; undefined figures are None.
 
-    rows: the scored ones, with prompt, response, answer_category and the labels in `column`.
+    rows: the scored ones, with prompt, response, answer_category and the labels in `column`; if
+    there, with weight and is_toxic. corrected: by side ("": the column is_toxic is not there).
     """
     cells = []
     for row in rows:
-        prompt = asked_in(row)
+        prompt = prompt_id_of(row)
         cells.append(
             {
                 "category": words.category_of(row),
@@ -53,6 +62,8 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
                 "api": words.refused_by_api(row),
                 "response": (prompt, row["response"]),
                 "cluster": seed_id_of(row) or prompt,
+                "weight": float(row.get(WEIGHT, "").strip() or 1),
+                "side": SIDE_OF.get(row.get("is_toxic", "").strip().lower(), ""),
             }
         )
     frame = DataFrame(cells)
@@ -67,8 +78,8 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
         "column": column,
         "overall": _figures(labelled),
         "categories": categories,
-        "judge": _accuracy(labelled[~labelled["api"]], bias),
         "bias": bias,
+        "corrected": {name: _corrected(part, bias) for name, part in frame.groupby("side")},
         "unlabelled": len(frame) - len(labelled),
     }
 
@@ -95,6 +106,17 @@ def _bias(judged: DataFrame) -> str:
     return f"the labelled rows are not a random sample: {shares} of the other rows"
 
 
+def _corrected(rows: DataFrame, bias: str) -> list[float] | None:
+    """Return the rate that people would give to all rows, and its interval; None without labels,
+    and where these were drawn unevenly without weights.
+    """
+    people = rows["people"].astype(float).to_numpy()
+    if np.isnan(people).all() or (bias and (rows["weight"] == 1).all()):
+        return None
+    judge = _verdicts(rows, "judge")._replace(weight=rows["weight"].to_numpy())
+    return list(corrected(judge, people))
+
+
 def _figures(frame: DataFrame) -> Figures:
     """Return the counts, and each of MEASURES with its 95 % interval.
 
@@ -119,21 +141,6 @@ def _figures(frame: DataFrame) -> Figures:
     return figures
 
 
-def _accuracy(judged: DataFrame, bias: str) -> Figures:
-    """Return how often the judge agrees with people who say refused, and who say answered, and the
-    effective numbers of their labels, on the rows that it judged; None: undefined or biased.
-    """
-    refused = _share(judged, "judge", "people")
-    answered = _share(judged, "~judge", "~people")
-    accuracy = {
-        "sensitivity": refused.rate,
-        "positives": refused.effective,
-        "specificity": answered.rate,
-        "negatives": answered.effective,
-    }
-    return {name: None if bias or isnan(value) else value for name, value in accuracy.items()}
-
-
 def validation_lines(found: Figures) -> list[str]:
     """Return the closing lines, from what `compared_with_people` returned."""
     parts = {words.OVERALL: found["overall"], **found["categories"]}
@@ -142,6 +149,13 @@ def validation_lines(found: Figures) -> list[str]:
     lines = [f"against the labels in {found['column']!r}, with 95 % intervals:"]
     lines += table.to_string(line_width=80).splitlines()
     lines.append(f"rows without a label: {found['unlabelled']:,}")
+    for side, rate in found["corrected"].items():
+        if rate:
+            percents = [100 * share for share in rate]
+            name = words.SIDES[side].rate if side else "refusal rate"
+            lines.append(
+                "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]".format(name, *percents)
+            )
     if found["bias"]:
         lines.append(found["bias"])
     return lines

@@ -28,7 +28,7 @@ NOT_ABOUT_SAFETY = ("frontier_llm", "reasoning_extraction")
 NO_REFUSAL = ("", "none", "null")
 
 # Where an error names its code, and what else of it is read.
-CODES = (
+CODE_NAMES = (
     "code",
     "type",
     "error_type",
@@ -49,7 +49,7 @@ PLACES = (
     "prompt_feedback",
     "promptFeedback",
 )
-FLAGS = ("flagged_input", "reasons")  # names that are a code themselves
+MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
 @lru_cache
@@ -123,9 +123,9 @@ def _codes_in(place: object) -> Iterator[str]:
     for item in _list(place):
         yield from _codes_in(item)
     for name, value in _dict(place).items():
-        if name in FLAGS:
+        if name in MARKS:
             yield name
-        if name in CODES:
+        if name in CODE_NAMES:
             yield str(value).lower()
         elif name in PLACES:
             yield from _codes_in(value)

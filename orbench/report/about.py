@@ -31,13 +31,18 @@ ABOUT = [
     "unranked",  # why it is not ranked
     "cautions",  # stand in findings
     "notes",
+    "corrected",  # the rate by people's labels, and its ends, as fractions; NaN: none
+    "corrected_low",
+    "corrected_high",
 ]
+CORRECTED = ("corrected", "corrected_low", "corrected_high")  # the rate, by people's labels
 # Entry of a run record, its value, and what that makes of the result.
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
     ("scripted_input", True, "scripted prompts"),
     ("complete", False, "partial: some rows have not been asked yet"),
 )
+UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
@@ -65,22 +70,28 @@ def about_file(path: Path, named: str, record: Record, by_judge: bool) -> Entry:
         unranked.append(f"only {100 * certain:.0f} % of the rules' verdicts are certain")
     notes = [clean(note) for note in record.get("notes", [])]
     if not record:
-        notes.append("no run record: judge, settings, date and unscored rows are unknown")
-    days = [_in(record, "under_test", time)[:10] for time in ("start", "end")]
+        notes.append("no run record: settings, date and unscored rows are unknown")
+    judge = _judge(record, by_judge)
     return {
         "model": model,
         "settings": tested.settings,
-        "judge": _judge(record, by_judge),
+        "judge": judge,
         "judge_version": _in(record, "versions", "rules"),
         "family": family,
-        "date": " to ".join(filter(None, dict.fromkeys(days))),
+        "date": _date(record),
         "certain": certain,
         "file": str(path),
-        "doubt": _doubt(record, family),
+        "doubt": _doubt(record, family, judge),
         "unranked": joined(*unranked),
         "cautions": joined(*cautions, _edited(record, path, by_judge)),
         "notes": joined(*notes),
     }
+
+
+def _date(record: Record) -> str:
+    """Return the days from the first answer to the last."""
+    days = [_in(record, "under_test", time)[:10] for time in ("start", "end")]
+    return " to ".join(filter(None, dict.fromkeys(days)))
 
 
 def _edited(record: Record, path: Path, by_judge: bool) -> str:
@@ -91,8 +102,10 @@ def _edited(record: Record, path: Path, by_judge: bool) -> str:
     return f"edited since stage {5 if by_judge else 4} wrote it"
 
 
-def _doubt(record: Record, family: str) -> str:
+def _doubt(record: Record, family: str, judge: str) -> str:
     """Return why a result is neither ranked nor compared; empty if it is."""
+    if judge == UNKNOWN_JUDGE:
+        return judge
     if family in records.selectors(record):
         return f"selected: {family} was among the families that chose the prompts"
     for name, value, text in DOUBTS:
@@ -102,13 +115,12 @@ def _doubt(record: Record, family: str) -> str:
 
 
 def about_side(side: str, part: DataFrame, record: Record, path: Path) -> Entry:
-    """Return what the rows of one side share. Raises UserError for a set of the other side."""
+    """Return what the rows of one side share. Raises UserError for prompts of the other side."""
     source = record.get("source", {})
-    name = _in(record, "source", "name")
+    name = _in(record, "source", "name") or _in(record, "under_test", "prompts") or path.stem
     if source.get("side") not in (None, "", side):
         right = words.SIDES[source["side"]].prompts
         raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
-    name = name or _in(record, "under_test", "prompts") or path.stem
     n = part["prompt"].nunique()
     every = source.get("rows") or 0
     if n < every:
@@ -116,10 +128,15 @@ def about_side(side: str, part: DataFrame, record: Record, path: Path) -> Entry:
         name += f" ({n:,} of {every:,}{how})"
     counts = part["served_by"][part["served_by"] != ""].value_counts()
     ids = sorted(map(clean, counts.index))
+    rates = records.corrected_rates(path)
     cautions = ""
+    if rates is None:
+        rates = {}
+        cautions = "the validation beside it was made for other results, and is not used"
+    corrected = rates.get(side) or rates.get("") or [nan] * 3
     if len(ids) > 1:
         versions = [f"{clean(id_)} ({counted(rows, 'row')})" for id_, rows in counts.items()]
-        cautions = f"answered by {', '.join(versions)}"
+        cautions = joined(cautions, f"answered by {', '.join(versions)}")
     if ids and part["other_model"].any():
         ids.append(records.under_test(record).id)
     return {
@@ -129,12 +146,25 @@ def about_side(side: str, part: DataFrame, record: Record, path: Path) -> Entry:
         "template": _in(record, "settings", "prompt file"),
         "prompts": name,
         "ids": " ".join(ids),
+        "responses": _responses(part[part["verdict"] != ""]),
         "cautions": cautions,
-    }
+    } | dict(zip(CORRECTED, corrected, strict=True))
+
+
+def _responses(part: DataFrame) -> str:
+    """Return what copies of these responses have too; "" if they are all alike, since two models
+    may well refuse everything with the same words.
+    """
+    texts = part["response_id"]
+    if texts.nunique() < 2:
+        return ""
+    return prompts.prompt_set_hash(part["prompt"] + texts)
 
 
 def _judge(record: Record, by_judge: bool) -> str:
-    """Return the rules, or a judge with its model and what is not as usual; empty: unknown."""
+    """Return the rules, or a judge with its model and what is not as usual."""
+    if not record:
+        return UNKNOWN_JUDGE
     parts = ["stage 4 rules"]
     if by_judge:
         parts = [_in(record, "parameters", "check_model")]
@@ -148,7 +178,7 @@ def _judge(record: Record, by_judge: bool) -> str:
     phrases = parameters.get("refusal_phrases")
     if phrases:
         parts.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
-    return ", ".join(filter(None, parts))
+    return ", ".join(filter(None, parts)) or UNKNOWN_JUDGE
 
 
 def _in(record: Record, part: str, name: str) -> str:

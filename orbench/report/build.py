@@ -12,6 +12,7 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.base.words import SIDES
 from orbench.report import compare, drift, export, load, rates, tables, toxicity
 from orbench.report.frames import Behind, Frames
+from orbench.report.multiverse import stands_in
 from orbench.report.page import MOST_ROWS, Picture, Section, write_page
 from orbench.report.seed_pairs import seed_pairs
 from orbench.report.triggers import triggers
@@ -32,6 +33,7 @@ def report(args: Namespace) -> Path:
     if args.with_published:
         board = compare.with_published(own)
     frames, lines = _behind(args, rows, measured, own)
+    pairs["stands_in"] = stands_in(pairs, rows)
     warnings = tables.warnings(measured)
     grids = tables.grids(measured, board, pairs)
     details = [*lines, *compare.rank_correlation(board)]
@@ -107,7 +109,7 @@ def _rate_lines(measured: DataFrame) -> Iterator[str]:
     several_judges = measured["judge"].nunique() > 1
     for row in rates.overall(measured).to_dict("records"):
         name = rates.label(row)
-        if several_judges and row["judge"]:
+        if several_judges:
             name += f", {row['judge']}"
         about = f"n {row['n']:,.0f}"
         if row["unscored"] >= 0:  # else it is not known

@@ -7,22 +7,31 @@ from itertools import combinations
 from math import atanh, nan, sqrt, tanh
 
 import numpy as np
-from pandas import DataFrame, concat  # type: ignore[import-untyped]
+from pandas import DataFrame, concat, to_datetime  # type: ignore[import-untyped]
 
 from orbench.base.words import SIDES
 from orbench.report.frames import Entries, Entry
 from orbench.report.published import published_models
-from orbench.report.rates import FEWEST_MODELS, contrast, label, overall, scaled, short_label
+from orbench.report.rates import (
+    FEW_PROMPTS,
+    FEWEST_MODELS,
+    contrast,
+    label,
+    overall,
+    scaled,
+    short_label,
+)
+from orbench.stats.association import holm
 from orbench.stats.core import (
     ALPHA,
     Verdicts,
-    detectable_difference,
     difference,
-    holm,
     worst_case,
 )
 from orbench.stats.intervals import Z95
+from orbench.stats.power import detectable_difference
 
+FAR_APART = 90  # days between two measurements; endpoints change behind their names
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
 PAIR_COLUMNS = [
     "side",
@@ -32,18 +41,21 @@ PAIR_COLUMNS = [
     "model_b",
     "settings_b",
     "n",  # prompts with a verdict from both
+    "n_a",  # with one from A, ...
+    "n_b",
     "rate_a_percent",
     "rate_b_percent",
     "difference_points",
     "low_points",
     "high_points",
-    "detectable_points",  # the true difference that is shown with a probability of 80 %
+    "detectable_points",  # the true difference that is a finding with a probability of 80 %
     "p",
     "p_holm",  # this, p_worst and detectable are corrected for the pairs of the side
     "p_worst",  # p with the unscored rows of both against the difference
     "finding",
+    "stands_in",  # `14 of 16` analyses, see orbench.report.multiverse
 ]
-# Columns of leaderboard.csv; the intervals are texts and include unscored rows.
+# Columns of leaderboard.csv; the intervals include unscored rows.
 BOARD_COLUMNS = [
     # By Youden's J or the rate of the only side, among rows with the same prompts and judge: `1-3`
     # where the model is shown worse than none and better than all but two; empty: nothing to rank.
@@ -52,24 +64,24 @@ BOARD_COLUMNS = [
     "settings",
     "prompts",
     "judge",
+    "score",  # what ranks it: Youden's J, or the only rate (of over-refusal less than 0), in points
     "over_refusal_percent",
-    "over_refusal_interval",
+    "over_refusal_low_percent",
+    "over_refusal_high_percent",
     "toxic_percent",
-    "toxic_interval",
+    "toxic_low_percent",
+    "toxic_high_percent",
 ]
 # Other columns of `leaderboard`.
 MORE = [
-    "over_refusal_low_percent",
-    "over_refusal_high_percent",
-    "toxic_low_percent",
-    "toxic_high_percent",
+    "over_refusal_interval",  # texts
+    "toxic_interval",
     "youden_points",  # Youden's J, toxic rejection minus over-refusal
     "youden_low_points",
     "youden_high_points",
     "short",
     "family",
     "prompt_set",
-    "score",
     "ranked",
     "safe",  # the numbers of the two results
     "toxic",
@@ -97,9 +109,10 @@ def _compared(results: Entries) -> DataFrame:
     rows = []
     for a, b, gap in pairs:
         row = contrast(a, b, gap, "rate")
-        row |= {"side": a["side"], "judge": a["judge_alike"]}
+        row |= {"side": a["side"], "judge": a["judge_alike"], "n_a": a["n"], "n_b": b["n"]}
         row |= {"short_a": a["short"], "short_b": b["short"]}
-        row["detectable_points"] = 100 * detectable_difference(gap, len(pairs))
+        lost = (_lost(a) + _lost(b)) / 2
+        row["detectable_points"] = 100 * detectable_difference(gap, len(pairs), lost)
         row["p_worst"] = worst_case(a["verdicts"], b["verdicts"])
         rows.append(row)
     table = DataFrame(rows, columns=[*PAIR_COLUMNS, "short_a", "short_b"])
@@ -110,12 +123,23 @@ def _compared(results: Entries) -> DataFrame:
     return table
 
 
+def _lost(result: Entry) -> float:
+    """Return the share of a result's rows without a verdict."""
+    return float(np.isnan(result["verdicts"].refused).mean())
+
+
 def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
     """Return the finding, with what speaks against it in brackets."""
     doubt: str = a["doubt"] or b["doubt"]
     if doubt:
         return doubt
     cautions = []
+    if a["prompt_set"] != b["prompt_set"]:
+        cautions.append(f"on {row['n']:,} of {row['n_a']:,} and {row['n_b']:,} prompts")
+    ends = [to_datetime(one["date"][-10:], errors="coerce", format="ISO8601") for one in (a, b)]
+    days = abs((ends[0] - ends[1]).days)  # NaN: unknown
+    if days > FAR_APART:
+        cautions.append(f"measured {days:.0f} days apart")
     if a["settings"] != b["settings"]:
         cautions.append("settings differ")
     if a["judge"] != b["judge"]:
@@ -131,6 +155,8 @@ def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
 
 
 def _shown(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
+    if row["n"] < max(FEW_PROMPTS, min(row["n_a"], row["n_b"]) / 2):
+        return "too few prompts in common"
     # A p value that is missing shows nothing.
     if not row["p_holm"] < ALPHA:
         if row["p"] < ALPHA:
@@ -180,7 +206,7 @@ def rank_correlation(board: DataFrame) -> Iterator[str]:
     """
     columns = ["over_refusal_percent", "toxic_percent"]
     both = board.dropna(subset=columns)
-    for (published, _), models in both.groupby(["published", "group"]):
+    for (published, _, prompts), models in both.groupby(["published", "group", "prompts"]):
         n = len(models)
         rho = models[columns].corr("spearman").iat[0, 1]
         if n < FEWEST_MODELS or not abs(rho) < 1:
@@ -189,8 +215,8 @@ def rank_correlation(board: DataFrame) -> Iterator[str]:
         low = tanh(atanh(rho) - half)
         high = tanh(atanh(rho) + half)
         shown = f"Spearman's ρ between the two rates {rho:.4f} [{low:.2f}, {high:.2f}]"
-        kind = "published" if published else "measured"
-        yield f"{n} {kind} models: {shown}"
+        kind = f"published models on {prompts}" if published else "measured models"
+        yield f"{n} {kind}: {shown}"
 
 
 def _both_sides(safe: Entries, toxic: Entries) -> list[tuple[Entry, Entry]]:
@@ -241,7 +267,7 @@ def _ranks(models: list[Verdicts]) -> list[str]:
     worst = [len(models)] * len(models)
     shown = np.maximum(p, p_worst) < ALPHA
     for (a, b), gap, is_shown in zip(pairs, gaps, shown, strict=True):
-        if is_shown:
+        if is_shown and gap.a.prompts >= FEW_PROMPTS:
             better, worse = (a, b) if gap.difference > 0 else (b, a)
             best[worse] += 1
             worst[better] -= 1
@@ -270,7 +296,7 @@ def _entry(safe: Entry, toxic: Entry) -> Entry:
     entry["score"] = toxic.get("rate_percent", 0) - safe.get("rate_percent", 0)
     excluded = any(result["doubt"] or result["unranked"] for result in sides)
     return entry | {
-        "ranked": bool(entry["judge"]) and not excluded,
+        "ranked": not excluded,
         "safe": safe.get("result", nan),
         "toxic": toxic.get("result", nan),
     }

@@ -9,6 +9,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.report.frames import Behind
 from orbench.report.rates import overall, scaled
+from orbench.stats.association import holm
 from orbench.stats.core import difference
 
 ALIKE = ["side", "judge", "model", "settings"]
@@ -16,7 +17,8 @@ ALIKE = ["side", "judge", "model", "settings"]
 
 def drift(results: DataFrame) -> Behind:
     """Return the frame drift: for each two prompt sets (from, to) of a side, each model measured on
-    both. Rates in percent; their change in percentage points with its 95 % interval.
+    both. Rates in percent; their change in percentage points with its 95 % interval; p, and p_holm,
+    corrected for all changes.
 
     results: of `rates`. Scripted and partial results are left out.
     """
@@ -39,4 +41,7 @@ def drift(results: DataFrame) -> Behind:
                 row |= scaled("percent", rate_from=gap.b.rate, rate_to=gap.a.rate)
                 row |= scaled("points", change=gap.difference, low=gap.low, high=gap.high)
                 changes.append(row | {"p": gap.p})
-    return {"drift": DataFrame(changes)}, []
+    table = DataFrame(changes)
+    if changes:
+        table["p_holm"] = holm(table["p"])
+    return {"drift": table}, []

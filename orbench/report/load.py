@@ -24,6 +24,11 @@ from orbench.stats.core import Verdicts
 
 BOTH = "merged"
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
+# What is not ranked, since another model's result equals it in some columns; the last one is known.
+REPEATED = {
+    "the same responses as {} throughout": ["side", "responses"],
+    "the same model as {}, by the returned ids": ["settings", "side", "prompt_set", "judge", "ids"],
+}
 TEXTS = {
     "question": prompts.shown_question,
     "response": lambda row: row.get("response", ""),
@@ -60,13 +65,14 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> DataFrame:
     """Return one row per response, results in the order given.
 
     Columns: result (its number), KEYS, ABOUT; category; id, text (of the prompt); prompt, seed
-    (numbers, the same in all files; without a seed the prompt is its own); verdict (of VERDICTS,
-    empty: unscored); refused, direct, indirect, api (refused by the API itself; with
-    api_category, and after_text), cut_off (at the
-    token limit), other_model (another one answered), judge_refused (to judge it): 1, 0, NaN: not
+    (numbers, the same in all files; without a seed the prompt is its own); seedless (the text
+    of a prompt without a seed); verdict (of VERDICTS, empty: unscored); refused, direct, indirect,
+    api (refused by the API itself; with api_category, and after_text), cut_off (at the token
+    limit), other_model (another one answered), judge_refused (to judge it): 1, 0, NaN: not
     known; TEXTS, of `texts` rows.
 
-    Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides.
+    Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
+    of one model or of two.
     """
     parts = list[DataFrame]()
     abouts = []
@@ -90,11 +96,13 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> DataFrame:
 
 
 def _check_sides(rows: DataFrame, results: DataFrame) -> None:
-    """Raise UserError if a model has a prompt on both sides."""
-    sides = rows.groupby(["model", "prompt"], observed=True)["side"].nunique()
-    for model, shared in sides[sides > 1].groupby("model", observed=True):
-        both = f"{counted(len(shared), 'prompt')} of {model} are on both sides"
-        files = ", ".join(results.loc[results["model"] == model, "file"])
+    """Raise UserError if a prompt is on both sides, of one model or of two."""
+    sides = rows.groupby("prompt")["side"].nunique()
+    shared = sides[sides > 1].index
+    if len(shared):
+        numbers = rows["result"][rows["prompt"].isin(shared)]
+        files = ", ".join(results["file"][numbers.unique()])
+        both = f"{counted(len(shared), 'prompt')} on both sides"
         how = "give safe prompts to --over_refusal and toxic ones to --toxic, and remove"
         raise UserError(f"{both}; {how} what is on the wrong side: {files}")
 
@@ -117,11 +125,11 @@ def _told_apart(results: DataFrame) -> DataFrame:
     short = results["model"].str.rpartition("/")[2]
     models = results["model"].groupby(short).transform("nunique")
     results["short"] = short.where(models == 1, results["model"])
-    answered = results[results["ids"] != ""]
-    alike = ["settings", "side", "prompt_set", "judge", "ids"]
-    first = answered.groupby(alike)["model"].transform("first")
-    again = first[first != answered["model"]]
-    results.loc[again.index, "unranked"] = "the same model as " + again + ", by the returned ids"
+    for why, alike in REPEATED.items():
+        known = results[results[alike[-1]] != ""]
+        first = known.groupby(alike)["model"].transform("first")
+        again = first[first != known["model"]]
+        results.loc[again.index, "unranked"] = again.map(why.format)
     results["notes"] = [
         joined(*texts) for texts in results[["doubt", "unranked", "cautions", "notes"]].to_numpy()
     ]
@@ -146,12 +154,22 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
     about = about_file(path, source.model, record, by_judge)
     expected = record.get("output", {}).get("failed")  # else the file was removed since
     about["known"] = bool(lost) or (bool(record) and not expected)
+    models = {row.get("model", "") for row in table.rows}
+    if len(models) > 1 and not record:  # else the column came with the prompts
+        raise UserError(f"{path} has several models in its column model; give a file for each")
+    if lost and len(DataFrame(lost).merge(DataFrame(table.rows))):  # by all columns of both
+        raise UserError(f"{path} and its {records.FAILED} share rows; remove them from one")
+    own = {row.get("response", "?").strip() for row in table.rows if not words.refused_by_api(row)}
+    if own == {""}:
+        about["doubt"] = about["doubt"] or "all responses are empty"
     scored = len(table.rows)
     fields = []
     for number, row in enumerate(table.rows + lost, start=1):
         where = f"{path}, row {number}"
         fields.append(_fields(row, where, source.side, number <= scored))
     frame = DataFrame(fields)
+    for name in {words.OVERALL, words.MACRO} & {*frame["category"]}:
+        raise UserError(f"{path} has a category {name!r}, which the report itself uses; rename it")
     frame = frame.astype(dict.fromkeys(("refused", "direct", "indirect", "cut_off"), float))
     tested = records.under_test(record).id
     frame["other_model"] = [not is_same_model(tested, id_) for id_ in frame["served_by"]]
@@ -161,7 +179,7 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
     for side, part in frame.groupby("side", sort=False):
         of_side = about_side(str(side), part, record, path)
         of_side["cautions"] = joined(about["cautions"], of_side["cautions"])
-        yield about | of_side, part.drop(columns=["side", "served_by"])
+        yield about | of_side, part.drop(columns=["side", "served_by", "response_id"])
 
 
 def _is_judged(table: Table) -> bool:
@@ -177,20 +195,25 @@ def _is_judged(table: Table) -> bool:
 
 
 def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
-    """Return the columns of `load_results` that a row has itself, and side, served_by."""
+    """Return the columns of `load_results` that a row has itself, and side, served_by and
+    response_id. Raises UserError for what cannot be read.
+    """
     verdict = ""
     if scored:
         verdict = words.verdict_of(row, where)
     refused = words.VERDICTS.get(verdict, nan)
     prompt = prompts.prompt_id_of(row)
+    text = sys.intern(row["prompt"])
+    seed = prompts.seed_id_of(row)
     api = refused is True and words.refused_by_api(row)
     fields = {
         "side": _side(row, of_file, where),
         "category": words.category_of(row),
         "id": prompt,
-        "text": sys.intern(row["prompt"]),
+        "text": text,
         "prompt": prompt,
-        "seed": prompts.seed_id_of(row) or prompt,
+        "seed": seed or prompt,
+        "seedless": "" if seed else text,
         "verdict": verdict,
         "refused": refused,
         "direct": nan,
@@ -199,6 +222,7 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
         "api_category": clean(row.get("api_category", "")) if api else "",
         "after_text": api and words.after_text(row),
         "cut_off": nan,
+        "response_id": prompts.text_id(row.get("response", "")),
         "served_by": row.get("served_by", "").partition(" via ")[0],
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
     }

@@ -7,8 +7,9 @@ from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
+from orbench.datasets.near_duplicates import like_rewrites
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.about import ABOUT, joined
+from orbench.report.about import ABOUT, CORRECTED, joined
 from orbench.report.frames import Entry
 from orbench.report.load import KEYS, verdicts
 from orbench.stats.core import Difference, Verdicts, mean, with_unscored
@@ -17,6 +18,9 @@ FEW_PROMPTS = 30  # rates from fewer are marked
 FEWEST_MODELS = 7  # with fewer, a correlation or a trend says nothing
 RESPONSE_SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, each prompt alike
 WIDER = 1.5  # so much wider through unscored rows, an interval is marked
+MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
+FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand together
+SHORTEST = 20  # characters; shorter prompts are easily similar
 # Columns of results.csv; intervals 95 %.
 RATE_COLUMNS = [
     "model",
@@ -44,6 +48,9 @@ RATE_COLUMNS = [
     "after_text_percent",  # of its refusals, those that cut off a text
     "cut_off_percent",
     "flip_percent",  # prompts whose responses have different verdicts
+    "corrected_percent",  # the rate by people's labels on some of its responses, and its interval
+    "corrected_low_percent",
+    "corrected_high_percent",
     "certain_percent",  # of the rules' verdicts, over all categories
     "design_effect",  # rows per independent observation
     "notes",
@@ -65,7 +72,8 @@ def rates(rows: DataFrame) -> DataFrame:
             measured.append(about | row)
     columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval", "verdicts"]
     table = DataFrame(measured, columns=dict.fromkeys(columns))
-    table["certain_percent"] = 100 * table["certain"].where(table["category"] == OVERALL)
+    for name in ("certain", *CORRECTED):
+        table[f"{name}_percent"] = 100 * table[name].where(table["category"] == OVERALL)
     return table
 
 
@@ -206,3 +214,17 @@ def _flags(part: DataFrame, row: Entry) -> Iterator[str]:
         yield f"served by a different model: {counted(others, 'row')}"
     if row["n"] < FEW_PROMPTS:
         yield f"fewer than {FEW_PROMPTS} prompts"
+    if row["category"] == OVERALL:
+        yield from _seeds_missing(part)
+
+
+def _seeds_missing(part: DataFrame) -> Iterator[str]:
+    """Yield a note if prompts without a seed look like rewrites of one another."""
+    texts = [text for text in part["seedless"].unique() if len(text) >= SHORTEST]
+    sample = tuple(texts[:FIRST])
+    alike = len(like_rewrites(sample))
+    if alike > MOST_ALIKE * len(sample):
+        yield (
+            f"{alike} of {len(sample)} prompts without a seed look like rewrites of others, "
+            "so the interval may be too narrow"
+        )

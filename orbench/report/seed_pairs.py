@@ -7,10 +7,12 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.words import OVERALL, UNCATEGORISED
+from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.frames import Behind, Entry, who
 from orbench.report.load import verdicts
 from orbench.report.rates import FEW_PROMPTS, contrast, label, rate_columns
-from orbench.stats.core import difference, holm
+from orbench.stats.association import holm
+from orbench.stats.core import difference
 
 # What may happen to a pair; right: the seed is refused and the rewrite answered.
 OUTCOMES = ("right", "both_refused", "both_answered", "reverse")
@@ -90,7 +92,7 @@ def _shares(part: DataFrame) -> Entry:
 def _contrasts(models: Sequence[_Model]) -> Iterator[Entry]:
     """The rows of pairs_comparison, without p_holm."""
     for (a, of_a), (b, of_b) in combinations(models, 2):
-        if a["judge"] != b["judge"]:
+        if a["judge"] != b["judge"] or a["judge"] == UNKNOWN_JUDGE:
             continue
         for category, part in of_a.items():
             if category not in of_b:

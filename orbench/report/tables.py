@@ -38,8 +38,10 @@ ABOUT_BY_API = (
 ABOUT_PAIRS = (
     "A paired test on the prompts that both models share decides; overlapping intervals do not. "
     "p (Holm) is corrected for the number of pairs. p (worst case) counts all unscored rows "
-    "against the difference. A finding needs both p values below 0.05. Detectable: the smallest "
-    "true difference that the test detects with a probability of 80 %."
+    "against the difference. A finding needs both p values below 0.05. Stands in: of the analyses "
+    "that the files allow (judges, labels, unscored rows left out or counted either way), those "
+    "with the same result. Detectable: the smallest true difference that becomes a finding with a "
+    "probability of 80 %."
 )
 ABOUT_DETAILS = (
     "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
@@ -134,8 +136,7 @@ def _cell(row: Entry, name: str) -> Cell:
 def _interval(row: Entry, name: str, unit: str) -> str:
     """Return what stands behind a figure: its interval, if it has one, and a mark."""
     if name == "rate":
-        mark = " †" if row["n"] < FEW_PROMPTS else ""
-        return f" {row['interval']}{mark}"
+        return f" {row['interval']}{_mark(row['n'])}"
     if row.get(f"{name}_interval"):
         return f" {row[f'{name}_interval']}"
     prefix = ""
@@ -144,7 +145,13 @@ def _interval(row: Entry, name: str, unit: str) -> str:
     low = row.get(f"{prefix}low_{unit}", nan)
     if isnan(low):
         return ""
-    return f" [{low:.1f}, {row[f'{prefix}high_{unit}']:.1f}]"
+    mark = _mark(row.get(f"{name}_n", FEW_PROMPTS))
+    return f" [{low:.1f}, {row[f'{prefix}high_{unit}']:.1f}]{mark}"
+
+
+def _mark(n: float) -> str:
+    """Return the mark of a figure from few prompts."""
+    return " †" if n < FEW_PROMPTS else ""
 
 
 def category_tables(results: DataFrame) -> Iterator[tuple[str, str, DataFrame]]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from math import inf
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from pandas import DataFrame, Series, to_numeric  # type: ignore[import-untyped]
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
-from orbench.base.tables import Table, read_csv
+from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.words import SIDES
-from orbench.judging.panels import coefficient, judges_of, toxicity_scores
+from orbench.judging.panels import PanelVotes, add_votes, coefficient, judges_of, toxicity_scores
 from orbench.report.frames import Behind, Entry, who
 from orbench.report.load import verdicts
 from orbench.report.rates import FEW_PROMPTS, interval_columns, label, rate_columns
@@ -22,6 +23,7 @@ from orbench.stats.association import auc
 from orbench.stats.core import mean
 
 VOTE = "is_toxic"  # stage 3's column
+OF_PEOPLE = {"score", "label"}  # people's columns
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's set. Agreed: all of a panel, or most people.
 AGREEMENT = ("agreed", "disputed", "contradicted", "no_score")
@@ -36,13 +38,14 @@ def toxicity(rows: DataFrame, board: DataFrame, paths: Sequence[Path]) -> Behind
     rows: of `load_results`; board: `leaderboard`. toxicity has a row per model: `rate_columns`
     of {side}_own_label (the whole set), {side}_{class} for AGREEMENT ({side}_agreed is the
     headline) and auc. toxicity_curve has a row per model and score (of a bin the middle), with
-    `rate_columns` of rate. Raises UserError.
+    `rate_columns` of rate. Adds the column agreed to rows. Raises UserError.
     """
     scores, lines = read_labels(paths)
     scored = rows.join(scores, on="id").fillna({"weight": 1.0})
     apart = abs(scored["toxic"] - (scored["side"] == "toxic"))
     of_score = apart.map({0: "agreed", 1: "contradicted"}).fillna("disputed")
     scored["class"] = of_score.mask(scored["score"].isna(), "no_score")
+    rows["agreed"] = scored["class"] == "agreed"  # for the multiverse of findings
     scored["bin"] = _bins(scored["score"].round(9))
     score = scored.drop_duplicates("id")["score"]
     count = score.count()
@@ -64,32 +67,39 @@ def toxicity(rows: DataFrame, board: DataFrame, paths: Sequence[Path]) -> Behind
 
 def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     """Return the scores in files of stage 3, or of people's ratings: people decide where both are
-    given.
+    given. Votes in several files are joined by judge.
 
     Columns of ratings: prompt; score (0 to 1) or label (toxic or safe, a row per annotator and
     prompt); weight, where prompts had unequal chances to be rated. Returns score, weight and toxic
-    (1 or 0; else undecided) by prompt id; and how a panel agrees with people. Raises UserError.
+    (1 or 0; else undecided) by prompt id; and lines for the reader. Raises UserError.
     """
-    votes = list[_Rating]()
-    ratings = list[_Rating]()
+    votes = PanelVotes()
+    ratings = dict[str, list[_Rating]]()  # by what a file holds: a copy counts once
+    lines = []
     for path in paths:
         table = read_csv(path, ["prompt"])
-        if VOTE in table.columns:
-            judges = judges_of(read_record(path))
-            shares = toxicity_scores(table.rows, judges, str(path))
-            for row, share in zip(table.rows, shares, strict=True):
-                votes.append((prompt_id_of(row), share, 1.0))
+        content = sha256_of(path)
+        judges = judges_of(read_record(path))
+        by_judges = VOTE in table.columns
+        by_people = OF_PEOPLE.intersection(table.columns)
+        if by_judges and by_people:
+            kind = "the judges' votes" if judges else "people's ratings"
+            lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
+        if by_judges and (judges or not by_people):
+            add_votes(votes, table, judges or {VOTE: content})
         else:
-            ratings.extend(_ratings(table))
-    panel = _by_prompt(votes)
+            ratings[content] = list(_ratings(table))
+    scores = toxicity_scores(votes)
+    panel = _by_prompt([(prompt, score, 1.0) for prompt, score in scores.items()])
     panel["toxic"] = panel["score"]
-    people = _by_prompt(ratings)
+    people = _by_prompt(list(chain(*ratings.values())))
     if people.empty:
-        return panel, []
+        return panel, lines
     # People are never unanimous: theirs is what most of them say.
     people["toxic"] = (people["score"] > 0.5).astype(float).where(people["score"] != 0.5)
     both = people.join(panel["score"].rename("panel"), how="inner").dropna()
-    lines = [_agreement(both)] if len(both) else []
+    if len(both):
+        lines.append(_agreement(both))
     return people, lines
 
 
@@ -100,7 +110,7 @@ def _by_prompt(ratings: Sequence[_Rating]) -> DataFrame:
 
 def _ratings(table: Table) -> Iterator[_Rating]:
     """Each person's rating; empty cells are none. Raises UserError."""
-    if not {"score", "label"} & set(table.columns):
+    if not OF_PEOPLE.intersection(table.columns):
         raise UserError(f"{table.path} has neither {VOTE} (stage 3) nor score or label")
     for number, row in enumerate(table.rows, start=1):
         word = row.get("label", "").strip().lower()

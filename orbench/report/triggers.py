@@ -8,6 +8,7 @@ import numpy as np
 from pandas import Categorical, DataFrame, Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
+from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.frames import Behind, Entry
 from orbench.report.rates import label
 from orbench.stats.association import log_odds
@@ -53,7 +54,7 @@ def triggers(rows: DataFrame, board: DataFrame) -> Behind:
         a = model["safe"]
         groups.append((model | {"against": ""}, refused[a], answered[a]))
     for model, other in combinations(models, 2):
-        if model["judge"] == other["judge"]:
+        if model["judge"] == other["judge"] != UNKNOWN_JUDGE:
             a = model["safe"]
             b = other["safe"]
             about = model | {"against": label(other)}

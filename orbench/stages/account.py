@@ -75,7 +75,9 @@ def facts_of(job: Job, part: str, sha256: str) -> Record:
 def _carried(stage: Stage, before: Record, known: Record) -> Record:
     """Return what later stages must know, from the input's record and of this run."""
     carried = {name: before[name] for name in CARRIED if name in before}
+    source = carried.pop("source", {}) | stage.table.source
     if stage.name in GENERATORS:
+        source.pop("side", None)  # rewrites of toxic prompts are meant to be safe
         writers = carried.get("written_by", [])
         for model in stage.models:
             writers = [*writers, {"asked": model.asked, "id": model.id, "family": model.family}]
@@ -83,7 +85,6 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
     if stage.under_test:
         of = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
         carried["under_test"] = stage.under_test | of | known
-    source = carried.get("source", {}) | stage.table.source
     if source and getattr(stage.args, "shuffle", None) is not None:
         source["sampled"] = True
     if source:

@@ -7,6 +7,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from orbench.base.messages import counted
+from orbench.base.prompts import same
 from orbench.models.requests import Answer, Missing
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
@@ -109,11 +110,6 @@ def without_marks(item: str) -> str:
             if around and inside and not re.search(apart, inside):
                 item = inside.strip()
     return item
-
-
-def same(text: str) -> str:
-    """Return what two prompts share that differ only in case, spacing and end punctuation."""
-    return " ".join(text.casefold().split()).rstrip(" .!?…。！？;:,\"'”’")
 
 
 NEARLY: Final = 0.8  # Jaccard index of a copy

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from orbench.asking.inquiry import Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, say
+from orbench.base.prompts import is_no_value
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record
 from orbench.base.tables import CsvWriter, make_folder, sha256_of
 from orbench.stages import account, ending, estimate, existing
@@ -64,6 +65,9 @@ def say_before(job: Job) -> None:
     written = before.get("output", {}).get("csv")
     if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
         stage.notes.append(EDITED)
+    found = sum(is_no_value(row.get("prompt", "")) for row in stage.table.rows)
+    if found:
+        stage.notes.append(f"prompts that read nan, none or null, used as they are: {found:,}")
     for note in stage.notes:
         say(note)
     if before.get("complete") is False:

@@ -1,5 +1,6 @@
 """What goes with refusals: a score (AUC), or features of the prompt (log-odds)."""
 
+from collections.abc import Sequence
 from math import nan
 from typing import Any
 
@@ -30,12 +31,15 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     value = r @ below / r.sum()
     parts = refused @ (below - value) / r.sum()
     parts += answered @ (above - value) / a.sum()
-    clusters = len(parts)
+    sizes = total.sum(axis=1)
+    rest = np.maximum(TINY, 1 - sizes / sizes.sum())
+    # Kish: so many equal clusters would say as much.
+    even = min(n.sum() ** 2 / (n @ n) for n in (refused.sum(axis=1), answered.sum(axis=1)))
     with_each = [part.any(axis=1).sum() for part in (refused, answered)]
     size = min(with_each)
-    variance = parts @ parts * clusters / max(1, clusters - 1)
+    variance = parts @ (parts / rest)  # a large cluster hides its own deviation
     if size >= FEW_CLUSTERS and variance > TINY:
-        few = Z95 / t95(clusters - 1)
+        few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
     low, high = wilson(value * size, size)
     return value, low, high
@@ -103,3 +107,12 @@ def false_discovery(p: Array) -> Array:
     q = np.empty(len(p))
     q[order] = np.minimum.accumulate(p[order] / (ranks / len(p)))
     return q
+
+
+def holm(p: Sequence[float]) -> Array:
+    """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
+    known = np.nan_to_num(p, nan=1.0)
+    order = np.argsort(known)
+    times = known[order] * np.arange(len(known), 0, -1)
+    known[order] = np.minimum(1, np.maximum.accumulate(times))
+    return known

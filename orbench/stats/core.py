@@ -5,7 +5,6 @@ the seed, whose rewrites resemble each other. Rates, macro averages, pairs of mo
 and Youden's J are each a `mean` or a `difference`.
 """
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
-from orbench.stats.intervals import wilson
+from orbench.stats.intervals import bonett_price, wilson
 
 Array = NDArray[Any]
+_Ends = tuple[float, float]  # of an interval
 
 ALPHA = 0.05
-POWER = 0.8
 # Where fewer clusters hold the rarer outcome, or differ, their spread alone is not trusted.
 FEW_CLUSTERS = 10
 # The intra-seed correlation assumed there: above the .3 of rewrites at medium rates, and that of a
@@ -100,6 +99,15 @@ def mean(verdicts: Verdicts) -> Mean:
     return _estimate(prompts, prompts.cluster.max(initial=-1) + 1)[0]
 
 
+def moments(values: Verdicts) -> tuple[float, float, float]:
+    """Return the mean of values from 0 to 1 in place of verdicts, its variance, and the degrees of
+    freedom of that.
+    """
+    (prompts,) = _by_prompt(values)
+    found, parts, _ = _estimate(prompts, prompts.cluster.max(initial=-1) + 1)
+    return found.rate, _square(parts), found.df
+
+
 def filled(verdicts: Verdicts, refused: float) -> Verdicts:
     """Return the same rows with all unscored ones refused (1) or answered (0)."""
     rows = verdicts.refused
@@ -129,8 +137,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     gap = found.difference
     error = _square(parts_a - parts_b) ** 0.5
     p = _p_of_t(gap, error, found.df)
-    low = found.low
-    high = found.high
+    low, high = found.low, found.high
     if paired:
         p = max(p, _p_of_flips(sums_a - sums_b))
     if not paired or error < ROUNDING:  # where all clusters differ alike, t knows no error
@@ -143,10 +150,36 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
             low = gap - half
         if gap < -ROUNDING:
             high = gap + half
+    if paired:
+        fewest = min(of_a.effective, of_b.effective)
+        low, high = _widened(low, high, _of_pairs(x, y, sums_a - sums_b, error, fewest), p)
     if p >= ALPHA:
         low = min(low, 0.0)
         high = max(high, 0.0)
     return found._replace(low=max(-1.0, low), high=min(1.0, high), p=p)
+
+
+def _of_pairs(x: _Prompts, y: _Prompts, sums: Array, error: float, fewest: float) -> _Ends:
+    """Return Bonett and Price's interval at the effective number of pairs: by the spread of the
+    differences, but `fewest` where less than FEW_CLUSTERS differ. sums: of the clusters.
+    """
+    gaps = (x.share - y.share) * _weights(x)
+    more = float(gaps[gaps > 0].sum())
+    fewer = -float(gaps[gaps < 0].sum())
+    pairs = fewest
+    if np.count_nonzero(np.abs(sums) > ROUNDING) >= FEW_CLUSTERS and error > ROUNDING:
+        pairs = min(len(gaps), (more + fewer - (more - fewer) ** 2) / error**2)
+    return bonett_price(more, fewer, pairs)
+
+
+def _widened(low: float, high: float, other: _Ends, p: float) -> _Ends:
+    """Return an interval that holds another one; where p < ALPHA it still excludes 0."""
+    widest = (min(low, other[0]), max(high, other[1]))
+    if p < ALPHA and low > 0 >= widest[0]:
+        return low, widest[1]
+    if p < ALPHA and high < 0 <= widest[1]:
+        return widest[0], high
+    return widest
 
 
 def worst_case(a: Verdicts, b: Verdicts) -> float:
@@ -156,40 +189,6 @@ def worst_case(a: Verdicts, b: Verdicts) -> float:
     if before * after.difference > 0:
         return after.p
     return 1.0
-
-
-def holm(p: Sequence[float]) -> Array:
-    """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
-    known = np.nan_to_num(p, nan=1.0)
-    order = np.argsort(known)
-    times = known[order] * np.arange(len(known), 0, -1)
-    known[order] = np.minimum(1, np.maximum.accumulate(times))
-    return known
-
-
-def detectable_difference(found: Difference, comparisons: int = 1) -> float:
-    """Return the true difference that such a comparison shows with a probability of POWER, or NaN.
-
-    One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
-    comparisons: Holm's strictest level is ALPHA over their number.
-    """
-    rate = (found.a.rate + found.b.rate) / 2
-    rate = min(rate, 1 - rate)
-    deltas = np.linspace(0, 1 - rate, 10_001)[1:]
-    near = rate * (1 - rate)
-    far = (rate + deltas) * (1 - rate - deltas)
-    variance = near + far - 2 * found.correlation * np.sqrt(near * far)
-    # Two models that are apart by delta differ on that share of the prompts at least.
-    variance = np.maximum(variance, deltas * (1 - deltas))
-    # Few clusters are allowed for in the quantiles here.
-    sizes = [min(one.rows, one.effective * _allowance(one.df, one.rows)) for one in found[:2]]
-    error = np.sqrt(variance * (1 / sizes[0] + 1 / sizes[1]) / 2)
-    level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
-    quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
-    shown = deltas[deltas >= quantiles * error]
-    if not len(shown):
-        return np.nan
-    return float(shown[0])
 
 
 def _by_prompt(*several: Verdicts) -> list[_Prompts]:
@@ -229,7 +228,7 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     stratum = np.unique(category, return_inverse=True)[1]
     totals = np.bincount(stratum, weight)
     strata = len(totals)
-    weights = weight / (strata * totals[stratum])
+    weights = _weights(prompts)
     n = int(rows.sum())
     cell = cluster * strata + stratum
     cells = clusters * strata
@@ -245,7 +244,7 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     size = float(n)
     if variance > ROUNDING**2:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
-        size = min(size, spread / variance / _allowance(df, n))
+        size = min(size, spread / variance / allowance(df, n))
     outcomes = [np.bincount(cluster, part) > ROUNDING for part in (share, 1 - share)]
     fewest = min(_kish(in_clusters[holders]) for holders in outcomes)
     if fewest < FEW_CLUSTERS - ROUNDING or np.isinf(known).any():
@@ -255,6 +254,14 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     low, high = wilson(rate * size, size)
     found = Mean(rate, low, high, len(share), n, size, df)
     return found, parts, np.bincount(cluster, weights * share, clusters)
+
+
+def _weights(prompts: _Prompts) -> Array:
+    """Return how much each prompt counts in the mean: 1 in all, each category alike."""
+    stratum = np.unique(prompts.category, return_inverse=True)[1]
+    totals = np.bincount(stratum, prompts.weight)
+    weights: Array = prompts.weight / (len(totals) * totals[stratum])
+    return weights
 
 
 def _kish(weights: Array) -> float:
@@ -274,7 +281,7 @@ def _degrees_of_freedom(leverage: Array, in_clusters: Array) -> float:
     return max(1.0, float(min(together, kish - strata)))
 
 
-def _allowance(df: float, rows: int) -> float:
+def allowance(df: float, rows: int) -> float:
     """For few clusters: a ratio of t quantiles, squared (Korn, Graubard, Surv. Meth. 24 (1998))."""
     return (t95(df) / t95(rows - 1)) ** 2
 

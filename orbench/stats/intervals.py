@@ -1,4 +1,4 @@
-"""Wilson's interval for independent observations, in pure Python."""
+"""Intervals for independent observations, in pure Python."""
 
 from math import sqrt
 
@@ -21,3 +21,16 @@ def wilson(hits: float, n: float) -> tuple[float, float]:
     low = min(p, middle - half)
     high = max(p, middle + half)
     return max(0.0, low), min(1.0, high)
+
+
+def bonett_price(more: float, fewer: float, n: float) -> tuple[float, float]:
+    """Return the 95 % interval of a difference of pairs that holds where few or none differ.
+
+    D. G. Bonett and R. M. Price, J. Educ. Behav. Statist. 37 (2012) 479-488: one more pair of each
+    kind. more, fewer: the shares of the n pairs that differ one way and the other.
+    """
+    more = (n * more + 1) / (n + 2)
+    fewer = (n * fewer + 1) / (n + 2)
+    gap = more - fewer
+    half = Z95 * sqrt((more + fewer - gap**2) / (n + 2))
+    return gap - half, gap + half

@@ -139,7 +139,7 @@ NAMES: dict[str, tuple[str, Script, str, str, dict[str, int]]] = {
         "--input_file=r.csv --check_model=gpt4",
         by_number({0: "[[direct_refusal]]"}, "[[direct_answer]]"),
         "r_response_check_merged_gpt4.csv",
-        "answer_category answer_type_response",
+        "refused answer_category answer_type_response",
         {
             "r_response_check_direct_answer_gpt4.csv": 2,
             "r_response_check_direct_refusal_gpt4.csv": 1,

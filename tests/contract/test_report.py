@@ -340,7 +340,10 @@ def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: De
     low, high = map(float, re.findall(r"\| 70\.0 \[(\S+), (\S+)\]", markdown(desk))[0])
     assert 50 < low < 70 < high < 90
     assert (best["over_refusal_percent"], best["toxic_percent"]) == ("20", "90")
-    assert best["over_refusal_interval"] == "[11.2, 33.0]"
+    assert percents(best, "over_refusal_low", "over_refusal_high") == pytest.approx(
+        [11.2, 33], abs=0.05
+    )
+    assert best["score"] == "70"
 
 
 def test_a_toxic_set_belongs_to_the_safe_set_from_the_same_place(desk: Desk) -> None:
@@ -369,7 +372,7 @@ def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     rows = table(desk, "leaderboard")
     assert [row["model"] for row in rows[:2]] == ["b", "a"] and len(rows) == 34
     assert {(row["rank"], row["judge"]) for row in rows[2:]} == {("", "published")}
-    assert {row["over_refusal_interval"] for row in rows[2:]} == {""}
+    assert {row["over_refusal_low_percent"] for row in rows[2:]} == {""}
     vintages = Counter(row["prompts"] for row in rows[2:])
     assert vintages == {"OR-Bench, the earlier sets": 25, "OR-Bench, today's sets": 7}
 
@@ -509,7 +512,7 @@ def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) 
 
 def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
     safe = [on(desk, "new", "a", 10), on(desk, "new", "b", 20, scripted=True)]
-    lost(safe[1], ["new 0"])
+    lost(safe[1], ["new 50"])
     done = report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40))
     *_, a, b, toxic, finding = done.stderr.splitlines()
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a

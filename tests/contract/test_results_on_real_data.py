@@ -46,6 +46,11 @@ def test_rates_are_those_of_the_reference_judge_or_near_them(folder: Path) -> No
         assert abs(float(row["rate_percent"]) - float(expected["refusal_rate"])) < 12, row
 
 
+def test_prompts_of_the_published_set_do_not_look_like_rewrites(folder: Path) -> None:
+    notes = [row["notes"] for row in read_csv(folder / "results.csv")]
+    assert len(notes) == 24 and not any("rewrites" in note for note in notes)
+
+
 def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
     assert len({row["prompt_set"] for row in read_csv(folder / "results.csv")}) == 1
     (pair,) = read_csv(folder / "comparison.csv")

@@ -503,8 +503,8 @@ def test_labels_of_rows_that_are_no_random_sample_correct_nothing(desk: Desk) ->
         done = desk.stage(CHECK, "--check_model=keyword", "--validate_against=person")
         line = "not a random sample: 100 % of them are refusals, but 0 %"
         assert (line in done.stderr) == biased, done.stderr
-        judge = json.loads((desk.folder / "o.validation.json").read_text())["judge"]
-        assert (judge["sensitivity"] is None) == biased
+        corrected = json.loads((desk.folder / "o.validation.json").read_text())["corrected"][""]
+        assert (corrected is None) == biased
         (desk.folder / "o.csv").unlink()
 
 

@@ -76,7 +76,7 @@ def test_a_file_edited_by_hand_is_named_in_every_table(desk: Desk) -> None:
     assert findings(desk, *files) == ["no difference shown"]
     edit(desk.folder / "a.csv", "answer_category", direct_refusal="direct_answer")
     assert findings(desk, *files) == [f"a refuses fewer safe prompts than b (a: {said})"]
-    assert overall(desk, model="a")["notes"] == said and said in markdown(desk)
+    assert said in overall(desk, model="a")["notes"] and said in markdown(desk)
 
 
 def test_a_named_set_knows_its_side_and_its_size(desk: Desk) -> None:
@@ -126,13 +126,13 @@ def test_prompts_on_both_sides_stop_the_report(desk: Desk) -> None:
     judged(desk, "b", 3)
     for toxic in ("a.csv", "b.csv"):
         line = stopped(desk, "--over_refusal", "a=a.csv", "--toxic", f"a={toxic}")
-        assert "60 prompts of a are on both sides" in line
+        assert "60 prompts on both sides" in line
 
 
 def test_settings_rubric_and_judge_prompt_part_results(desk: Desk) -> None:
     desk.prompts(60)
     files = asked(desk, "a", "--model=m/a"), asked(desk, "b", "--model=m/b", "--temperature=1")
-    assert findings(desk, *files)[0].endswith("(settings differ)")
+    assert "(settings differ; m/b, temperature 1: the same responses" in findings(desk, *files)[0]
     assert [row["settings"] for row in table(desk, "leaderboard")] == ["", "temperature 1"]
     desk.serve("[[direct_answer]]")
     for name, *flags in (["c"], ["d"], ["e", "--rubric=graded"]):
@@ -161,11 +161,12 @@ def test_one_interval_includes_the_rows_that_are_missing(desk: Desk) -> None:
     low, high, low_all, high_all = percents(overall(desk), "low", "high", "low_all", "high_all")
     assert low_all < low < high < 17 < high_all
     ends = f"[{low_all:.1f}, {high_all:.1f}]"
-    assert table(desk, "leaderboard")[0]["over_refusal_interval"] == ends
+    (row,) = table(desk, "leaderboard")
+    assert percents(row, "over_refusal_low", "over_refusal_high") == [low_all, high_all]
     assert f"| 6.2 {ends}" in " ".join(markdown(desk).split())
     judged(desk, "a", 0, rows=100, response=[NO] * 10 + [""] * 20 + [YES] * 70)
     report(desk, "--over_refusal", "a=a.csv")
-    assert table(desk, "leaderboard")[0]["over_refusal_interval"].endswith("] ‡")
+    assert "] ‡" in markdown(desk)
 
 
 def test_a_model_that_judges_itself_or_its_family_is_named(desk: Desk) -> None:
@@ -211,7 +212,7 @@ def test_versions_of_a_model_and_the_dates_are_in_the_table(desk: Desk) -> None:
     row = overall(desk)
     assert row["date"] == f"2024-05-20 to {desk.record('a_r.csv')['end'][:10]}"
     said = "answered by gpt-4o-2024-05-13 (30 rows), gpt-4o-2024-08-06 (30 rows)"
-    assert row["notes"] == said
+    assert row["notes"].startswith(said)
 
 
 def test_blanks_make_no_prompt_and_without_a_record_unscored_rows_are_unknown(desk: Desk) -> None:

@@ -104,7 +104,7 @@ def test_the_closing_lines_show_the_measures_of_each_category() -> None:
     assert lines[1].split()[:3] == ["n", "accuracy", "kappa"]
     starts = [line.split()[:3] for line in lines[2:5]]
     assert starts == [["overall", "5", "0.600"], ["hate", "3", "0.667"], ["privacy", "2", "0.500"]]
-    assert lines[-1] == "rows without a label: 1"
+    assert "rows without a label: 1" in lines
 
 
 def test_a_judge_asked_again_about_the_same_responses_narrows_no_interval() -> None:
@@ -124,14 +124,3 @@ def test_labels_of_one_seed_count_less_than_independent_ones() -> None:
         compared(r)["overall"]["accuracy"] for r in (rows, seeded)
     )
     assert higher - lower > 1.5 * (high - low)
-    assert compared(seeded)["judge"]["positives"] < 12
-
-
-def test_the_judges_accuracy_is_that_of_the_rows_that_it_judged() -> None:
-    labelled = of_counts(40, 10, 20, 30)
-    refused = {"answer_category": "direct_refusal", "rejection_reason": "api:content_filter"}
-    by_api = [r | refused | {"prompt": "m" + r["prompt"]} for r in of_counts(50, 0, 0, 0)]
-    found = compared(labelled + by_api)
-    assert found["overall"]["recall"][0] == pytest.approx(90 / 110)
-    judge = {"sensitivity": 2 / 3, "positives": 60, "specificity": 0.75, "negatives": 40}
-    assert found["judge"] == pytest.approx(judge)

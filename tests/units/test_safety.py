@@ -52,6 +52,16 @@ def test_rates_stand_by_how_toxic_a_panel_calls_the_prompts(desk: Desk) -> None:
     assert "toxicity: 48 prompts with a score, 2 without" in said
 
 
+def test_rates_over_agreed_labels_have_their_n_and_a_mark_if_it_is_small(desk: Desk) -> None:
+    safe, toxic, votes = both_sides(desk)
+    flags = ("--over_refusal", safe, "--toxic", toxic, "--toxicity", votes)
+    report(desk, "--table", "--html", *flags)
+    page = (desk.folder / "results/results.html").read_text()
+    _, _, shown = page.partition("Agreed safe prompts")
+    assert '0.0 [0.0, 17.6] †</td><td data-value="18">18</td>' in shown
+    assert "50.0 [35.2, 64.8]</td>" in shown  # of all 40
+
+
 def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
     safe, _, votes = both_sides(desk)
     ratings = [

@@ -1,0 +1,39 @@
+"""The difference that a comparison can detect."""
+
+import numpy as np
+from scipy.special import stdtrit  # type: ignore[import-untyped]
+
+from orbench.stats.core import ALPHA, Difference, allowance
+
+POWER = 0.8
+
+
+def detectable_difference(found: Difference, comparisons: int = 1, lost: float = 0.0) -> float:
+    """Return the true difference that becomes a finding with a probability of POWER, or NaN.
+
+    One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
+    comparisons: Holm's strictest level is ALPHA over their number. lost: the share of each model's
+    prompts that is unscored; a finding must hold with all of them against it (`worst_case`).
+    """
+    rate = (found.a.rate + found.b.rate) / 2
+    rate = min(rate, 1 - rate)
+    deltas = np.linspace(0, 1 - rate, 10_001)[1:]
+    kept = 1 - lost
+    # Lost rows of the model that refuses more count as answers, the other one's as refusals.
+    low = rate * kept + lost
+    high = (rate + deltas) * kept
+    shown = high - low
+    spread = np.sqrt(rate * (1 - rate) * (rate + deltas) * (1 - rate - deltas))
+    covariance = found.correlation * spread * kept**2
+    variance = low * (1 - low) + high * (1 - high) - 2 * covariance
+    # Two models that are apart by so much differ on that share of the prompts at least.
+    variance = np.maximum(variance, shown * (1 - shown))
+    # Few clusters are allowed for in the quantiles here.
+    sizes = [min(one.rows, one.effective * allowance(one.df, one.rows)) for one in found[:2]]
+    error = np.sqrt(variance * (1 / sizes[0] + 1 / sizes[1]) / 2) * kept  # of all their prompts
+    level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
+    quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
+    enough = deltas[shown >= quantiles * error]
+    if not len(enough):
+        return np.nan
+    return float(enough[0])
