@@ -5,8 +5,6 @@ import numpy as np
 from orbench.stats.core import ROUNDING, Array, Verdicts, allowance, mean, moments
 from orbench.stats.intervals import wilson
 
-CELLS = ((1, 1), (1, 0), (0, 1), (0, 0))  # what people say, what the judge says
-
 
 def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     """Return the rate that people would give to all rows, and its 95 % interval, as fractions.
@@ -22,46 +20,31 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     known = np.isfinite(labels + judge.refused)
     if not known.any():
         return np.nan, 0.0, 1.0
-    labelled = judge._replace(refused=labels)
-    size = mean(labelled).effective
-    shares = _shares(judge, labels, known)
-    trust = _trust(shares, size / mean(judge).effective)
+    size = mean(judge._replace(refused=labels)).effective
+    spread = _spread(judge, labels, known, size)
+    trust = spread[0, 1] / spread[0, 0] / (1 + size / mean(judge).effective)
+    trust = min(1.0, max(0.0, trust))
     of_judge, variance, _ = moments(judge._replace(refused=trust * judge.refused, weight=None))
     # What people say otherwise, between 0 and 1, as moments takes it.
     otherwise = (labels - trust * judge.refused + 1) / 2
-    gap, spread, df = moments(judge._replace(refused=otherwise))
+    gap, of_gap, df = moments(judge._replace(refused=otherwise))
+    least = spread[1, 1] - 2 * trust * spread[0, 1] + trust**2 * spread[0, 0]
+    variance += max(4 * of_gap, least / (size + 2))
     rate = min(1.0, max(0.0, of_judge + 2 * gap - 1))
-    variance += max(4 * spread, _least(shares, trust, size))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
-    size = inside * (1 - inside) / variance / allowance(df, int(known.sum()))
-    low, high = wilson(inside * size, size)
+    n = inside * (1 - inside) / variance / allowance(df, int(known.sum()))
+    low, high = wilson(inside * n, n)
     return rate, low, high
 
 
-def _shares(judge: Verdicts, labels: Array, known: Array) -> Array:
-    """Return the weighted share of the labelled rows in each of CELLS."""
-    place = (3 - 2 * labels - judge.refused)[known].astype(int)
-    weight = None if judge.weight is None else judge.weight[known]
-    counts = np.bincount(place, weight, len(CELLS))
-    shares: Array = counts / counts.sum()
-    return shares
+def _spread(judge: Verdicts, labels: Array, known: Array, size: float) -> Array:
+    """Return the covariance matrix of the judge's verdicts and people's on the labelled rows, with
+    one more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
 
-
-def _trust(shares: Array, part: float) -> float:
-    """Return the share of the judge that gives the least variance. part: labelled of all rows."""
-    both, only_people, only_judge, _ = shares.tolist()
-    people = both + only_people
-    by_judge = both + only_judge
-    spread = by_judge * (1 - by_judge)
-    if spread < ROUNDING:
-        return 0.0
-    return float(np.clip((both - people * by_judge) / (1 + part) / spread, 0, 1))
-
-
-def _least(shares: Array, trust: float, size: float) -> float:
-    """Return the variance of what people say otherwise with one more row of each disagreement, as
-    for pairs that differ seldom (Bonett and Price, see `orbench.stats.core`).
+    size: the effective number of labelled rows.
     """
-    more = (shares * size + [0, 1, 1, 0]) / (size + 2)
-    values = np.array([people - trust * by_judge for people, by_judge in CELLS])
-    return float(more @ values**2 - (more @ values) ** 2) / (size + 2)
+    weight = np.ones(len(labels)) if judge.weight is None else judge.weight
+    weight = weight[known] * size / weight[known].sum()
+    pairs = [np.append(judge.refused[known], [1, 0]), np.append(labels[known], [0, 1])]
+    spread: Array = np.cov(pairs, aweights=np.append(weight, [1, 1]), ddof=0)
+    return spread
