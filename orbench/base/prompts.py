@@ -14,7 +14,7 @@ from orbench.base.messages import UserError, storable
 from orbench.base.words import Row
 
 MESSAGES = "messages"
-NO_VALUES = ("nan", "none", "null", "<na>")  # missing values that a program wrote as text
+NO_VALUES = ("nan", "none", "null", "<na>", "n/a")  # missing values that a program wrote as text
 
 Turn = dict[str, str]  # role, content
 

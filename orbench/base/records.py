@@ -111,18 +111,16 @@ def _fits(value: Any, shape: Any) -> bool:
 
 def corrected_rates(csv: Path) -> dict[str, Any] | None:
     """Return the rates that people's labels corrected, by side, from the validation beside a CSV;
-    None if it was made for another one. Raises UserError if it is damaged.
+    None if it was not made for exactly this CSV.
     """
     path = beside(csv, ".validation.json")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        made_for = found["made_for"]["csv"]
-        rates: dict[str, Any] = found["corrected"]
-    except FileNotFoundError:
+    if not path.is_file():
         return {}
-    except (OSError, ValueError, RecursionError, LookupError, TypeError):
-        raise _damaged(path, "it is no validation") from None
-    return rates if made_for == sha256_of(csv) else None
+    with suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["made_for"]["csv"] == sha256_of(csv):
+            return dict(found["corrected"])
+    return None
 
 
 def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:

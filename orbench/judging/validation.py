@@ -67,6 +67,8 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
             }
         )
     frame = DataFrame(cells)
+    if not frame["side"].all():  # a user's own is_toxic, which holds other words too
+        frame["side"] = ""
     labelled = frame[frame["people"].notna()].astype({"people": bool})
     categories = {}
     if labelled["category"].nunique() > 1:

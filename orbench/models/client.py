@@ -189,6 +189,8 @@ def _ending(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str |
     finish_reason = str(choice.get("finish_reason") or "")
     native = str(choice.get("native_finish_reason") or "")  # of the provider behind a gateway
     if api_refusal_signal(native):
+        return native, None
+    if native.lower() == "recitation":  # Gemini's stop for copyright, whatever the gateway calls it
         finish_reason = native
     # In a choice: a gateway whose provider failed half-way.
     error = data.get("error") or choice.get("error")

@@ -49,6 +49,12 @@ PLACES = (
     "prompt_feedback",
     "promptFeedback",
 )
+# What gateways put in front of their provider's message.
+WRAPPER = re.compile(
+    r"^(?:(?:[\w.]*(?:Error|Exception)|Error from provider[^:]*|Provider returned error|"
+    r"<\d+> [\w.]+|\d{3})\s*[:-]\s*)+",
+    re.I,
+)
 MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
@@ -85,8 +91,9 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
     status: of the reply. message: what the server said.
     """
     codes = list(_codes_in(error))
+    texts = [message, *_texts_in(error)]
     for entry in _TABLES["errors"]:
-        found = _found(entry, status, codes, message)
+        found = _found(entry, status, codes, texts)
         if found is not None:
             if not entry.get("refused", True):
                 return None
@@ -95,7 +102,7 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
     return None
 
 
-def _found(entry: Any, status: int, codes: list[str], message: str) -> dict[str, Any] | None:
+def _found(entry: Any, status: int, codes: list[str], texts: list[str]) -> dict[str, Any] | None:
     """Return the groups of an entry's patterns; None if it does not fit."""
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
@@ -108,7 +115,8 @@ def _found(entry: Any, status: int, codes: list[str], message: str) -> dict[str,
             return None
         groups |= hit.groupdict()
     if "message" in entry:
-        hit = re.search(entry["message"], message, re.I | re.S)
+        hits = [re.search(entry["message"], text, re.I | re.S) for text in texts]
+        hit = next(filter(None, hits), None)
         if hit is None:
             return None
         groups |= hit.groupdict()
@@ -117,18 +125,36 @@ def _found(entry: Any, status: int, codes: list[str], message: str) -> dict[str,
 
 def _codes_in(place: object) -> Iterator[str]:
     """Yield the codes and types in an error, in small letters; a gateway passes JSON on as text."""
-    if isinstance(place, str) and place.startswith("{"):
-        with suppress(ValueError, RecursionError):
-            place = json.loads(place)
+    place = _opened(place)
     for item in _list(place):
         yield from _codes_in(item)
     for name, value in _dict(place).items():
-        if name in MARKS:
+        if name in MARKS and value:
             yield name
         if name in CODE_NAMES:
             yield str(value).lower()
         elif name in PLACES:
             yield from _codes_in(value)
+
+
+def _texts_in(place: object) -> Iterator[str]:
+    """Yield what an error says, also where a gateway passes on its provider's error as text."""
+    if isinstance(place, str):
+        yield WRAPPER.sub("", place.strip())
+    place = _opened(place)
+    for item in _list(place):
+        yield from _texts_in(item)
+    for name in PLACES:
+        if name in _dict(place):
+            yield from _texts_in(_dict(place)[name])
+
+
+def _opened(place: object) -> object:
+    """Return the JSON in a text; anything else as it is."""
+    if isinstance(place, str) and "{" in place:
+        with suppress(ValueError, RecursionError):
+            return json.loads(place[place.find("{") :])
+    return place
 
 
 def refusal_in_body(body: object, text: str) -> str | None:

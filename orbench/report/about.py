@@ -118,7 +118,7 @@ def about_side(side: str, part: DataFrame, record: Record, path: Path) -> Entry:
     """Return what the rows of one side share. Raises UserError for prompts of the other side."""
     source = record.get("source", {})
     name = _in(record, "source", "name") or _in(record, "under_test", "prompts") or path.stem
-    if source.get("side") not in (None, "", side):
+    if source.get("side") in words.SIDES.keys() - {side}:
         right = words.SIDES[source["side"]].prompts
         raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
     n = part["prompt"].nunique()

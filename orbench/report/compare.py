@@ -111,11 +111,12 @@ def _compared(results: Entries) -> DataFrame:
         row = contrast(a, b, gap, "rate")
         row |= {"side": a["side"], "judge": a["judge_alike"], "n_a": a["n"], "n_b": b["n"]}
         row |= {"short_a": a["short"], "short_b": b["short"]}
+        row |= {"set_a": a["prompt_set"], "set_b": b["prompt_set"]}
         lost = (_lost(a) + _lost(b)) / 2
         row["detectable_points"] = 100 * detectable_difference(gap, len(pairs), lost)
         row["p_worst"] = worst_case(a["verdicts"], b["verdicts"])
         rows.append(row)
-    table = DataFrame(rows, columns=[*PAIR_COLUMNS, "short_a", "short_b"])
+    table = DataFrame(rows, columns=[*PAIR_COLUMNS, "short_a", "short_b", "set_a", "set_b"])
     table["p_holm"] = holm(table["p"])
     table["p_worst"] = holm(table["p_worst"])
     both = zip(pairs, table.to_dict("records"), strict=True)
@@ -136,9 +137,9 @@ def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
     cautions = []
     if a["prompt_set"] != b["prompt_set"]:
         cautions.append(f"on {row['n']:,} of {row['n_a']:,} and {row['n_b']:,} prompts")
-    ends = [to_datetime(one["date"][-10:], errors="coerce", format="ISO8601") for one in (a, b)]
-    days = abs((ends[0] - ends[1]).days)  # NaN: unknown
-    if days > FAR_APART:
+    dates = to_datetime([*_days(a), *_days(b)], errors="coerce", format="ISO8601")
+    days = (dates.max() - dates.min()).days  # NaN: unknown
+    if days > FAR_APART and _days(a) and _days(b):
         cautions.append(f"measured {days:.0f} days apart")
     if a["settings"] != b["settings"]:
         cautions.append("settings differ")
@@ -152,6 +153,11 @@ def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
     if not cautions:
         return shown
     return f"{shown} ({'; '.join(cautions)})"
+
+
+def _days(result: Entry) -> list[str]:
+    """Return the days of the first and the last answer."""
+    return str(result["date"]).split(" to ") if result["date"] else []
 
 
 def _shown(a: Entry, b: Entry, row: Entry, pairs: int) -> str:

@@ -154,13 +154,12 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
     about = about_file(path, source.model, record, by_judge)
     expected = record.get("output", {}).get("failed")  # else the file was removed since
     about["known"] = bool(lost) or (bool(record) and not expected)
-    models = {row.get("model", "") for row in table.rows}
+    models = {row.get("model", "") for row in table.rows} - {""}
     if len(models) > 1 and not record:  # else the column came with the prompts
         raise UserError(f"{path} has several models in its column model; give a file for each")
-    if lost and len(DataFrame(lost).merge(DataFrame(table.rows))):  # by all columns of both
-        raise UserError(f"{path} and its {records.FAILED} share rows; remove them from one")
-    own = {row.get("response", "?").strip() for row in table.rows if not words.refused_by_api(row)}
-    if own == {""}:
+    _check_apart(table, lost)
+    own = [row.get("response", "?") for row in table.rows if not words.refused_by_api(row)]
+    if own and not any(text.strip() and not prompts.is_no_value(text) for text in own):
         about["doubt"] = about["doubt"] or "all responses are empty"
     scored = len(table.rows)
     fields = []
@@ -180,6 +179,23 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
         of_side = about_side(str(side), part, record, path)
         of_side["cautions"] = joined(about["cautions"], of_side["cautions"])
         yield about | of_side, part.drop(columns=["side", "served_by", "response_id"])
+
+
+def _check_apart(table: Table, lost: words.Rows) -> None:
+    """Raise UserError if the failed file lists a scored row, with its response or without."""
+    if not lost:
+        return
+    scored = {*map(_asked, table.rows)}
+    scored |= {_asked(row | {"response": ""}) for row in table.rows}
+    if not scored.isdisjoint(map(_asked, lost)):
+        both = f"{table.path} and its {records.FAILED}"
+        raise UserError(f"{both} share rows; remove them from one")
+
+
+def _asked(row: words.Row) -> tuple[str, ...]:
+    """Return what tells the rows of a run apart."""
+    names = ("response", "sample", "judge_sample")
+    return prompts.prompt_id_of(row), *(row.get(name, "") for name in names)
 
 
 def _is_judged(table: Table) -> bool:

@@ -23,7 +23,7 @@ def stands_in(pairs: DataFrame, rows: DataFrame) -> list[str]:
     with (column agreed of rows, if there), and unscored rows left out, as answers or as refusals.
     rows: of `load_results`.
     """
-    keys = ["side", "model", "settings", "judge"]
+    keys = ["side", "prompt_set", "model", "settings", "judge"]
     results = {key: part for key, part in rows.groupby(keys, observed=True)}
     return [_stands(pair, results) for pair in pairs.to_dict("records")]
 
@@ -43,8 +43,8 @@ def _analyses(
 ) -> Iterator[tuple[Verdicts, Verdicts]]:
     """Yield the verdicts on both models in each analysis."""
     side = pair["side"]
-    who_a = (side, pair["model_a"], pair["settings_a"])
-    who_b = (side, pair["model_b"], pair["settings_b"])
+    who_a = (side, pair["set_a"], pair["model_a"], pair["settings_a"])
+    who_b = (side, pair["set_b"], pair["model_b"], pair["settings_b"])
     for *who, judge in results:
         if tuple(who) != who_a or (*who_b, judge) not in results:
             continue
