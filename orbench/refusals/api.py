@@ -90,8 +90,11 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
 
     status: of the reply. message: what the server said.
     """
-    codes = list(_codes_in(error))
-    texts = [message, *_texts_in(error)]
+    codes = list[str]()
+    texts = [message]
+    with suppress(RecursionError):  # JSON in a text can be nested as deeply as the server likes
+        codes += _codes_in(error)
+        texts += _texts_in(error)
     for entry in _TABLES["errors"]:
         found = _found(entry, status, codes, texts)
         if found is not None:

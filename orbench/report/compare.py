@@ -31,6 +31,7 @@ from orbench.stats.core import (
 from orbench.stats.intervals import Z95
 from orbench.stats.power import detectable_difference
 
+REFUSES_FEWER = "refuses fewer"  # in a finding that stands
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
 PAIR_COLUMNS = [
@@ -172,7 +173,7 @@ def _shown(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
         return "inconclusive: unscored rows could reverse this"
     fewer, more = (b, a) if row["difference_points"] > 0 else (a, b)
     prompts = SIDES[row["side"]].prompts
-    return f"{short_label(fewer)} refuses fewer {prompts} than {short_label(more)}"
+    return f"{short_label(fewer)} {REFUSES_FEWER} {prompts} than {short_label(more)}"
 
 
 # -- leaderboard -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from math import nan
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
+from orbench.report.compare import REFUSES_FEWER
 from orbench.report.frames import Entry
 from orbench.report.load import verdicts
 from orbench.stats.core import ALPHA, Verdicts, difference, filled
@@ -29,12 +30,13 @@ def stands_in(pairs: DataFrame, rows: DataFrame) -> list[str]:
 
 
 def _stands(pair: Entry, results: dict[tuple[str, ...], DataFrame]) -> str:
-    if not max(pair["p_holm"], pair["p_worst"]) < ALPHA:
+    if REFUSES_FEWER not in pair["finding"]:
         return ""
     held = []
     for a, b in _analyses(pair, results):
         gap = difference(a, b, paired=True)
-        held.append(gap.p < ALPHA and gap.difference * pair["difference_points"] > 0)
+        if gap.a.prompts:
+            held.append(gap.p < ALPHA and gap.difference * pair["difference_points"] > 0)
     return f"{sum(held)} of {len(held)}" if len(held) >= FEWEST else ""
 
 
