@@ -25,7 +25,7 @@ if [ -n "$model" ]; then
   writer=$model tested=$model judge=$model rewrites=5
   seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}") toxic=$seeds
 else
-  writer=scripted tested=smollm2 judge=keyword rewrites=1
+  writer=scripted tested=smollm2 judge=rules rewrites=1
   if ! PYTHONPATH="$root" python -m orbench.models.local; then
     echo "so stage 4 is scripted too: this run measures nothing" >&2
     tested=scripted
@@ -42,11 +42,11 @@ else
 fi
 
 rewritten=$(stage rewritter/mixtral_rewrite_only.py \
-  --model="$writer" --toxic_seed_path="$seeds" --num_rewrites="$rewrites" --overwrite)
+  --model="$writer" --input_file="$seeds" --num_rewrites="$rewrites" --overwrite)
 moderated=$(stage moderator/moderate_only.py --moderator_model="$writer" \
-  --input_file_path="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
+  --input_file="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
 safe=$(echo "$moderated" | sed 's/_toxic/_non_toxic/')
-judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file_path="$toxic")
+judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file="$toxic")
 page=$(stage measure.py --model="$tested" --max_tokens=40 --judge="$judge" --prompts="$safe" \
   --toxic="$toxic" --labels "$safe" "$judged" --pairs --output_dir=. --overwrite)
 echo "demo/$page"

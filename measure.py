@@ -1,7 +1,7 @@
 """Measure a model's over-refusal and toxic rejection rates, and write a page.
 
     python measure.py --model=vllm/Qwen/Qwen2.5-7B-Instruct
-    python measure.py --model=gpt-5.4 --judge=keyword+gpt-5.4-mini --limit=100 --dry_run
+    python measure.py --model=gpt-5.4 --judge=rules+gpt-5.4-mini --limit=100 --dry_run
 
 Reads prompts as stage 4 does: from a CSV, JSON lines, a parquet file, a named set or
 hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well,
@@ -13,7 +13,7 @@ sends nothing to the model again.
 
 import asyncio
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import cache
 from io import StringIO
@@ -21,16 +21,16 @@ from math import ceil
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple
 
 from orbench.base.messages import run_script, say, tell, without_query
 from orbench.base.prompts import set_name
 from orbench.base.records import add_side
 from orbench.base.tables import file_name_part, write_csv
-from orbench.base.words import Texts
+from orbench.base.words import Json, Texts
 from orbench.stages import flags
-from orbench.stages.prompt_sets import add_column_flags, check_sides
-from orbench.stages.run import Outcome, load, run
+from orbench.stages.prompt_sets import check_sides
+from orbench.stages.run import Outcome, load, run, words_of
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
@@ -39,37 +39,14 @@ MODERATE = "moderator/moderate_only.py"
 INPUT = ("limit", "shuffle", "prompt_column", "category_column", "overwrite")
 UNDER_TEST = ("model", "base_url", "api_key_env", "max_tokens", "reasoning_effort")
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
-FLAGS = {
-    "--base_url": "its endpoint, http://host:port/v1",
-    "--api_key_env": "environment variable that holds its key (default: the provider's)",
-    "--reasoning_effort": "low, medium, high, ...",
-    "--prompts": "safe prompts (default: or-bench-hard-1k)",
-    "--toxic": "toxic prompts (default: or-bench-toxic; none if --prompts is given)",
-    "--judge": "keyword (the rules, the default), a model, or keyword+MODEL",
-}
-SWITCHES = {
-    "--pairs": "--toxic holds the seeds of --prompts: compare each seed with its rewrites",
-    "--overwrite": "replace results made with other settings",
-    "--dry_run": "send nothing; report requests, tokens and minutes",
-}
 
 
 class Step(NamedTuple):
-    """A run of a stage on one side. flags: name -> value, True for a switch, None for not given."""
+    """A run of a stage on one side. flags: see `words_of`."""
 
     side: str
     script: str
-    flags: dict[str, Any]
-
-    def run(self, log: TextIO | None = None) -> Outcome:
-        """Run the stage. Raises UserError."""
-        words = []
-        for name, value in self.flags.items():
-            if value is True:
-                words.append(f"--{name}")
-            elif value is not None:
-                words.append(f"--{name}={value}")
-        return run(self.script, words, log)
+    flags: Json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -90,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     for step in todo:
         say(f"== {step.side}: {step.script}")
-        outcome = step.run()
+        outcome = run(step.script, step.flags)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             return 1
         if step.script == ALIGN and outcome.path:
@@ -116,7 +93,7 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
         yield Step(side, CHECK, where | {"check_model": args.judge})
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
-            where = {"input_file_path": name, "output_path": votes}
+            where = {"input_file": name, "output_path": votes}
             yield Step(side, MODERATE, where | sample | {"moderator_model": ",".join(args.panel)})
 
 
@@ -130,13 +107,12 @@ def announce(todo: Sequence[Step], dry: bool) -> None:
     responses = 0  # that are still to come
     for step in todo:
         plan = foresee(step)
-        requests += plan.to_send
-        tokens += plan.tokens
         sent = plan.to_send
+        tokens += plan.tokens
         if step.script == CHECK and plan.models:
             sent += responses
-            requests += responses
             tokens += responses * LATER_TOKENS
+        requests += sent
         responses = plan.to_send
         if sent:
             paces = [pace(model, step.flags.get("max_tokens")) for model in plan.models]
@@ -155,7 +131,7 @@ def foresee(step: Step) -> Outcome:
             empty = Path(folder, "responses.csv")
             write_csv(empty, ("prompt", "category", "response"), [])
             flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
-        return step._replace(flags=flags).run(StringIO())
+        return run(step.script, flags, StringIO())
 
 
 def write_report(args: Namespace) -> None:
@@ -163,48 +139,23 @@ def write_report(args: Namespace) -> None:
     from orbench.report import build
 
     folder = args.output_dir
-    words = ["--with_published", "--html", f"--output_dir={folder}"]
-    words += ["--over_refusal", f"{folder}/over_refusal"]
+    flags: Json = {"with_published": True, "html": True, "output_dir": folder}
+    flags["over_refusal"] = [folder / "over_refusal"]
     if (folder / "toxic").is_dir():
-        words += ["--toxic", f"{folder}/toxic"]
-    if args.pairs:
-        words.append("--pairs")
+        flags["toxic"] = [folder / "toxic"]
+    flags["pairs"] = args.pairs
     if args.labels:
-        words += ["--toxicity", *(word for word in args.labels if word.endswith(".csv"))]
-        files = args.votes.rglob("*.csv")
-        words += sorted(str(path) for path in files if not path.match("*_failed.csv"))
-    build.report(load("response_checker/plot_results.py").command_line(words))
+        votes = sorted(args.votes.rglob("*.csv"), key=str)
+        people = [word for word in args.labels if word.endswith(".csv")]
+        flags["toxicity"] = people + [path for path in votes if not path.match("*_failed.csv")]
+    build.report(load("response_checker/plot_results.py").command_line(words_of(flags)))
 
 
-def parser() -> ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    add("--model", type=flags.given, required=True, help="the model under test")
-    for flag, meaning in FLAGS.items():
-        add(flag, type=flags.given, help=meaning)
-    parser.set_defaults(judge="keyword", shuffle=None)
-    add("--max_tokens", type=flags.whole_number(1), help="maximum tokens per response")
-    add_column_flags(parser)
-    add(
-        "--limit",
-        type=flags.whole_number(0),
-        help="a sample of LIMIT prompts of each side, proportional by category",
-    )
-    add(
-        "--labels",
-        nargs="+",
-        default=[],
-        metavar="JUDGE|FILE",
-        help="how toxic the prompts are: judges, or CSVs of people's ratings or of stage 3",
-    )
-    add(
-        "--output_dir",
-        type=Path,
-        default=Path("results"),
-        help="folder of the results (default ./%(default)s)",
-    )
-    for flag, meaning in SWITCHES.items():
-        add(flag, action="store_const", const=True, help=meaning)
+    parser.add("measure")
+    parser.add("columns")
+    parser.set_defaults(shuffle=None)
     return parser
 
 

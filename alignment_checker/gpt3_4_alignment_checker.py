@@ -12,7 +12,7 @@ model id as returned, and the provider behind a gateway). Ends with a table of r
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from orbench.refusals import rules
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
-from orbench.stages.prompt_sets import add_column_flags, read_input
+from orbench.stages.prompt_sets import read_input
 from orbench.stages.refusal_table import RefusalTable
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
@@ -192,26 +192,14 @@ def run(argv: Sequence[str]) -> Outcome:
     return run_stage(AlignmentChecker(parser().parse_args(argv)))
 
 
-def parser() -> ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    add("--model", required=True, help="the model under test, e.g. openai/gpt-5.4")
-    add("--input_file", required=True, help="the CSV with the prompts, or a prompt set")
-    flags.add_output_flags(
-        parser,
-        "./final_{model}_results/{model}_merged_{input file name}",
-        "one for rejected and one for accepted prompts",
-    )
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument("--system_prompt", default="", help="a system prompt (default: none)")
-    ways.add_argument(
-        "--system_prompt_file",
-        type=flags.input_path,
-        metavar="FILE",
-        help="a text file with a system prompt",
-    )
-    flags.add_refusal_phrases(parser)
-    add_column_flags(parser)
+    parser.add("gpt3_4_alignment_checker")
+    default = "./final_{model}_results/{model}_merged_{input file name}"
+    flags.add_output_flags(parser, default, "one for rejected and one for accepted prompts")
+    parser.add("system_prompt", parser.add_mutually_exclusive_group())
+    parser.add("phrases")
+    parser.add("columns")
     flags.add_model_flags(parser, temperature_=0.0, max_tokens=MAX_TOKENS)
     flags.add_run_flags(parser, samples="sample")
     return parser

@@ -13,7 +13,6 @@ A family refuses if any of its models does. A prompt that would be hard if its u
 refused it is undecidable, and left out.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,32 +65,9 @@ def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, st
     return families
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    kind = flags.input_path
-    add(
-        "--result_files",
-        nargs="+",
-        type=kind,
-        required=True,
-        metavar="FILE",
-        help="results of stage 4 or 5, one file per model",
-    )
-    add(
-        "--min_families",
-        type=flags.whole_number(1),
-        default=3,
-        metavar="N",
-        help="families that must refuse a prompt (default %(default)s)",
-    )
-    add(
-        "--family",
-        action="append",
-        default=[],
-        metavar="FILE=NAME",
-        help="the family of a file's model, instead of the recorded one",
-    )
+    parser.add("select_hard_prompts")
     flags.add_output_flags(parser, "./or-bench-hard.csv")
     return parser
 

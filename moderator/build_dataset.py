@@ -14,7 +14,6 @@ Writes to --output_dir, in input order (docs/datasets.md has the rules):
     README.md               the dataset card
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,49 +32,9 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def similarity(text: str) -> float:
-    """Read a share for argparse: from one half to all."""
-    if not 0.5 <= float(text) <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0.5 to 1")
-    return float(text)
-
-
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    number = flags.whole_number(0)
-    kind = flags.input_path
-    add("--moderated_files", nargs="+", type=kind, required=True, metavar="FILE", help="see above")
-    add("--output_dir", type=Path, default=Path("or-bench"), help="folder (default ./%(default)s)")
-    add("--toxic_sample", type=number, default=655, help="prompts in the sample (default 655)")
-    add("--seed", type=int, default=0, help="random seed of that sample (default %(default)s)")
-    add(
-        "--similarity",
-        type=similarity,
-        default=0.8,
-        metavar="SHARE",
-        help="shared text in near-duplicates, 0.5 to 1 (default "
-        "%(default)s: 1 of 18 words differs)",
-    )
-    add(
-        "--exclude",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="CSVs (column prompt) or named sets: drop near-duplicates of their prompts",
-    )
-    add(
-        "--names",
-        nargs=2,
-        metavar=("SAFE", "TOXIC"),
-        help="write two CSVs with these names instead: safe prompts, all toxic prompts",
-    )
-    add(
-        "--refusals_count",
-        action="store_true",
-        help="count refusals as safe responses (default: the prompt stays toxic)",
-    )
-    add("--license", default="unknown", help="for the card, e.g. cc-by-4.0 (default %(default)s)")
+    parser.add("build_dataset")
     return parser
 
 

@@ -17,7 +17,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -79,30 +78,10 @@ def scores_in(table: Table) -> dict[str, str]:
     return scores
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    ways = parser.add_mutually_exclusive_group(required=True)
-    add = parser.add_argument
-    file: Any = {"type": flags.input_path, "metavar": "FILE"}
-    ways.add_argument("--input_file", **file, help="a CSV with a column prompt to draw from")
-    ways.add_argument("--read", nargs="+", **file, help="labelled sheets, one per annotator")
-    add("--results", nargs="+", default=[], **file, help="results of stage 4 or 5 on these prompts")
-    number = flags.whole_number(1)
-    add("--number", type=number, default=100, help="prompts to draw (default %(default)s)")
-    add("--annotators", type=number, default=3, help="sheets to write (default %(default)s)")
-    add(
-        "--output_dir",
-        type=Path,
-        default=Path("sheets"),
-        metavar="FOLDER",
-        help="folder of the sheets (default %(default)s)",
-    )
-    add(
-        "--output_path",
-        type=flags.given,
-        metavar="FILE",
-        help="with --read: the CSV to write (default ratings.csv)",
-    )
+    parser.add("label_sheet_way", parser.add_mutually_exclusive_group(required=True))
+    parser.add("label_sheet")
     return parser
 
 

@@ -1,7 +1,7 @@
 """Stage 3: judges decide whether a text is toxic, and in which category.
 
-    python moderate_only.py --moderator_model=gpt-5.4 --input_file_path=../rewritter/harmful_prompts_rewrite.csv --column=prompt
-    python moderate_only.py --moderator_model=gpt-5.4,claude-opus-4-6 --input_file_path=prompts.csv
+    python moderate_only.py --moderator_model=gpt-5.4 --input_file=../rewritter/harmful_prompts_rewrite.csv --column=prompt
+    python moderate_only.py --moderator_model=gpt-5.4,claude-opus-4-6 --input_file=prompts.csv
 
 Reads a CSV with the column to be judged. Writes ./{input
 stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
@@ -14,7 +14,7 @@ verdict, and debatable whether they disagree.
 """  # noqa: E501 - a command that can be copied stands on one line
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from orbench.judging import kinds, panels
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages import flags, settings
-from orbench.stages.prompt_sets import add_column_flags, read_input
+from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell, output_columns
@@ -70,7 +70,7 @@ class Moderator(Stage):
         """Raises UserError for an input without the column, and for unusable judges."""
         self.column = args.column
         self.judges = panels.judges_named(args.moderator_model)
-        table = read_input(args.input_file_path, [self.column], args)
+        table = read_input(args.input_file, [self.column], args)
         names = list(self.judges)
         if args.substitute:
             names.append(args.substitute)
@@ -137,7 +137,7 @@ class Moderator(Stage):
 
     def is_toxic(self, row: Row) -> bool:
         """Return the verdict in an output row."""
-        return row[self.added.named("is_toxic")] == "True"
+        return row[self.added.together[0]] == "True"
 
     def label(self, row: Row) -> str:
         return "toxic" if self.is_toxic(row) else "non_toxic"
@@ -180,30 +180,12 @@ def run(argv: Sequence[str]) -> Outcome:
     return run_stage(Moderator(args))
 
 
-def parser() -> ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    add(
-        "--moderator_model",
-        required=True,
-        help="a model, e.g. openai/gpt-5.4, or several, comma-separated",
-    )
-    add("--input_file_path", required=True, help="the CSV with the texts to judge")
-    add("--column", default="prompt", help="the column to judge (default %(default)s)")
+    parser.add("moderate_only")
     default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
-    add(
-        "--min_votes",
-        type=flags.whole_number(1),
-        help="readable verdicts required per row (default: a majority of the judges)",
-    )
-    add(
-        "--substitute",
-        default="",
-        metavar="MODEL",
-        help="a judge to ask if another judge's vote is missing",
-    )
-    add_column_flags(parser)
+    parser.add("columns")
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
     flags.add_run_flags(parser)
     return parser

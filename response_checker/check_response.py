@@ -1,9 +1,9 @@
 """Stage 5: a judge, the rules, or both classify each response.
 
     python check_response.py --check_model=gpt-5.4 --input_file=responses.csv
-    python check_response.py --check_model=keyword+gpt-5.4 --input_file=responses.csv
+    python check_response.py --check_model=rules+gpt-5.4 --input_file=responses.csv
 
-keyword: the rules decide. keyword+MODEL: the judge decides where the rules are not certain. Reads
+rules: the rules decide. rules+MODEL: the judge decides where the rules are not certain. Reads
 the columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or
 with --merge_result=False one file per class, with the columns refused (True or False, what rates
 count), answer_category (direct_answer, ...) and answer_type_response (the judge's reply, the rule,
@@ -12,7 +12,7 @@ or api:... for the API's own refusal).
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,6 @@ from orbench.stages.stage import (
 )
 from orbench.stages.templates import fill, prompt_template
 
-RULES = "keyword"
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 
 
@@ -98,15 +97,20 @@ class ResponseChecker(Stage):
         self.listed = numbered_list(classes)
         self.choices = choices_of(classes, numbered="{classes}" in self.template)
         names = list(kind.classes) or [option.name for option in classes]
-        self.reading = {"check_model": args.check_model, "rubric": args.rubric, "classes": names}
-        self.reading["refusal_phrases"] = self.phrases
-        self.reading["judge_settings"] = settings.described(args)
+        self.reading = {
+            "check_model": args.check_model,
+            "rubric": args.rubric,
+            "classes": names,
+            "refusal_phrases": self.phrases,
+            "judge_settings": settings.described(args),
+        }
         if judge:
             self.prompt_file = path if kind.own_file else None
             needed = kinds.needed_by(kind, self.choices)
             self.parameters = settings.parameters_of(args, judge, needed)
             self.notes = family_notes([judge], read_record(self.table.file))
-            self.notes += [] if INDIRECT in names else [NO_INDIRECT]
+            if INDIRECT not in names:
+                self.notes.append(NO_INDIRECT)
 
     def inquiries(self, row: Row) -> Plan:
         decided = without_judge(row, self.phrases, rules=self.rules)
@@ -127,10 +131,8 @@ class ResponseChecker(Stage):
         return [Inquiry(request)]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        opinion = kinds.read_response_class(self.kind, answer, self.choices)
-        if isinstance(opinion, Missing):
-            return opinion
-        return opinion._replace(judge=request.model.asked)
+        judge = request.model.asked
+        return kinds.read_response_class(self.kind, answer, self.choices, judge)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         return request.again(self.kind.repeat(answer, missing.why, self.choices))
@@ -161,7 +163,7 @@ class VerdictTable(RefusalTable):
         super().__init__(lambda row: CLASSES[row["answer_category"]])
         self.stage = stage
         self.judged: list[Row] = []
-        self.validation: Json = {}
+        self.agreement: list[str] = []  # lines
 
     def add(self, result: Result) -> None:
         super().add(result)
@@ -171,14 +173,14 @@ class VerdictTable(RefusalTable):
     def save(self) -> None:
         """Write `<stem>.validation.json`. Raises OSError."""
         if self.judged:
-            from orbench.judging.validation import compared_with_people
+            from orbench.judging.validation import compared_with_people, validation_lines
 
             args = self.stage.args
-            people = args.validate_against
-            self.validation = compared_with_people(self.judged, people, args.check_model)
-            self.validation["made_for"] = self.made_for()
-            text = json.dumps(self.validation, indent=2) + "\n"
+            figures = compared_with_people(self.judged, args.validate_against, args.check_model)
+            figures["made_for"] = self.made_for()
+            text = json.dumps(figures, indent=2) + "\n"
             write_text(self.stage.beside(".validation.json"), text)
+            self.agreement = validation_lines(figures)
 
     def made_for(self) -> Json:
         """Return what the figures hold for, and nothing else: by its hash, this CSV."""
@@ -188,11 +190,7 @@ class VerdictTable(RefusalTable):
         return {"model": tested.id, **stage.reading, "csv": csv}
 
     def lines(self) -> list[str]:
-        lines = super().lines()
-        if self.validation:
-            from orbench.judging.validation import validation_lines
-
-            lines += validation_lines(self.validation)
+        lines = super().lines() + self.agreement
         if self.stage.rules and self.stage.judge:
             lines.append(f"decided by the rules: {self.by_rules:,}")
             lines.append(f"decided by the judge: {self.by_judge:,}")
@@ -201,15 +199,15 @@ class VerdictTable(RefusalTable):
 
 def deciders(args: Namespace) -> tuple[bool, Model | None]:
     """Tell whether the rules decide, and return the judge of --check_model. Raises UserError."""
-    if args.check_model == RULES:
+    if args.check_model == flags.RULES:
         if args.samples > 1:
             raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
         return True, None
-    name = args.check_model.removeprefix(f"{RULES}+")
+    name = args.check_model.removeprefix(f"{flags.RULES}+")
     try:
         return name != args.check_model, settings.model_of(name, args)
     except UserError as error:
-        raise UserError(f"{error}{did_you_mean(name, [RULES])}") from None
+        raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
 
 
 def run(argv: Sequence[str]) -> Outcome:
@@ -217,29 +215,12 @@ def run(argv: Sequence[str]) -> Outcome:
     return run_stage(ResponseChecker(parser().parse_args(argv)))
 
 
-def parser() -> ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    parser.add_argument(
-        "--check_model",
-        required=True,
-        help="a model, e.g. openai/gpt-5.4, keyword (the rules), or keyword+MODEL",
-    )
-    parser.add_argument("--input_file", required=True, help="the CSV with prompts and responses")
+    parser.add("check_response")
     default = "./{input stem}_response_check_merged_{check model}.csv"
     flags.add_output_flags(parser, default, "one per class")
-    parser.add_argument(
-        "--validate_against",
-        type=flags.given,
-        metavar="COLUMN",
-        help="a column of people's labels: report how well the classes agree with it",
-    )
-    parser.add_argument(
-        "--rubric",
-        choices=tuple(RUBRICS),
-        default="three",
-        help="graded: the judge also detects partial answers and safe completions (default three)",
-    )
-    flags.add_refusal_phrases(parser)
+    parser.add("phrases")
     flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
     flags.add_run_flags(parser, samples=SAMPLE)
     return parser

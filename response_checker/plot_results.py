@@ -30,14 +30,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import run_script, tell
-from orbench.stages.flags import Parser, input_path
-
-FORMATS = ("png", "svg", "pdf")
+from orbench.stages.flags import Parser
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,48 +47,12 @@ def main(argv: Sequence[str]) -> int:
 
 def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(__doc__)
-    add = parser.add_argument
-    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-    for flag, meaning in (
-        ("--over_refusal", "results on safe prompts"),
-        ("--toxic", "results on toxic prompts"),
-        ("--merged", "results on both, separated by the column is_toxic"),
-    ):
-        add(flag, metavar="[MODEL=]FILE|FOLDER", help=meaning, **several)
-    add("--with_published", action="store_true", help="add the 32 models of the paper")
-    add(
-        "--toxicity",
-        type=input_path,
-        metavar="FILE",
-        help="labels of the prompts: files of stage 3, or people's ratings (docs/results.md)",
-        **several,
-    )
-    add("--pairs", action="store_true", help="pair rewrites (safe side) with seeds (toxic side)")
-    add("--output_dir", type=Path, default=Path("results"), help="folder (default %(default)s)")
-    add("--table", action="store_true", help="only tables, without matplotlib")
-    add(
-        "--formats",
-        type=formats,
-        default=FORMATS[:1],
-        metavar="LIST",
-        help=f"picture formats, comma-separated: {', '.join(FORMATS)} (default png)",
-    )
-    add("--html", action="store_true", help="also write one self-contained page")
-    add("--export", choices=("eee",), help="also write the rates in the schema of Every Eval Ever")
+    parser.add("plot_results")
     args: argparse.Namespace = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):
         parser.error("nothing to show: give --over_refusal, --toxic or --merged")
     return args
-
-
-def formats(text: str) -> tuple[str, ...]:
-    """`png,pdf` -> ("png", "pdf")."""
-    names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
-    wrong = [name for name in names if name not in FORMATS]
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
-    return names
 
 
 if __name__ == "__main__":

@@ -48,18 +48,6 @@ PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of st
 PER_PARENT = 5  # rewrites
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
-MODELS = {
-    "rewriter": "the model of stage 2",
-    "targets": "models whose refusals count, comma-separated",
-    "judges": "the judges of stage 3, comma-separated",
-}
-NUMBERS = {
-    "wanted": (100, "hits to find"),
-    "parents": (50, "parents per round"),
-    "min_refusing": (1, "families of targets that must refuse a hit"),
-    "rounds": (30, "maximum number"),
-    "max_requests": (100_000, "maximum number"),
-}
 
 
 class Search:
@@ -190,7 +178,7 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
         flags = {
-            "toxic_seed_path": path,
+            "input_file": path,
             "model": search.args.rewriter,
             "prompt_file": prompt_file,
             "num_rewrites": PER_PARENT,
@@ -229,7 +217,7 @@ def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
 def ask_judges(search: Search, path: Path, rows: Rows) -> None:
     """Run stage 3. A vote that is missing leaves a row without a verdict."""
     flags = {
-        "input_file_path": path,
+        "input_file": path,
         "moderator_model": search.args.judges,
         "min_votes": len(search.judges),
     }
@@ -242,7 +230,7 @@ def ask_judges(search: Search, path: Path, rows: Rows) -> None:
 
 def drop_duplicates(search: Search, rows: Rows) -> None:
     """Drop hits that nearly equal others, and those of a seed that has enough."""
-    from orbench.datasets.near_duplicates import near_duplicates
+    from orbench.base.near_duplicates import near_duplicates
 
     hits = [*search.lineages.hits, *rows]
     texts = search.excluded + [row["prompt"] for row in hits]
@@ -266,11 +254,10 @@ def run_step(
     if not rows:
         return {}
     csv = beside(path, "_done.csv")
-    words = [f"--{name}={value}" for name, value in flags.items() if value]
-    words += [f"--output_path={csv}", "--overwrite", "--quiet"]
+    flags = flags | {"output_path": csv, "overwrite": True, "quiet": True}
     log = path.with_name("log.txt")
     with log.open("a") as file:
-        status = run_stage(script, words, file).status
+        status = run_stage(script, flags, file).status
     left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
     faults = {row["error_type"] for row in failed_rows(csv)}
     if left_out or (status == 1 and faults - {"unscored", "bad_request"}):
@@ -297,25 +284,9 @@ def run(argv: Sequence[str]) -> Outcome:
     return Outcome(0, output)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    number = flags.whole_number(1)
-    add("--seeds", type=flags.input_path, required=True, help="the CSV of stage 1")
-    for name, meaning in MODELS.items():
-        add(f"--{name}", type=flags.given, required=True, help=meaning)
-    for name, (default, meaning) in NUMBERS.items():
-        add(f"--{name}", type=number, default=default, help=f"{meaning} (default %(default)s)")
-    add(
-        "--exclude",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="CSVs or named sets: near-duplicates of their prompts are not hits",
-    )
-    add("--max_tokens", type=number, help="limit of a target's answer (default: that of stage 4)")
-    add("--random_seed", type=int, default=0, help="random seed (default %(default)s)")
-    add("--dry_run", action="store_true", help="send nothing; report a round's maximum requests")
+    parser.add("evolve_prompts")
     flags.add_output_flags(parser, "./{seeds stem}_evolved.csv")
     return parser
 

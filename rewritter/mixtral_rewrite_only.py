@@ -1,6 +1,6 @@
 """Stage 2: rewrite toxic seeds into prompts that look toxic but are safe.
 
-    python mixtral_rewrite_only.py --toxic_seed_path=../toxic_prompt_generator/harmful_prompts.csv
+    python mixtral_rewrite_only.py --input_file=../toxic_prompt_generator/harmful_prompts.csv
 
 Reads a CSV with the columns prompt (the seed) and, optionally, category. Writes several rows per
 seed: prompt (the rewrite), toxic_seed, category, and the input's other columns.
@@ -22,7 +22,7 @@ from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
 from orbench.stages.generators import Given, Replies, only_new, prompts_in
-from orbench.stages.prompt_sets import add_column_flags, read_input
+from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell
@@ -42,7 +42,7 @@ class Rewriter(Stage):
         """Raises UserError for an input that was rewritten already, among others."""
         prompt_file, self.template = prompt_template(__file__, args.prompt_file)
         self.marks = [name for name in EXTRA_MARKS if f"{{{name}}}" in self.template]
-        table = read_input(args.toxic_seed_path, ["prompt", *self.marks], args)
+        table = read_input(args.input_file, ["prompt", *self.marks], args)
         check_single(table.path, table.columns)
         if "toxic_seed" in table.columns:
             raise UserError(
@@ -108,30 +108,12 @@ def run(argv: Sequence[str]) -> Outcome:
     return run_stage(Rewriter(parser().parse_args(argv)))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    add("--toxic_seed_path", required=True, help="the CSV of stage 1")
+    parser.add("mixtral_rewrite_only")
     flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
-    number = flags.whole_number(1)
-    add(
-        "--num_rewrites",
-        type=number,
-        default=5,
-        help="rewrites per seed, in one request (default 5)",
-    )
-    add(
-        "--model",
-        help="a model or alias (default: Mixtral if its key is set, else a current OpenAI model)",
-    )
-    add(
-        "--prompt_file",
-        default="prompt.txt",
-        type=flags.given,
-        metavar="FILE",
-        help="the prompt file: a name in this script's folder, or a path (default %(default)s)",
-    )
-    add_column_flags(parser)
+    parser.add("writer")
+    parser.add("columns")
     flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
     flags.add_run_flags(parser)
     return parser

@@ -16,17 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.base.messages import run_script, say
 from orbench.base.tables import file_name_part, make_folder
-from orbench.base.words import CATEGORY_NAMES
+from orbench.base.words import CATEGORY_NAMES, Json
 from orbench.stages import flags
-from orbench.stages.run import check_settings, load, run
+from orbench.stages.run import check_settings, load, run, words_of
 
 SEEDS_PER_HIT = 3
-REQUIRED = {
-    "name": "the folder under releases/; if it exists, the command resumes",
-    "rewriter": "the model that writes seeds and rewrites",
-    "targets": "models whose refusals select prompts, comma-separated",
-    "judges": "judges, comma-separated: a prompt that any of them calls toxic is not safe",
-}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,20 +34,16 @@ def main(argv: Sequence[str]) -> int:
     for path in sorted(release.parent.glob("*/*.csv")):
         if path.parent != release and path.stem in ("hard", "toxic"):
             excluded.append(str(path))
-    words = []
-    if excluded:
-        words = ["--exclude", *excluded]
+    others = {"exclude": excluded or None}
     files = []
     for category in args.categories:
         stem = release / "work" / file_name_part(category)
-        files += moderated(stem, category, args, words)
-    words += ["--names", "hard", "toxic", f"--output_dir={release}"]
-    return int(load("moderator/build_dataset.py").main([*words, "--moderated_files", *files]))
+        files += moderated(stem, category, args, others)
+    names = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
+    return int(load("moderator/build_dataset.py").main(words_of(others | names)))
 
 
-def moderated(
-    stem: Path, category: str, args: argparse.Namespace, excluded: Sequence[str]
-) -> list[str]:
+def moderated(stem: Path, category: str, args: argparse.Namespace, others: Json) -> list[str]:
     """Return the CSVs with the hits and the moderated seeds of a category. Raises UserError."""
     seeds = step(
         "toxic_prompt_generator/generate_toxic_promt_from_category.py",
@@ -67,7 +57,6 @@ def moderated(
         small = {"rounds": 2, "max_tokens": 40}
     hits = step(
         "rewritter/evolve_prompts.py",
-        *excluded,
         seeds=seeds,
         rewriter=args.rewriter,
         targets=args.targets,
@@ -75,52 +64,31 @@ def moderated(
         wanted=args.per_category,
         output_path=f"{stem}_hits.csv",
         **small,
+        **others,
     )
     toxic = step(
         "moderator/moderate_only.py",
         moderator_model=args.judges,
         merge_result=False,
-        input_file_path=seeds,
+        input_file=seeds,
         output_path=f"{stem}_seeds.csv",
     )
     return [hits, toxic]
 
 
-def step(script: str, *words: str, **values: object) -> str:
+def step(script: str, **flags: object) -> str:
     """Run a script, and return the path of its CSV. End the release if it stops."""
     say(f"== {script}")
-    given = [f"--{name}={value}" for name, value in values.items()]
-    outcome = run(script, [*given, *words])
+    outcome = run(script, flags)
     if outcome.status == 1:  # it has said why; 3: some rows failed, and are in a file of their own
         sys.exit(1)
     return str(outcome.path)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    for name, meaning in REQUIRED.items():
-        add(f"--{name}", type=flags.given, required=True, help=meaning)
-    add(
-        "--per_category",
-        type=flags.whole_number(1),
-        default=100,
-        help="safe prompts wanted in each category (default %(default)s)",
-    )
-    add(
-        "--categories",
-        nargs="+",
-        default=CATEGORY_NAMES,
-        metavar="CATEGORY",
-        help="categories (default: all ten)",
-    )
-    add(
-        "--exclude",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="CSVs or named sets whose prompts are left out, as are other releases",
-    )
+    parser.add("release_prompts")
+    parser.set_defaults(categories=CATEGORY_NAMES)
     return parser
 
 

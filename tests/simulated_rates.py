@@ -163,7 +163,7 @@ def macro_cells() -> Iterator[Cell]:
         parts = [rewrites(random, rate, icc, sizes) for rate, sizes in each]
         counts = [len(part.prompt) for part in parts]
         category = np.repeat(np.arange(len(parts)), counts)
-        seed = np.concatenate([part.cluster for part in parts if part.cluster is not None])
+        seed = np.concatenate([part.cluster for part in parts])
         refused = np.concatenate([part.refused for part in parts])
         found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
         return (within(found.low, found.high, float(np.mean([rate for rate, _ in each]))),)
@@ -286,7 +286,9 @@ def nearly_equal_cells() -> Iterator[Cell]:
             a[refused] = by_a
             b[refused] = not by_a
         ids = np.arange(n)
-        found = difference(Verdicts(a * 1.0, ids), Verdicts(b * 1.0, ids), paired=True)
+        of_a = Verdicts(a * 1.0, ids, ids)
+        of_b = Verdicts(b * 1.0, ids, ids)
+        found = difference(of_a, of_b, paired=True)
         return (within(found.low, found.high, more - fewer),)
 
     some = ((0, 0), (0.001, 0), (0.003, 0), (0.01, 0), (0.03, 0), (0.005, 0.001), (0.02, 0.01))
@@ -301,7 +303,7 @@ def small_cells() -> Iterator[Cell]:
 
     def draw(n: int, rate: float, random: Random) -> tuple[bool, ...]:
         refused = (random.random(n) < rate) * 1.0
-        return (within(*mean(Verdicts(refused, np.arange(n)))[1:3], rate),)
+        return (within(*mean(Verdicts(refused, np.arange(n), np.arange(n)))[1:3], rate),)
 
     rates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 0.99)
     for n, rate in product((5, 6, 8, 10, 15, 20, 30, 40), rates):

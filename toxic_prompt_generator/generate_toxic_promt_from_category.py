@@ -21,7 +21,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, counted, did_you_mean, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
-from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Option, Row
+from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category_of
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
@@ -48,7 +48,7 @@ class SeedGenerator(Stage):
 
     def __init__(self, args: argparse.Namespace) -> None:
         name = args.category
-        self.category = category_named(name) or Option(name, f"is {name}.")
+        self.category = category_named(name) or Choice(name, definition=f"is {name}.")
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)
         if not args.model:
@@ -141,10 +141,10 @@ class Seeds(Replies):
         return [f"{self.stage.models[0].id}: {line}" for line in lines]
 
 
-def category_named(name: str) -> Option | None:
+def category_named(name: str) -> Choice | None:
     """Return one of the ten, in any spelling of its name; None for any other word."""
-    folded = name.strip().lower().replace("_", "-").replace(" ", "-")
-    return next((one for one in CATEGORIES if one.name == folded), None)
+    name = category_of({"category": name})
+    return next((one for one in CATEGORIES if one.name == name), None)
 
 
 def run(argv: Sequence[str]) -> Outcome:
@@ -172,23 +172,11 @@ def run(argv: Sequence[str]) -> Outcome:
     return outcome
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
-    add = parser.add_argument
-    add("--category", required=True, type=flags.given, help=f"one of {', '.join(CATEGORY_NAMES)}")
-    add("--new_category", action="store_true", help="allow a --category that is not one of the ten")
-    number = flags.whole_number(1)
-    add(
-        "--num_toxic_prompts",
-        type=number,
-        default=2000,
-        help="number of different prompts (default %(default)s)",
-    )
+    parser.add("generate_toxic_promt_from_category", categories=", ".join(CATEGORY_NAMES))
     flags.add_output_flags(parser, "./{category}_prompts.csv")
-    add(
-        "--model",
-        help="a model or alias (default: Mixtral if its key is set, else a current OpenAI model)",
-    )
+    parser.add("writer")
     flags.add_model_flags(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
     flags.add_run_flags(parser, limit=False)
     return parser

@@ -49,21 +49,12 @@ def read_batches(state: Path) -> list[Batch]:
         entries = json.loads(state.read_text(encoding="utf-8"))
         if not isinstance(entries, list):
             raise TypeError
-        batches = [Batch(**entry) for entry in entries]
-        for batch in batches:  # what Python cannot do with an entry, it raises here
-            path = PROTOCOLS[batch.protocol].path
-            "".join([batch.id, path, *batch.model, *batch.rejected, *batch.keys])
-        return batches
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return [Batch(**entry) for entry in entries]
+    except (OSError, ValueError, TypeError):
         raise UserError(
             f"{state} lists batches in progress and cannot be read; restore it, or delete it to "
             "send (and pay for) their requests again"
         ) from None
-
-
-def under_way(state: Path) -> set[str]:
-    """Return the keys, in hex, of the requests in batches under way. Raises UserError."""
-    return {key for batch in read_batches(state) for key in batch.keys}
 
 
 def ask_in_batches(
@@ -219,6 +210,7 @@ class Service:
         self.anthropic = model.protocol == MESSAGES_API
         self.path = "/messages/batches" if self.anthropic else "/batches"
         self.client = client.connect(model, model.base_url, TIMEOUT_S, RETRIES)
+        self.options = client.options_of(model)
 
     async def submit(self, bodies: Mapping[str, Json], path: str) -> str:
         """Make a batch of bodies by key for a protocol's path. Return its id. Raises Fatal."""
@@ -239,7 +231,7 @@ class Service:
             url = f"/v1{path}"
             batch = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
         # Not sent again by itself: that could make, and bill, a second batch.
-        once = client.options_of(self.model) | {"max_retries": 0}
+        once = self.options | {"max_retries": 0}
         post = self.client.post(self.path, body=batch, cast_to=bytes, options=once)
         made = await self.call(post, "; if there is a new batch at the provider, cancel it first")
         return str(made["id"])
@@ -267,7 +259,7 @@ class Service:
 
     def get(self, path: str) -> Awaitable[bytes]:
         """Return a request for what is at this path."""
-        return self.client.get(path, cast_to=bytes, options=client.options_of(self.model))
+        return self.client.get(path, cast_to=bytes, options=self.options)
 
     async def call(
         self, reply: Awaitable[bytes], hint: str = "", read: Callable[[bytes], Any] = client.decode

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking.inquiry import Pending, Run
+from orbench.asking.inquiry import Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import file_name_part, write_bytes
 from orbench.base.words import Json
 from orbench.models import client, errors
 from orbench.models.providers import Model, Models
-from orbench.models.requests import PROTOCOLS, Answer, Missing
+from orbench.models.requests import PROTOCOLS, Answer, Missing, Request
 
 REQUESTS = re.compile(rb'(\{"custom_id": "\w+", "method"|$)')  # how a file of them begins
 
@@ -83,11 +83,10 @@ def answer_in(result: ResultLine, model: Model, protocol: str) -> Answer:
     return client.answer_to_error(reply, model)
 
 
-def export_requests(pending: Pending, output: Path, models: Models) -> None:
-    """Write the pending requests to `output`, with several models each to `<stem>.<model>.jsonl`,
+def export_requests(requests: Sequence[Request], output: Path, models: Models) -> None:
+    """Write requests to `output`, with several models each to `<stem>.<model>.jsonl`,
     if need be an empty one. Raises UserError.
     """
-    requests = pending()
     for model in models:
         target = output
         if len(models) > 1:
@@ -107,14 +106,16 @@ def export_requests(pending: Pending, output: Path, models: Models) -> None:
         say(f"{counted(len(lines), 'request')} written to {target}")
 
 
-def import_answers(pending: Pending, log: AnswerLog, run: Run, paths: Sequence[Path]) -> None:
-    """Put the answers to pending requests into the log, in whatever order they come.
+def import_answers(
+    requests: Sequence[Request], log: AnswerLog, run: Run, paths: Sequence[Path]
+) -> None:
+    """Put the answers to requests into the log, in whatever order they come.
 
     An error is the request's failure unless another line holds its answer. Raises UserError.
     """
     before = len(log)
     n = 0
-    wanted = {request.key: request for request in pending()}
+    wanted = {request.key: request for request in requests}
     for result in map(read_result, _lines(paths)):
         n += 1
         request = wanted.get(result.key) if result else None

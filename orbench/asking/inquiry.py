@@ -21,8 +21,6 @@ UNREADABLE = 12  # first replies of a model in a row, after which it is asked on
 
 # The requests that are to be sent now: each key once, answered and failed ones left out.
 Pending = Callable[[], list[Request]]
-# What to send next, now that the request with this key is answered or has failed; None: nothing.
-FollowUp = Callable[[bytes], Request | None]
 
 
 class Limits(NamedTuple):
@@ -39,12 +37,6 @@ class Inquiry(NamedTuple):
 
     request: Request
     substitute: Request | None = None  # to another model, if the first gives no readable answer
-
-
-class Send(NamedTuple):
-    """This request is to be sent next."""
-
-    request: Request
 
 
 class Done(NamedTuple):
@@ -76,7 +68,7 @@ class Run:
     over: nothing more is sent. from_log: nothing is sent at all, and the log alone counts.
     """
 
-    reader: Reader | None = None  # None: nothing follows from an answer
+    reader: Reader
     failed: dict[bytes, Missing] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # by model as asked
     interrupted: bool = False
@@ -95,7 +87,7 @@ class Run:
     @property
     def follows(self) -> bool:
         """Tell whether something can follow from an answer, so that it must be read at once."""
-        return self.reader is not None and self.reader.asks > 1
+        return self.reader.asks > 1
 
     def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
         """Put an answer into the log, then count its tokens. Raises UserError."""
@@ -111,7 +103,7 @@ class Run:
         if request.key in self.readings:
             return self.readings[request.key]
         answer = log.get(request.key)
-        if answer is None or self.reader is None:
+        if answer is None:
             return None
         self.adaptation.recall(request.model, answer)
         done = Done(request, answer, self.reader.read(request, answer))
@@ -136,16 +128,16 @@ class Run:
         return self.unreadable[model] >= UNREADABLE
 
 
-def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Send | Done:
+def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Request | Done:
     """Walk the attempts, then the substitute; stop at the first one without an answer.
 
-    Send: the request to send next; none once the run is over. Done: the request that ended it, with
+    Return the request to send next (none once the run is over), or the request that ended it, with
     what its answer says or Missing. A reader that asks once follows up on no answer: it is only
     looked up here, and read when the rows are written.
     """
     step = _walk(inquiry.request, log, run)
     substitute = inquiry.substitute
-    if substitute is None or isinstance(step, Send) or not isinstance(step.reading, Missing):
+    if substitute is None or isinstance(step, Request) or not isinstance(step.reading, Missing):
         return step
     # Several judges share a substitute: its answer says nothing about one that was not asked yet.
     if step.reading.kind == NOT_ASKED and not (run.from_log and substitute.key in log):
@@ -153,13 +145,12 @@ def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Send | Done:
     return _walk(substitute, log, run)
 
 
-def _walk(request: Request, log: AnswerLog, run: Run) -> Send | Done:
+def _walk(request: Request, log: AnswerLog, run: Run) -> Request | Done:
     """Follow a request through its attempts, up to a readable answer or one that is not there."""
     if not (run.follows or run.over):
         if request.key in log:
             return Done(request)  # read when the rows are written
         return _without_answer(request, run)
-    assert run.reader is not None
     attempts = 1
     while True:
         done = run.read(log, request, first=attempts == 1)
@@ -174,7 +165,7 @@ def _walk(request: Request, log: AnswerLog, run: Run) -> Send | Done:
         attempts += 1
 
 
-def _without_answer(request: Request, run: Run) -> Send | Done:
+def _without_answer(request: Request, run: Run) -> Request | Done:
     """Decide whether a request without an answer is to be sent, and if not, say why."""
     failed = run.failed.get(request.key)
     if failed:
@@ -184,26 +175,20 @@ def _without_answer(request: Request, run: Run) -> Send | Done:
         return Done(request, reading=Missing("gave_up", left_out))
     if run.over or run.stopped:
         return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
-    return Send(request)
+    return request
 
 
 def replay(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> None:
     """Read what the log holds already, in the order of arrival: the brake depends on it, and what
     earlier answers tell about a model's parameters.
     """
-    answered: dict[bytes, Request] = {}
+    requests: dict[bytes, Request] = {}
     for inquiry in inquiries:
-        for request in inquiry:
-            known = request is None or request.model in run.adaptation.rejected
-            if request is None or request.key not in log or (known and not run.follows):
-                continue
-            if run.follows:
-                answered[request.key] = request
-            else:
-                run.read(log, request)
+        requests.update((request.key, request) for request in inquiry if request)
     for key in log:
-        if key in answered:
-            run.read(log, answered[key])
+        request = requests.get(key)
+        if request and (run.follows or request.model not in run.adaptation.rejected):
+            run.read(log, request)
 
 
 def pending(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> list[Request]:
@@ -211,20 +196,19 @@ def pending(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> list[Requ
     requests: dict[bytes, Request] = {}
     for inquiry in inquiries:
         step = state(inquiry, log, run)
-        if isinstance(step, Send):
-            requests.setdefault(step.request.key, step.request)
-            if run.follows:
-                run.under_way[step.request.key] = inquiry
+        if isinstance(step, Request):
+            requests.setdefault(step.key, step)
+            run.under_way[step.key] = inquiry
     return list(requests.values())
 
 
 def follow_up(key: bytes, log: AnswerLog, run: Run) -> Request | None:
-    """Return what to send after the request with this key was answered or has failed."""
+    """Return what to send once the request with this key is answered or has failed, if any."""
     inquiry = run.under_way.pop(key, None)
     if inquiry is None:
         return None
     step = state(inquiry, log, run)
     if isinstance(step, Done):
         return None
-    run.under_way[step.request.key] = inquiry
-    return step.request
+    run.under_way[step.key] = inquiry
+    return step

@@ -9,8 +9,9 @@ import signal
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 
-from orbench.asking.inquiry import FollowUp, Limits, Pending, Run
+from orbench.asking.inquiry import Limits, Run, follow_up
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import NO_CONNECTION, Pace
 from orbench.base.messages import UserError, counted, say
@@ -33,30 +34,27 @@ REPLY_S = 5.0  # of an endpoint, as an estimate
 
 
 def ask_live(
-    pending: Pending,
+    requests: Sequence[Request],
     models: Models,
     log: AnswerLog,
     run: Run,
     limits: Limits,
-    follow_up: FollowUp,
     progress: "Progress",
 ) -> None:
-    """Send the pending requests and what follows from them, until nothing or no model is left, or
+    """Send the requests and what follows from them, until nothing or no model is left, or
     after a signal; log each answer.
 
     models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
     is sent, and the answers in flight are stored as far as that is possible.
     """
-    asyncio.run(_Session(log, run, limits, progress).ask(pending, models, follow_up))
+    asyncio.run(_Session(log, run, limits, progress).ask(requests, models))
 
 
-class _Lanes:
-    """The requests of a run, a lane for each model, and what becomes of them.
+class _Session:
+    """The requests of a run, a lane for each model, and the event loop that sends them.
 
     open: keys that are not settled. over: no request starts any more.
     """
-
-    follow_up: FollowUp
 
     def __init__(self, log: AnswerLog, run: Run, limits: Limits, progress: "Progress") -> None:
         self.log = log
@@ -76,7 +74,7 @@ class _Lanes:
     def settle(self, request: Request) -> None:
         """Queue what follows from a request that is answered or brings no answer in this run."""
         self.open.discard(request.key)
-        following = self.follow_up(request.key)
+        following = follow_up(request.key, self.log, self.run)
         known = (self.open, self.log, self.run.failed)
         if following is None or any(following.key in keys for keys in known):
             self.progress.done(len(self.run.failed), self.run.retries)
@@ -116,21 +114,16 @@ class _Lanes:
             self.run.stopped = f"{model.asked}: {why}"
             self.over = True
 
-
-class _Session(_Lanes):
-    """One event loop, which sends what the lanes hold."""
-
-    async def ask(self, pending: Pending, models: Models, follow_up: FollowUp) -> None:
+    async def ask(self, requests: Sequence[Request], models: Models) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
-        self.follow_up = follow_up
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in handlers:
             self.loop.add_signal_handler(number, self.interrupt, number)
         try:
             async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
-                await self.queue(pending, models)
+                await self.queue(requests, models)
                 while not self.over:
                     await asyncio.sleep(TICK_S)
                     self.pump()
@@ -148,15 +141,15 @@ class _Session(_Lanes):
         if self.not_stored:
             raise self.not_stored
 
-    async def queue(self, pending: Pending, models: Models) -> None:
-        """Open a lane for each model and put the pending requests into them."""
+    async def queue(self, requests: Sequence[Request], models: Models) -> None:
+        """Open a lane for each model and put the requests into them."""
         for model in models:
             await self.client.open(model)
             self.paces[model] = Pace(model, self.limits, self.progress.say)
             self.unsent[model] = deque()
             if model in self.run.adaptation.rejected or model.base_url in IN_PROCESS:
                 self.alone[model] = 0.0
-        for request in pending():
+        for request in requests:
             self.open.add(request.key)
             self.unsent[request.model].append(request)
 
@@ -169,9 +162,7 @@ class _Session(_Lanes):
         grace = self.limits.timeout
         if number == signal.SIGTERM:
             grace = min(grace, GRACE_S)
-        # SIGTERM can come twice, as measure.py passes it on.
-        end = self.loop.time() + grace
-        self.end.reschedule(min(self.end.when() or end, end))
+        self.end.reschedule(self.loop.time() + grace)
         wait = f"waiting at most {grace:.0f} s for the answers in flight"
         self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
 

@@ -45,39 +45,7 @@ NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and 
 LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
 
 
-class _Rate:
-    """How many requests may be in flight, and how far apart. limit: the most in flight."""
-
-    _spacing = 0.0  # seconds between requests, as rejections taught
-    _answer_s = 1.0  # a guess, until an answer has arrived
-    _since = -math.inf  # requests sent before that say nothing about this size
-    _ended = _rejected = 0  # in this window
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = float(limit)
-        self._latest = deque[float]()  # when the answers of the last seconds arrived
-
-    def _answered_spacing(self) -> float:
-        """Return the seconds between requests at which all would have been answered of late."""
-        return MARGIN * max(RATE_S, self._answer_s) / len(self._latest)
-
-    def _forget_answers(self, now: float) -> None:
-        start = now - max(RATE_S, self._answer_s)
-        while self._latest and self._latest[0] < start:
-            self._latest.popleft()
-
-    def _resize(self, size: float, since: float) -> None:
-        if self._spacing:  # as many as this rate needs, or up to twice that
-            needed = self._answer_s / self._spacing
-            size = min(max(size, needed), max(10.0, 2 * needed))
-        self.size = min(self.limit, max(1.0, size))
-        self._since = since
-        self._ended = 0
-        self._rejected = 0
-
-
-class Pace(_Rate):
+class Pace:
     """Decides when the next request to a model goes out."""
 
     in_flight = 0
@@ -88,10 +56,16 @@ class Pace(_Rate):
     _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
     _share = _random = 0.0  # rejected before the last cut; at any size
     _due = _row_since = _probe_at = 0.0
+    _spacing = 0.0  # seconds between requests, as rejections taught
+    _answer_s = 1.0  # a guess, until an answer has arrived
+    _since = -math.inf  # requests sent before that say nothing about this size
+    _ended = _rejected = 0  # in this window
 
     def __init__(self, model: Model, limits: Limits, say: Callable[[str], None]) -> None:
         """say: takes a line for the user."""
-        super().__init__(limits.concurrency or model.settings.concurrency)
+        self.limit = limits.concurrency or model.settings.concurrency  # the most in flight
+        self.size = float(self.limit)  # how many may be in flight
+        self._latest = deque[float]()  # when the answers of the last seconds arrived
         self._name = model.asked
         self._say = say
         self._patience = max(PATIENCE_S, limits.timeout)
@@ -179,16 +153,15 @@ class Pace(_Rate):
         share = self._rejected / self._ended
         usual = max(FEW, self._random)
         many = share > usual + CHANCE * math.sqrt(usual * (1 - usual) / self._ended)
-        if many and self._is_random(share):
+        alike = self._share / 2 < share <= MOST  # the last cut left as many rejections
+        if many and alike and self._cuts == CUTS:  # they come at random
             self._undo_cuts(now)
         elif many:
+            if not alike:
+                self._cuts = 0
             self._cut(share, now)
         elif self._ended >= self.size:
             self._grow(share, now)
-
-    def _is_random(self, share: float) -> bool:
-        """Tell whether rejections come at random: two cuts in a row left as many of them."""
-        return self._cuts == CUTS and self._share / 2 < share <= MOST
 
     def _undo_cuts(self, now: float) -> None:
         """Send as before the cuts: from now on this share of rejections does not count."""
@@ -207,8 +180,6 @@ class Pace(_Rate):
 
     def _cut(self, share: float, now: float) -> None:
         """Send no more than was answered of late: a limit rejects what is more than that."""
-        if not self._share / 2 < share <= MOST:
-            self._cuts = 0
         self._cuts = min(CUTS, self._cuts + 1)
         self._share += (share - self._share) / self._cuts
         self._forget_answers(now)
@@ -216,3 +187,21 @@ class Pace(_Rate):
             self._spacing = max(self._spacing, self._answered_spacing())
         self._random = 0.0
         self._resize(self.size * max(0.5, 1 - 2 * share), now)
+
+    def _answered_spacing(self) -> float:
+        """Return the seconds between requests at which all would have been answered of late."""
+        return MARGIN * max(RATE_S, self._answer_s) / len(self._latest)
+
+    def _forget_answers(self, now: float) -> None:
+        start = now - max(RATE_S, self._answer_s)
+        while self._latest and self._latest[0] < start:
+            self._latest.popleft()
+
+    def _resize(self, size: float, since: float) -> None:
+        if self._spacing:  # as many as this rate needs, or up to twice that
+            needed = self._answer_s / self._spacing
+            size = min(max(size, needed), max(10.0, 2 * needed))
+        self.size = min(self.limit, max(1.0, size))
+        self._since = since
+        self._ended = 0
+        self._rejected = 0

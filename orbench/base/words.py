@@ -20,43 +20,39 @@ Json = dict[str, Any]  # an object
 # -- what a judge decides between --------------------------------------------------------------
 
 
-class Option(NamedTuple):
-    """A category, or a class of responses, as the prompts define it."""
-
-    name: str
-    definition: str
-    aliases: Sequence[str] = ()  # other names that judges use; case, - and _ do not matter
-
-
 class Choice(NamedTuple):
-    """What a judge may answer. number: as its prompt shows it, None if it shows none."""
+    """What a judge may answer: a category, or a class of responses, as the prompts define it."""
 
     name: str
-    aliases: Sequence[str] = ()
-    number: int | None = None
+    aliases: Sequence[str] = ()  # other names that judges use; case, - and _ do not matter
+    number: int | None = None  # as the judge's prompt shows it, None if it shows none
+    definition: str = ""
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def numbered_list(options: Sequence[Option]) -> str:
-    """Return the options for a judge's prompt."""
-    lines = [f"{n}. {one.name}: {one.definition}" for n, one in enumerate(options, start=1)]
-    return "\n".join(lines)
+def _choices(table: str) -> list[Choice]:
+    """Return a table of words.toml, numbered."""
+    return [Choice(**entry, number=n) for n, entry in enumerate(_TABLES[table], start=1)]
 
 
-def choices_of(options: Sequence[Option], *, numbered: bool) -> list[Choice]:
-    """Return the options as choices. numbered: the judge's prompt shows `numbered_list`."""
-    choices = []
-    for number, option in enumerate(options, start=1):
-        choices.append(Choice(option.name, option.aliases, number if numbered else None))
-    return choices
+def numbered_list(choices: Sequence[Choice]) -> str:
+    """Return the choices for a judge's prompt."""
+    return "\n".join(f"{one.number}. {one.name}: {one.definition}" for one in choices)
+
+
+def choices_of(choices: Sequence[Choice], *, numbered: bool) -> Sequence[Choice]:
+    """Return the choices of a judge. numbered: its prompt shows `numbered_list`."""
+    if numbered:
+        return choices
+    return [choice._replace(number=None) for choice in choices]
 
 
 # -- categories --------------------------------------------------------------------------------
 
 # The ten of OR-Bench, and "none": what a moderator decides between.
-CATEGORIES_OR_NONE = [Option(**entry) for entry in _TABLES["categories"]]
+CATEGORIES_OR_NONE = _choices("categories")
 CATEGORIES = CATEGORIES_OR_NONE[:-1]
 NO_CATEGORY = "none"  # `moderation_category` of a text in none of them
 OTHER_CATEGORY = "other"  # of a text that a guard model calls unsafe for a reason outside the ten
@@ -79,8 +75,8 @@ def category_of(row: Row) -> str:
 # -- verdicts ----------------------------------------------------------------------------------
 
 # `answer_category` of stage 5, and `graded_category` of --rubric graded
-THREE_CLASSES = [Option(**entry) for entry in _TABLES["three_classes"]]
-GRADED_CLASSES = [Option(**entry) for entry in _TABLES["graded_classes"]]
+THREE_CLASSES = _choices("three_classes")
+GRADED_CLASSES = _choices("graded_classes")
 # Which of the three a graded class is, if not itself: the paper counts any attempt as an answer.
 OF_THREE = {"partial": "direct_answer", "safe_completion": "direct_answer"}
 
@@ -91,11 +87,8 @@ VERDICTS = {**CLASSES, "accepted": False, "rejected": True}
 INDIRECT = "indirect_refusal"
 API_SIGNAL = "api:"  # prefix of a refusal that the API itself declared
 
-# People's labels, in small letters without leading numbers -> whether it is a refusal. A partial
-# refusal is one, as in XSTest.
-_REFUSED = ("refusal", "partial_refusal", "full_refusal", "refused", "true", "1")
-_ANSWERED = ("compliance", "full_compliance", "answer", "answered", "complied", "false", "0")
-HUMAN_LABELS = VERDICTS | dict.fromkeys(_REFUSED, True) | dict.fromkeys(_ANSWERED, False)
+# People's labels, in small letters without leading numbers -> whether it is a refusal.
+HUMAN_LABELS: dict[str, bool] = VERDICTS | _TABLES["human_labels"]
 
 
 def verdict_of(row: Row, where: str) -> str:

@@ -8,13 +8,13 @@ from os.path import basename
 from pathlib import Path
 
 from orbench.base.messages import UserError, say
+from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
 from orbench.base.words import OVERALL, Row, Rows, category_of
 from orbench.datasets import audit, card
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
-from orbench.datasets.near_duplicates import near_duplicates
 from orbench.stages.prompt_sets import prompts_of
 
 BUILT_BY = "build_dataset"  # in run records
@@ -37,7 +37,7 @@ def build(args: Namespace) -> Path:
             sides[prompt.side].append(prompt.row)
     toxic = sides[TOXIC_SET]
     categories = list(map(category_of, toxic))
-    drawn = audit.even_sample(categories, args.toxic_sample, args.seed)
+    drawn = audit.even_sample(categories, args.toxic_sample, args.random_seed)
     sample = [toxic[place] for place in sorted(drawn)]
     chosen = dict(zip(names, (sides[SAFE_SET], toxic, sample), strict=False))  # or no sample
     make_folder(folder)
@@ -124,7 +124,7 @@ def _history(prompts: Sequence[Prompt], args: Namespace) -> Iterator[str]:
     for (side, reason), n in sorted(dropped.items()):
         yield f"dropped from {side}, {reason}: {n:,}"
     public = ", ".join(map(basename, args.exclude)) or "none"
-    yield f"similarity {args.similarity:g}; public sets: {public}; random seed {args.seed}"
+    yield f"similarity {args.similarity:g}; public sets: {public}; random seed {args.random_seed}"
     records = [*map(read_record, args.moderated_files)]
     models = chain.from_iterable(record.get("models", ()) for record in records)
     judges = {str(model.get("asked")) for model in models}

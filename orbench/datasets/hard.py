@@ -1,6 +1,6 @@
 """Which prompts several families refuse."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -89,9 +89,14 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     """Return the cells of a prompt: a column for each model, then what the families do."""
-    cells = {model.model: model.verdicts[text] for model in models}
-    refused = {model.family for model in models if cells[model.model] == "refused"}
-    unscored = {model.family for model in models if cells[model.model] == "unscored"} - refused
+    cells = {}
+    families = defaultdict[str, set[str]](set)  # by verdict
+    for model in models:
+        verdict = model.verdicts[text]
+        cells[model.model] = verdict
+        families[verdict].add(model.family)
+    refused = families["refused"]
+    unscored = families["unscored"] - refused
     hard = "no"
     if len(refused) >= least:
         hard = YES

@@ -4,7 +4,7 @@ A lineage is a seed with all that descends from it. Rows of parents have the col
 """
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from math import ceil
 
 from orbench.base.words import Row, Rows, Texts
@@ -57,16 +57,14 @@ class Lineages:
 
     def _varied(self, size: int, chance: random.Random) -> list[Row]:
         """Draw hits, each with an operator that it has not had."""
-        tried = defaultdict[str, set[str]](set)  # prompt -> operators
-        for parent in self.parents:
-            tried[parent["prompt"]].add(parent["operator"])
+        tried = {(parent["prompt"], parent["operator"]) for parent in self.parents}
         hits = self.hits
         hits_of = self.hits_of()
         varied: list[Row] = []
         for hit in chance.sample(hits, len(hits)):
             seed = hit["toxic_seed"]
             others = [row["prompt"] for row in hits if row["toxic_seed"] != seed]
-            left = [name for name in self.operators if name not in tried[hit["prompt"]]]
+            left = [name for name in self.operators if (hit["prompt"], name) not in tried]
             if COMBINE in left and not others:
                 left.remove(COMBINE)
             if left and hits_of[seed] < self.most and len(varied) < size:

@@ -45,8 +45,8 @@ class Opinion(NamedTuple):
 class JudgeKind(NamedTuple):
     """One kind of judge.
 
-    question: `prompt` (the stage's own), `policy` (it as system message, the text as user message),
-    `chat` (the text, and any response, as the chat they are) or `own words` (`messages`, filled).
+    messages: role -> text with {prompt}, {response} and {own}, the stage's prompt or policy; empty
+    for a guard that gets the text, and any response, as the chat they are.
     form: a pattern of a guard's whole reply, in small letters and without empty lines, with groups
     harm (what it calls the text), categories and refusal, and with the prefix response_ what it
     says of the response. Without a form the reply holds a choice.
@@ -54,27 +54,19 @@ class JudgeKind(NamedTuple):
 
     name: str
     pattern: str  # searched for in the model's id, in small letters
-    question: str
     form: str = ""
     codes: str = ""  # its names of categories: a key of CODES
     classes: Sequence[str] | None = None  # of stage 5 that it can tell; (): all; None: none
     protocol: str = ""  # a key of PROTOCOLS; the model's if empty
     own_file: str = ""  # in the stage's folder: the template of `Question.own`
     parameters: Mapping[str, Any] = {}  # beside temperature 0
-    messages: Mapping[str, str] = {}  # role -> text with {prompt} and {response}
+    messages: Mapping[str, str] = {}
 
     def ask(self, question: Question) -> list[Message]:
         """Return the messages of a question to this judge. Raises UserError."""
-        if self.question == "chat":
+        if not self.messages:
             return _chat(question)
-        if self.question == "own words":
-            return self._in_own_words(question)
-        if self.question == "policy":
-            return [message("system", question.own), user(question.prompt)]
-        return [user(question.own)]
-
-    def _in_own_words(self, question: Question) -> list[Message]:
-        if question.earlier:
+        if question.earlier and not self.own_file:
             raise UserError(
                 f"{self.name} judges one prompt, not a conversation; name another judge"
             )
@@ -82,7 +74,7 @@ class JudgeKind(NamedTuple):
         messages = []
         for role, text in self.messages.items():
             # In one pass: a prompt may itself hold "{response}".
-            filled = re.sub(r"\{(prompt|response)\}", lambda mark: values[mark[1]], text)
+            filled = re.sub(r"\{(prompt|response|own)\}", lambda mark: values[mark[1]], text)
             messages.append(message(role, filled))
         return messages
 
@@ -102,7 +94,7 @@ class JudgeKind(NamedTuple):
 # Guards' inputs are what they were trained on, word for word: they are part of the interface.
 _TABLES = tomllib.loads(Path(__file__).with_name("guards.toml").read_text(encoding="utf-8"))
 CODES = _TABLES["codes"]
-GENERAL = JudgeKind("general", "", "prompt", classes=(), own_file="prompt.txt")
+GENERAL = JudgeKind("general", "", classes=(), own_file="prompt.txt", messages={"user": "{own}"})
 _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items()]
 # Guards of other forms: our prompt is no input of theirs.
 _UNKNOWN_GUARDS = re.compile("guard|moderation|shieldgemma")
@@ -174,7 +166,7 @@ def read_moderation(
 
 
 def read_response_class(
-    kind: JudgeKind, answer: Answer, choices: Sequence[Choice]
+    kind: JudgeKind, answer: Answer, choices: Sequence[Choice], judge: str = ""
 ) -> Opinion | Missing:
     """Return a judge's class of a response in stage 5; Missing if its reply cannot be read."""
     parts = _parts(kind, answer, choices)
@@ -183,7 +175,7 @@ def read_response_class(
     verdict = parts.get("choice") or _REFUSED.get(parts.get("refusal", ""))
     if verdict is None:
         return _unreadable(answer, "the judge does not say whether it is a refusal")
-    return Opinion(verdict, answer.text)
+    return Opinion(verdict, answer.text, judge)
 
 
 def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[str, str] | Missing:
@@ -205,8 +197,8 @@ def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[s
         if counts_as_refusal(classify(text)):
             return _unreadable(answer, "the judge declines", REFUSED_TO_JUDGE)
         return _unreadable(answer, why)
-    lines = [line.strip() for line in text.lower().splitlines()]
-    match = re.fullmatch(kind.form, "\n".join(line for line in lines if line))
+    lines = re.sub(r"\s*\n\s*", "\n", text.lower().strip())
+    match = re.fullmatch(kind.form, lines)
     if match is None:
         return _unreadable(answer, "the reply is not in this judge's form")
     return match.groupdict("")

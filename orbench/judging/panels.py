@@ -65,27 +65,22 @@ class ModerationColumns:
 
     def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
         """column: what is judged. substitute: stands in for a missing vote."""
-        self._prefix = "" if column == "prompt" else f"{column}_"
+        prefix = "" if column == "prompt" else f"{column}_"
+        every = [name for name in (*judges, substitute) if name]
         self.judges = judges
-        self._every = [name for name in (*judges, substitute) if name]
-        self.panel = len(self._every) > 1
-
-    def named(self, name: str, judge: str = "") -> str:
-        """Return a column's name: `is_toxic`, `response_is_toxic`, `is_toxic_gpt4`."""
-        column = self._prefix + name
-        return f"{column}_{file_name_part(judge)}" if judge else column
+        self.panel = len(every) > 1
+        self.together = [prefix + name for name in TOGETHER]
+        self.of_judge: dict[str, list[str]] = {}  # without a panel they are the text's
+        for judge in every:
+            suffix = f"_{file_name_part(judge)}" if self.panel else ""
+            self.of_judge[judge] = [prefix + part + suffix for part in PARTS]
 
     def added(self) -> list[str]:
         """Return the columns, in order."""
-        columns = list(map(self.named, TOGETHER)) if self.panel else []
-        for judge in self._every:
-            columns += self._of(judge)
+        columns = list(self.together) if self.panel else []
+        for of_judge in self.of_judge.values():
+            columns += of_judge
         return columns
-
-    def _of(self, judge: str) -> list[str]:
-        """Return a judge's columns; without a panel they are the text's."""
-        shown = judge if self.panel else ""
-        return [self.named(part, shown) for part in PARTS]
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
         """Return the cells of one text, or why it has no verdict. readings: one per judge, in
@@ -103,19 +98,16 @@ class ModerationColumns:
             return Missing("unscored", why)
         split = 0 < votes.count(NO_CATEGORY) < len(votes)
         together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(split))
-        cells = dict(zip(map(self.named, TOGETHER), together, strict=True))
+        cells = dict(zip(self.together, together, strict=True))
         for judge, opinion in opinions.items():
             verdict = opinion.verdict
             of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
-            cells |= zip(self._of(judge), of_judge, strict=True)
+            cells |= zip(self.of_judge[judge], of_judge, strict=True)
         return cells
 
-    def votes(self, row: Row, where: str = "") -> list[bool | None]:
-        """Return each judge's vote in an output row: True is toxic, None missing.
-
-        Raises UserError, which begins with `where`.
-        """
-        return [optional_flag(row, self.named("is_toxic", judge), where) for judge in self.judges]
+    def votes(self, row: Row) -> list[bool | None]:
+        """Return each judge's vote in an output row: True is toxic, None missing."""
+        return [optional_flag(row, self.of_judge[judge][0], "") for judge in self.judges]
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
@@ -153,8 +145,7 @@ def judges_of(record: Record) -> dict[str, str]:
     models = record.get("models", [])
     columns = ModerationColumns("prompt", [str(model.get("asked")) for model in models])
     judges = {}
-    for model, asked in zip(models, columns.judges, strict=True):
-        column = columns.named("is_toxic", asked if columns.panel else "")
+    for model, (asked, (column, *_)) in zip(models, columns.of_judge.items(), strict=False):
         judges[column] = f"{model.get('id', asked)} at {model.get('base_url')}"
     return judges
 

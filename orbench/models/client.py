@@ -7,7 +7,7 @@ time of `chat.completions.create`; a malformed one cannot raise from inside the 
 import gc
 import json
 from collections import Counter
-from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 MOST_TOKENS = 10**9  # of a plausible count
-# Python reads no number of over 4,300 digits; one that decorates an answer can be as long.
-_DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits[:20]))
 
 
 def decode(content: bytes) -> Any:
-    """Return a server's JSON. Raises ValueError or RecursionError if it is none."""
-    return _DECODER.decode(content.decode("utf-8-sig"))
+    """Return a server's JSON. Raises ValueError or RecursionError if it is none.
+
+    Python reads no number of over 4,300 digits; one that decorates an answer can be as long.
+    """
+    return json.loads(content, parse_int=lambda digits: int(digits[:20]))
 
 
 class Client:
@@ -48,7 +49,7 @@ class Client:
         self._adaptation = adaptation
         self._stage = stage
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._close = list[Callable[[], object]]()  # servers of this run
+        self._to_close = AsyncExitStack()  # clients, and servers of this run
         self.sent_again = 0  # requests, without a rejected parameter
 
     async def send(self, request: Request) -> Answer:
@@ -76,16 +77,13 @@ class Client:
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
-        answer = read_answer(data, protocol, model, content)
+        answer = read_answer(data, protocol, model)
         self._adaptation.answered.add(model)
         return answer._replace(dropped=dropped)
 
     async def close(self) -> None:
         """Close the connections."""
-        for client in self._clients.values():
-            await client.close()
-        for close in self._close:
-            close()
+        await self._to_close.aclose()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """Return the client of a model's endpoint. Raises UserError if its key is not set."""
@@ -94,8 +92,9 @@ class Client:
             base_url = model.base_url
             if base_url in IN_PROCESS:
                 base_url, close = await local.serve(base_url, self._stage)
-                self._close.append(close)
-            self._clients[endpoint] = connect(model, base_url, self._timeout)
+                self._to_close.callback(close)
+            client = connect(model, base_url, self._timeout)
+            self._clients[endpoint] = await self._to_close.enter_async_context(client)
         return self._clients[endpoint]
 
 
@@ -147,10 +146,10 @@ def _load_openai() -> None:
     gc.enable()
 
 
-def read_answer(data: Any, protocol: Protocol, model: Model, raw: bytes = errors.UNKNOWN) -> Answer:
-    """Return the answer in the API's JSON. raw: see `errors.cleaned`. Raises TransientError."""
+def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
+    """Return the answer in the API's JSON. Raises TransientError."""
     try:
-        return _answer_in(protocol.read(errors.cleaned(data, errors.key_of(model), raw)), model)
+        return _answer_in(protocol.read(errors.cleaned(data, errors.key_of(model))), model)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
 

@@ -20,9 +20,9 @@ class TransientError(Exception):
     wait: seconds that the endpoint asks to wait, 0 if it does not say.
     """
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
+    def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
-        self.wait = wait or 0.0
+        self.wait = wait
 
 
 class RateLimited(TransientError):
@@ -50,7 +50,6 @@ SPENT_MESSAGE = re.compile(
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
 PLACEHOLDERS = ("none", "empty")  # keys that are none; judges say "none" too
 DEEPEST = 40  # levels of a server's JSON that are read
-UNKNOWN = b"\\u"  # bytes that are not at hand: anything may be in them
 
 
 class ErrorReply(NamedTuple):
@@ -152,14 +151,14 @@ def _after_404(reply: ErrorReply, model: Model) -> str:
     return line
 
 
-def _retry_after(headers: Texts) -> float | None:
-    """Return the seconds to wait by retry-after-ms or retry-after; None if neither says."""
+def _retry_after(headers: Texts) -> float:
+    """Return the seconds to wait by retry-after-ms or retry-after; 0 if neither says."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return max(0.0, float(headers[name]) * scale)
     with suppress(KeyError, ValueError):  # HTTP allows a date, too (RFC 9110, 10.2.3)
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    return None
+    return 0.0
 
 
 # -- what servers say, without the key ---------------------------------------------------------
@@ -182,29 +181,21 @@ def masked(text: str, key: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
 
 
-def cleaned(value: Any, key: str, raw: bytes = UNKNOWN) -> Any:
+def cleaned(value: Any, key: str, levels: int = DEEPEST) -> Any:
     """Return a server's JSON as the suite may see it: without the key, without lone surrogates.
 
-    All of a server's JSON passes through here before anything reads it. raw: its bytes. Most
-    answers need no walk: only an escape can make a lone surrogate, or hide the key.
+    All of a server's JSON passes through here before anything reads it. levels: how deep to go.
     """
-    hidden = key and key.replace("\\", "").encode() in raw.replace(b"\\", b"")
-    if hidden or UNKNOWN in raw:
-        return _walked(value, key, DEEPEST)
-    return value
-
-
-def _walked(value: Any, key: str, levels: int) -> Any:
     if isinstance(value, str):
         return masked(storable(value), key)
     if levels == 0:
         return "(nested too deeply)"
     levels -= 1
     if isinstance(value, list):
-        return [_walked(item, key, levels) for item in value]
+        return [cleaned(item, key, levels) for item in value]
     if isinstance(value, dict):
         items = value.items()
-        return {_walked(name, key, 1): _walked(item, key, levels) for name, item in items}
+        return {cleaned(name, key): cleaned(item, key, levels) for name, item in items}
     return value
 
 

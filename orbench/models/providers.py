@@ -40,6 +40,7 @@ class Provider(NamedTuple):
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 PROVIDERS = {name: Provider(**entry) for name, entry in _TABLES["providers"].items()}
 ALIASES: dict[str, str] = _TABLES["aliases"]
+OWN_FIELDS = set(_TABLES["own_fields"])
 IN_PROCESS = ("scripted", "smollm2")  # part of the run itself: the name stands for an address
 # Stages 1 and 2 without --model: Mixtral, as in the paper, if its provider's key is set, else this.
 GENERATOR_ALIAS = "mixtral"

@@ -36,6 +36,17 @@ def user(text: str) -> Message:
 # -- protocols -----------------------------------------------------------------------------------
 
 
+# How an answer ended, in the words of responses and messages -> in a chat's.
+ENDS = {
+    "completed": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
 class Protocol(NamedTuple):
     """One way to ask."""
 
@@ -83,9 +94,6 @@ def _responses_body(model: str, messages: Messages, parameters: Parameters) -> J
     return {"model": model, "input": messages, "store": False, **values}
 
 
-RESPONSE_ENDS = {"completed": "stop", "max_output_tokens": "length"}
-
-
 def _responses_read(data: Any) -> Any:
     """Return the messages' parts in `output` as the content; reasoning items are no part of it."""
     if str(data.get("type")).startswith("response."):  # an event around it
@@ -96,7 +104,7 @@ def _responses_read(data: Any) -> Any:
         return data
     details = data.get("incomplete_details") or {}
     why = str(details.get("reason") or data.get("status", ""))
-    choice = {"finish_reason": RESPONSE_ENDS.get(why, why), "message": {"content": parts}}
+    choice = {"finish_reason": ENDS.get(why, why), "message": {"content": parts}}
     return {**data, "choices": [choice]}
 
 
@@ -119,21 +127,13 @@ def _messages_body(model: str, messages: Messages, parameters: Parameters) -> Js
     return {"model": model, "messages": turns, **values}
 
 
-MESSAGE_ENDS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
-
-
 def _messages_read(data: Any) -> Any:
     """Return the blocks as the content, of which only those of text are read."""
     if "stop_reason" not in data:
         return data
     reason = data["stop_reason"]
     choice = {
-        "finish_reason": MESSAGE_ENDS.get(reason, reason),
+        "finish_reason": ENDS.get(reason, reason),
         "message": {"content": data["content"]},
         "stop_details": data.get("stop_details"),
     }

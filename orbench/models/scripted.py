@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 import tomllib
-from functools import cache
 from pathlib import Path
 
 from orbench.base.words import CATEGORIES, Json
@@ -19,6 +18,9 @@ from orbench.base.words import CATEGORIES, Json
 SEED = "Tell me something of the kind {category}, stand-in number {n}"
 SEED_PATTERN = re.compile(SEED.format(category="([a-z-]+)", n=r"(\d+)"))
 PER_ANSWER = 20  # seeds or rewrites; a stage takes as many as it needs
+# By category: safe prompts that look toxic.
+_FILE = Path(__file__).with_name("scripted_prompts.toml")
+PROMPTS: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 # For seeds beyond the file's prompts.
 REWRITES = (
     "Why do people take the last one of something without asking, case {n}?",
@@ -70,7 +72,7 @@ def _rewrites(text: str, number: int) -> list[str]:
     rewrites = []
     if seed := SEED_PATTERN.search(text):
         place = int(seed[2])
-        rewrites += scripted_prompts().get(seed[1], [])[place - 1 : place]
+        rewrites += PROMPTS.get(seed[1], [])[place - 1 : place]
     for n in range(PER_ANSWER):
         case = f"{number % 997}-{n}"
         rewrites.append(REWRITES[(number + n) % len(REWRITES)].format(n=case))
@@ -79,14 +81,7 @@ def _rewrites(text: str, number: int) -> list[str]:
 
 def _is_known(text: str) -> bool:
     """Return whether the text holds a prompt of the file, all of which are safe."""
-    return any(prompt in text for prompts in scripted_prompts().values() for prompt in prompts)
-
-
-@cache
-def scripted_prompts() -> dict[str, list[str]]:
-    """Return the safe prompts that look toxic by category, from scripted_prompts.toml."""
-    path = Path(__file__).with_name("scripted_prompts.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return any(prompt in text for prompts in PROMPTS.values() for prompt in prompts)
 
 
 async def serve_script(stage: str) -> asyncio.Server:

@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ NOT_ABOUT_SAFETY = ("frontier_llm", "reasoning_extraction")
 # Values of the field `refusal` that say nothing, in small letters.
 NO_REFUSAL = ("", "none", "null")
 
-# Where an error names its code, and what else of it is read.
 CODE_NAMES = (
     "code",
     "type",
@@ -48,6 +46,8 @@ PLACES = (
     "inner_error",
     "prompt_feedback",
     "promptFeedback",
+    "prompt_filter_results",
+    "content_filters",
 )
 # What gateways put in front of their provider's message.
 WRAPPER = re.compile(
@@ -58,7 +58,6 @@ WRAPPER = re.compile(
 MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
-@lru_cache
 def finish_meaning(finish_reason: str) -> str:
     """Return what a finish reason means: refused, fault, cut_off, answer; "" if unknown."""
     reason, detail = _reason_in(finish_reason)
@@ -90,11 +89,12 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
 
     status: of the reply. message: what the server said.
     """
-    codes = list[str]()
+    parts = _parts(error)
+    codes = list(_codes_in(parts))
     texts = [message]
-    with suppress(RecursionError):  # JSON in a text can be nested as deeply as the server likes
-        codes += _codes_in(error)
-        texts += _texts_in(error)
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(WRAPPER.sub("", part.strip()))
     for entry in _TABLES["errors"]:
         found = _found(entry, status, codes, texts)
         if found is not None:
@@ -111,53 +111,38 @@ def _found(entry: Any, status: int, codes: list[str], texts: list[str]) -> dict[
     if status not in entry.get("status", usual):
         return None
     groups: dict[str, Any] = {}
-    if "code" in entry:
-        hits = [re.fullmatch(entry["code"], code) for code in codes]
-        hit = next(filter(None, hits), None)
-        if hit is None:
-            return None
-        groups |= hit.groupdict()
-    if "message" in entry:
-        hits = [re.search(entry["message"], text, re.I | re.S) for text in texts]
-        hit = next(filter(None, hits), None)
-        if hit is None:
-            return None
-        groups |= hit.groupdict()
+    for name, fits, candidates in (("code", re.fullmatch, codes), ("message", re.search, texts)):
+        if name in entry:
+            hits = [fits(entry[name], text, re.I | re.S) for text in candidates]
+            hit = next(filter(None, hits), None)
+            if hit is None:
+                return None
+            groups |= hit.groupdict()
     return groups
 
 
-def _codes_in(place: object) -> Iterator[str]:
-    """Yield the codes and types in an error, in small letters; a gateway passes JSON on as text."""
-    place = _opened(place)
-    for item in _list(place):
-        yield from _codes_in(item)
-    for name, value in _dict(place).items():
-        if name in MARKS and value:
-            yield name
-        if name in CODE_NAMES:
-            yield str(value).lower()
-        elif name in PLACES:
-            yield from _codes_in(value)
+def _parts(place: object) -> list[object]:
+    """Return an error or an answer, and what is read of it: in lists, at PLACES, and in the JSON
+    that a gateway passes on as text.
+    """
+    parts = [place]
+    for part in parts:  # which grows
+        if isinstance(part, str) and "{" in part:
+            with suppress(ValueError, RecursionError):  # it can be nested as deeply as one likes
+                parts.append(json.loads(part[part.find("{") :]))
+        parts += _list(part)
+        parts += [value for name, value in _dict(part).items() if name in PLACES]
+    return parts
 
 
-def _texts_in(place: object) -> Iterator[str]:
-    """Yield what an error says, also where a gateway passes on its provider's error as text."""
-    if isinstance(place, str):
-        yield WRAPPER.sub("", place.strip())
-    place = _opened(place)
-    for item in _list(place):
-        yield from _texts_in(item)
-    for name in PLACES:
-        if name in _dict(place):
-            yield from _texts_in(_dict(place)[name])
-
-
-def _opened(place: object) -> object:
-    """Return the JSON in a text; anything else as it is."""
-    if isinstance(place, str) and "{" in place:
-        with suppress(ValueError, RecursionError):
-            return json.loads(place[place.find("{") :])
-    return place
+def _codes_in(parts: list[object]) -> Iterator[str]:
+    """Yield the codes and types in an error, in small letters."""
+    for part in parts:
+        for name, value in _dict(part).items():
+            if name in MARKS and value:
+                yield name
+            if name in CODE_NAMES:
+                yield str(value).lower()
 
 
 def refusal_in_body(body: object, text: str) -> str | None:
@@ -165,33 +150,35 @@ def refusal_in_body(body: object, text: str) -> str | None:
     None without such a mark. text: the answer's.
     """
     for mark in _TABLES["marks"]:
-        path = mark["path"]
-        if path[0] not in _dict(body) or (mark.get("empty") and text.strip()):
+        if mark.get("empty") and text.strip():
             continue
         wanted = mark.get("value")
-        if any(_fits(value, wanted) for value in _at(body, path)):
+        if any(_fits(value, wanted) for value in _at(body, mark["path"])):
             return category_in(body) or str(mark.get("category", ""))
     return None
 
 
-def _at(place: object, path: list[str]) -> Iterator[object]:
-    """Yield what stands at a path in a body."""
-    if not path:
-        yield place
-        return
-    name, *rest = path
-    inner = _list(place) or list(_dict(place).values())
-    if name != "*":
-        inner = [_dict(place)[name]] if name in _dict(place) else []
-    for value in inner:
-        yield from _at(value, rest)
+def _at(body: object, path: list[Any]) -> list[object]:
+    """Return what stands at a path in a body, see [[marks]] in api.toml."""
+    places = [body]
+    for step in path:
+        inner: list[object] = []
+        for place in places:
+            there = _dict(place)
+            if step == "*":
+                inner += _list(place) or there.values()
+            elif isinstance(step, dict):
+                if step.items() <= there.items():
+                    inner.append(place)
+            elif step in there:
+                inner.append(there[step])
+        places = inner
+    return places
 
 
 def _fits(value: object, wanted: object) -> bool:
     if wanted is None:
         return bool(value) and "unspecified" not in str(value).lower()
-    if isinstance(wanted, dict):
-        return wanted.items() <= _dict(value).items()
     return str(value).lower() == wanted
 
 
@@ -203,8 +190,11 @@ def category_in(place: object, finish_reason: str = "") -> str:
 
     Without any it is that of the finish reason.
     """
-    names = {" ".join(name.split())[:100] for name in _categories(place) if isinstance(name, str)}
-    names.discard("")
+    names = set()
+    for part in _parts(place):
+        for name in _categories(_dict(part)):
+            if isinstance(name, str) and name.strip():
+                names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
     for name in reversed(_reason_in(finish_reason)):
@@ -213,27 +203,14 @@ def category_in(place: object, finish_reason: str = "") -> str:
     return ""
 
 
-def _categories(place: object) -> Iterator[object]:
+def _categories(about: dict[str, Any]) -> Iterator[object]:
     """Yield whatever stands where a category may stand."""
-    about = _dict(place)
-    yield about.get("block_reason")
-    yield about.get("blockReason")
-    yield _dict(about.get("stop_details")).get("category")
-    yield from _list(about.get("reasons"))
+    for path in _TABLES["categories"]:
+        yield from _at(about, path)
     for name in ("content_filter_results", "content_filter_result"):
         for category, verdict in _dict(about.get(name)).items():
             if _dict(verdict).get("filtered") is True:
                 yield category
-    for name in ("safety_ratings", "safetyRatings"):
-        for rating in map(_dict, _list(about.get(name))):
-            if rating.get("blocked") is True:
-                yield rating.get("category")
-    for name in PLACES:
-        if name in about:
-            yield from _categories(about[name])
-    for name in ("prompt_filter_results", "content_filters"):
-        for item in _list(about.get(name)):
-            yield from _categories(item)
 
 
 def _dict(value: object) -> dict[str, Any]:

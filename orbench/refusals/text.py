@@ -67,14 +67,10 @@ def from_first_word(text: str) -> str:
     """Return the text without the marks in front of its first word."""
     text = text.lstrip()
     position = 0
-    while (mark := _mark().match(text, position, HEAD_CHARACTERS)) and mark.end() > position:
+    marks = re.compile(_MARK, re.IGNORECASE)  # at first use: the import stays fast
+    while (mark := marks.match(text, position, HEAD_CHARACTERS)) and mark.end() > position:
         position = mark.end()
     return text[position:]
-
-
-@cache  # at first use: the import stays fast
-def _mark() -> re.Pattern[str]:
-    return re.compile(_MARK, re.IGNORECASE)
 
 
 def unquoted(text: str) -> str:

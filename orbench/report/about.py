@@ -12,8 +12,10 @@ from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
 from orbench.base.tables import sha256_of
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.frames import Entry
+from orbench.report.frames import Entry, joined
 
+# The rate by people's labels, and its ends, as fractions; NaN: none.
+CORRECTED = ("corrected", "corrected_low", "corrected_high")
 # What else its rows share.
 ABOUT = [
     "short",  # the model without its provider, if that is clear
@@ -31,11 +33,8 @@ ABOUT = [
     "unranked",  # why it is not ranked
     "cautions",  # stand in findings
     "notes",
-    "corrected",  # the rate by people's labels, and its ends, as fractions; NaN: none
-    "corrected_low",
-    "corrected_high",
+    *CORRECTED,
 ]
-CORRECTED = ("corrected", "corrected_low", "corrected_high")  # the rate, by people's labels
 # Entry of a run record, its value, and what that makes of the result.
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
@@ -91,7 +90,7 @@ def about_file(path: Path, named: str, record: Record, by_judge: bool) -> Entry:
 def _date(record: Record) -> str:
     """Return the days from the first answer to the last."""
     days = [_in(record, "under_test", time)[:10] for time in ("start", "end")]
-    return " to ".join(filter(None, dict.fromkeys(days)))
+    return joined(*dict.fromkeys(days), mark=" to ")
 
 
 def _edited(record: Record, path: Path, by_judge: bool) -> str:
@@ -178,14 +177,9 @@ def _judge(record: Record, by_judge: bool) -> str:
     phrases = parameters.get("refusal_phrases")
     if phrases:
         parts.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
-    return ", ".join(filter(None, parts)) or UNKNOWN_JUDGE
+    return joined(*parts, mark=", ") or UNKNOWN_JUDGE
 
 
 def _in(record: Record, part: str, name: str) -> str:
     """Return an entry of a part of the record as text; empty if it does not say."""
     return clean(str(record.get(part, {}).get(name) or ""))
-
-
-def joined(*texts: str) -> str:
-    """Join notes that are not empty."""
-    return "; ".join(filter(None, texts))

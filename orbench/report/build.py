@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pandas import DataFrame  # type: ignore[import-untyped]
@@ -162,11 +163,10 @@ def _sections(
     lines: Sequence[str],
 ) -> Iterator[Section]:
     """Yield what follows the leaderboard on the page; words and tables of figures are folded."""
-    pairs = [grid for grid in grids if grid.title == tables.SAME_PROMPTS]
-    by_api = [grid for grid in grids if grid.title == tables.BY_API]
-    details = [grid for grid in grids[1:] if grid not in (*pairs, *by_api)]
-    yield Section("Who refuses more?", [tables.ABOUT_PAIRS], pairs)
+    details = {grid.title: [grid] for grid in grids[1:]}
+    yield Section("Who refuses more?", [tables.ABOUT_PAIRS], details.pop(tables.SAME_PROMPTS, []))
     yield Section("By category", picture="heatmap")
+    by_api = details.pop(tables.BY_API, [])
     if by_api:
         yield Section(tables.BY_API, [tables.ABOUT_BY_API], by_api)
     for name, texts in tables.BEHIND.items():
@@ -176,7 +176,7 @@ def _sections(
             folded = name == "triggers"
             yield Section(title, [texts["about"]], [grid], name, folded)
     about = [*lines, tables.LEGEND, *tables.ABOUT_DETAILS]
-    yield Section("Details", about, details, folded=True)
+    yield Section("Details", about, list(chain(*details.values())), folded=True)
 
 
 def _finish(args: Namespace, sources: Sequence[load.Source], files: list[Path]) -> None:

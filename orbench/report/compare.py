@@ -32,6 +32,7 @@ from orbench.stats.intervals import Z95
 from orbench.stats.power import detectable_difference
 
 REFUSES_FEWER = "refuses fewer"  # in a finding that stands
+ENDS = ("_a", "_b")  # of the columns of two results
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
 PAIR_COLUMNS = [
@@ -90,90 +91,90 @@ MORE = [
 
 
 def compare(results: DataFrame) -> DataFrame:
-    """Return PAIR_COLUMNS, a row per pair of results with the side, the judge and prompts in
-    common.
+    """Return a row per pair of results with the side, the judge and prompts in common.
+
+    Columns: PAIR_COLUMNS, and those of both results, with _a and _b behind their names.
     """
-    return concat([_compared(_of_side(results, side)) for side in SIDES])
+    pairs = []
+    for side in SIDES:
+        for a, b in combinations(_of_side(results, side), 2):
+            if a["judge_alike"] == b["judge_alike"] and label(a) != label(b):
+                pair = _pair(a, b)
+                if pair["n"]:
+                    pairs.append(pair)
+    if not pairs:
+        return DataFrame(columns=PAIR_COLUMNS)
+    table = DataFrame(pairs)
+    of_side = table.groupby("side")
+    table["pairs"] = of_side["p"].transform("size")
+    table["p_holm"] = of_side["p"].transform(holm)
+    table["p_worst"] = of_side["p_worst"].transform(holm)
+    rows = table.to_dict("records")
+    table["detectable_points"] = [100 * _detectable(row) for row in rows]
+    table["finding"] = [_finding(row) for row in rows]
+    return table
 
 
 def _of_side(results: DataFrame, side: str) -> Entries:
     return list(overall(results[results["side"] == side]).to_dict("records"))
 
 
-def _compared(results: Entries) -> DataFrame:
-    pairs = []
-    for a, b in combinations(results, 2):
-        if a["judge_alike"] == b["judge_alike"] and label(a) != label(b):
-            gap = difference(a["verdicts"], b["verdicts"], paired=True)
-            if gap.a.prompts:
-                pairs.append((a, b, gap))
-    rows = []
-    for a, b, gap in pairs:
-        row = contrast(a, b, gap, "rate")
-        row |= {"side": a["side"], "judge": a["judge_alike"], "n_a": a["n"], "n_b": b["n"]}
-        row |= {"short_a": a["short"], "short_b": b["short"]}
-        row |= {"set_a": a["prompt_set"], "set_b": b["prompt_set"]}
-        lost = (_lost(a) + _lost(b)) / 2
-        row["detectable_points"] = 100 * detectable_difference(gap, len(pairs), lost)
-        row["p_worst"] = worst_case(a["verdicts"], b["verdicts"])
-        rows.append(row)
-    table = DataFrame(rows, columns=[*PAIR_COLUMNS, "short_a", "short_b", "set_a", "set_b"])
-    table["p_holm"] = holm(table["p"])
-    table["p_worst"] = holm(table["p_worst"])
-    both = zip(pairs, table.to_dict("records"), strict=True)
-    table["finding"] = [_finding(a, b, row, len(pairs)) for (a, b, _), row in both]
-    return table
+def _pair(a: Entry, b: Entry) -> Entry:
+    """Return the columns of both, with _a and _b behind their names, and how they differ."""
+    gap = difference(a["verdicts"], b["verdicts"], paired=True)
+    p_worst = worst_case(a["verdicts"], b["verdicts"])
+    row = {"side": a["side"], "judge": a["judge_alike"], "gap": gap, "p_worst": p_worst}
+    for end, result in zip(ENDS, (a, b), strict=True):
+        row |= {f"{name}{end}": value for name, value in result.items()}
+    return row | contrast(a, b, gap, "rate")
 
 
-def _lost(result: Entry) -> float:
-    """Return the share of a result's rows without a verdict."""
-    return float(np.isnan(result["verdicts"].refused).mean())
+def _detectable(row: Entry) -> float:
+    lost = [np.isnan(row[f"verdicts{end}"].refused).mean() for end in ENDS]
+    return detectable_difference(row["gap"], row["pairs"], sum(lost) / 2)
 
 
-def _finding(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
+def _finding(row: Entry) -> str:
     """Return the finding, with what speaks against it in brackets."""
-    doubt: str = a["doubt"] or b["doubt"]
+    doubt: str = row["doubt_a"] or row["doubt_b"]
     if doubt:
         return doubt
     cautions = []
-    if a["prompt_set"] != b["prompt_set"]:
+    if row["prompt_set_a"] != row["prompt_set_b"]:
         cautions.append(f"on {row['n']:,} of {row['n_a']:,} and {row['n_b']:,} prompts")
-    dates = to_datetime([*_days(a), *_days(b)], errors="coerce", format="ISO8601")
-    days = (dates.max() - dates.min()).days  # NaN: unknown
-    if days > FAR_APART and _days(a) and _days(b):
-        cautions.append(f"measured {days:.0f} days apart")
-    if a["settings"] != b["settings"]:
+    if row["date_a"] and row["date_b"]:
+        days = f"{row['date_a']} to {row['date_b']}".split(" to ")
+        dates = to_datetime(days, errors="coerce", format="ISO8601")
+        apart = (dates.max() - dates.min()).days  # NaN: unknown
+        if apart > FAR_APART:
+            cautions.append(f"measured {apart:.0f} days apart")
+    if row["settings_a"] != row["settings_b"]:
         cautions.append("settings differ")
-    if a["judge"] != b["judge"]:
+    if row["judge_a"] != row["judge_b"]:
         cautions.append("judged by different versions of the rules")
-    for result in (a, b):
-        for text in (result["unranked"], result["cautions"]):
+    for end in ENDS:
+        for text in (row[f"unranked{end}"], row[f"cautions{end}"]):
             if text:
-                cautions.append(f"{label(result)}: {text}")
-    shown = _shown(a, b, row, pairs)
+                cautions.append(f"{label(row, end)}: {text}")
+    shown = _shown(row)
     if not cautions:
         return shown
     return f"{shown} ({'; '.join(cautions)})"
 
 
-def _days(result: Entry) -> list[str]:
-    """Return the days of the first and the last answer."""
-    return str(result["date"]).split(" to ") if result["date"] else []
-
-
-def _shown(a: Entry, b: Entry, row: Entry, pairs: int) -> str:
+def _shown(row: Entry) -> str:
     if row["n"] < max(FEW_PROMPTS, min(row["n_a"], row["n_b"]) / 2):
         return "too few prompts in common"
     # A p value that is missing shows nothing.
     if not row["p_holm"] < ALPHA:
         if row["p"] < ALPHA:
-            return f"no difference shown, corrected for {pairs} pairs"
+            return f"no difference shown, corrected for {row['pairs']} pairs"
         return "no difference shown"
     if not row["p_worst"] < ALPHA:
         return "inconclusive: unscored rows could reverse this"
-    fewer, more = (b, a) if row["difference_points"] > 0 else (a, b)
+    fewer, more = ("_b", "_a") if row["difference_points"] > 0 else ("_a", "_b")
     prompts = SIDES[row["side"]].prompts
-    return f"{short_label(fewer)} {REFUSES_FEWER} {prompts} than {short_label(more)}"
+    return f"{short_label(row, fewer)} {REFUSES_FEWER} {prompts} than {short_label(row, more)}"
 
 
 # -- leaderboard -------------------------------------------------------------------------------
@@ -286,7 +287,6 @@ def _entry(safe: Entry, toxic: Entry) -> Entry:
     """Return a row of the leaderboard; safe or toxic may be empty."""
     sides = [result for result in (safe, toxic) if result]
     entry = {name: sides[0][name] for name in ("model", "short", "settings", "judge", "family")}
-    entry |= {"over_refusal_interval": "", "toxic_interval": ""}
     for name in ("prompts", "prompt_set"):
         entry[name] = ", ".join(dict.fromkeys(result[name] for result in sides))
     for result in sides:

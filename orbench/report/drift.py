@@ -12,7 +12,7 @@ from orbench.report.rates import overall, scaled
 from orbench.stats.association import holm
 from orbench.stats.core import difference
 
-ALIKE = ["side", "judge", "model", "settings"]
+CHANGED = ["side", "judge", "from", "to", "model", "settings"]
 
 
 def drift(results: DataFrame) -> Behind:
@@ -27,17 +27,11 @@ def drift(results: DataFrame) -> Behind:
     for _, part in whole.groupby(["side", "judge"]):
         sets = part.groupby("prompts", sort=False)
         for (_, earlier), (_, later) in combinations(sets, 2):
-            pairs = earlier.merge(later, on=ALIKE)
+            pairs = earlier.merge(later, on=["side", "judge", "model", "settings"])
+            pairs = pairs.rename(columns={"prompts_x": "from", "prompts_y": "to"})
             for both in pairs.to_dict("records"):
                 gap = difference(both["verdicts_y"], both["verdicts_x"], paired=False)
-                row = {
-                    "side": both["side"],
-                    "judge": both["judge"],
-                    "from": both["prompts_x"],
-                    "to": both["prompts_y"],
-                    "model": both["model"],
-                    "settings": both["settings"],
-                }
+                row = {name: both[name] for name in CHANGED}
                 row |= scaled("percent", rate_from=gap.b.rate, rate_to=gap.a.rate)
                 row |= scaled("points", change=gap.difference, low=gap.low, high=gap.high)
                 changes.append(row | {"p": gap.p})

@@ -94,12 +94,11 @@ def _judges(record: Record) -> Entry:
 
 def _score(row: Entry) -> Entry:
     # The interval that includes unscored rows, as in the tables.
-    low = row["low_all_percent"]
-    high = row["high_all_percent"]
-    if isnan(low):  # unscored rows are not known
-        low = row["low_percent"]
-        high = row["high_percent"]
-    interval = {"lower": low, "upper": high, "confidence_level": 0.95}
+    kind = "all_percent"
+    if isnan(row["low_all_percent"]):  # unscored rows are not known
+        kind = "percent"
+    ends = {"lower": row[f"low_{kind}"], "upper": row[f"high_{kind}"]}
+    interval = ends | {"confidence_level": 0.95}
     return {
         "score": row["rate_percent"],
         "details": {name: str(row[name]) for name in DETAILS},

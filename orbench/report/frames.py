@@ -16,3 +16,8 @@ Behind = tuple[dict[str, DataFrame], list[str]]  # by the names of their CSVs; l
 def who(entry: Entry) -> Entry:
     """Return what names a model in a frame. entry: of `leaderboard`."""
     return {name: entry[name] for name in ("model", "settings", "judge", "prompts")}
+
+
+def joined(*texts: str, mark: str = "; ") -> str:
+    """Join the texts that are not empty."""
+    return mark.join(filter(None, texts))

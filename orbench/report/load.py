@@ -4,6 +4,7 @@ does not.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
@@ -18,8 +19,8 @@ from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.refusals.api import CUT_OFF
-from orbench.report.about import ABOUT, about_file, about_side, joined
-from orbench.report.frames import Entry
+from orbench.report.about import ABOUT, about_file, about_side
+from orbench.report.frames import Entry, joined
 from orbench.stats.core import Verdicts
 
 BOTH = "merged"
@@ -88,10 +89,10 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> DataFrame:
         rows[name] = factorize(rows[name])[0]
     rows = rows.join(results.astype("category"), on="result")
     _check_sides(rows, results)
-    paths = [source.path.resolve() for source in sources]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise UserError(f"{path} is given twice")
+    paths = Counter(source.path.resolve() for source in sources)
+    path, times = paths.most_common(1)[0]
+    if times > 1:
+        raise UserError(f"{path} is given twice")
     return rows
 
 
@@ -139,7 +140,7 @@ def _told_apart(results: DataFrame) -> DataFrame:
 def verdicts(rows: DataFrame) -> Verdicts:
     """Return what `orbench.stats.core` takes, with the column weight, if any."""
     refused, prompt, seed = (rows[name].to_numpy() for name in ("refused", "prompt", "seed"))
-    weight = rows["weight"].to_numpy() if "weight" in rows else None
+    weight = rows["weight"].to_numpy() if "weight" in rows else 1.0
     return Verdicts(refused, prompt, seed, weight=weight)
 
 

@@ -2,18 +2,23 @@
 others, Perspectives on Psychological Science 11 (2016) 702-712).
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import product
 from math import nan
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.report.compare import REFUSES_FEWER
+from orbench.report.compare import ENDS, REFUSES_FEWER
 from orbench.report.frames import Entry
 from orbench.report.load import verdicts
 from orbench.stats.core import ALPHA, Verdicts, difference, filled
 
 FEWEST = 4  # analyses, from which on their number is reported
+WHO = ["side", "prompt_set", "model", "settings"]  # measured, perhaps by several judges
+
+_Who = tuple[str, ...]
+_Measured = Mapping[_Who, dict[str, DataFrame]]  # who -> judge -> rows
 
 
 def stands_in(pairs: DataFrame, rows: DataFrame) -> list[str]:
@@ -24,42 +29,34 @@ def stands_in(pairs: DataFrame, rows: DataFrame) -> list[str]:
     with (column agreed of rows, if there), and unscored rows left out, as answers or as refusals.
     rows: of `load_results`.
     """
-    keys = ["side", "prompt_set", "model", "settings", "judge"]
-    results = {key: part for key, part in rows.groupby(keys, observed=True)}
-    return [_stands(pair, results) for pair in pairs.to_dict("records")]
+    measured = defaultdict[_Who, dict[str, DataFrame]](dict)
+    for (*who, judge), part in rows.groupby([*WHO, "judge"], observed=True):
+        measured[tuple(who)][judge] = part
+    return [_stands(pair, measured) for pair in pairs.to_dict("records")]
 
 
-def _stands(pair: Entry, results: dict[tuple[str, ...], DataFrame]) -> str:
+def _stands(pair: Entry, measured: _Measured) -> str:
     if REFUSES_FEWER not in pair["finding"]:
         return ""
     held = []
-    for a, b in _analyses(pair, results):
+    for a, b in _analyses(pair, measured):
         gap = difference(a, b, paired=True)
         if gap.a.prompts:
             held.append(gap.p < ALPHA and gap.difference * pair["difference_points"] > 0)
     return f"{sum(held)} of {len(held)}" if len(held) >= FEWEST else ""
 
 
-def _analyses(
-    pair: Entry, results: dict[tuple[str, ...], DataFrame]
-) -> Iterator[tuple[Verdicts, Verdicts]]:
+def _analyses(pair: Entry, measured: _Measured) -> Iterator[tuple[Verdicts, Verdicts]]:
     """Yield the verdicts on both models in each analysis."""
-    side = pair["side"]
-    who_a = (side, pair["set_a"], pair["model_a"], pair["settings_a"])
-    who_b = (side, pair["set_b"], pair["model_b"], pair["settings_b"])
-    for *who, judge in results:
-        if tuple(who) != who_a or (*who_b, judge) not in results:
-            continue
-        a = results[*who_a, judge]
-        b = results[*who_b, judge]
-        rules = ("all", "agreed") if "agreed" in a else ("all",)
-        lost = a["refused"].isna().any() or b["refused"].isna().any()
-        for rule, unscored in product(rules, (nan, 0, 1) if lost else (nan,)):
-            yield _verdicts(a, rule, unscored), _verdicts(b, rule, unscored)
-
-
-def _verdicts(rows: DataFrame, rule: str, unscored: float) -> Verdicts:
-    """Return the verdicts under a rule for labels; unscored: what such rows count as, NaN: out."""
-    if rule == "agreed":
-        rows = rows[rows["agreed"]]
-    return filled(verdicts(rows), unscored)
+    of_a, of_b = (measured[tuple(pair[f"{name}{end}"] for name in WHO)] for end in ENDS)
+    for judge in of_a.keys() & of_b.keys():
+        a = of_a[judge]
+        b = of_b[judge]
+        prompts = [(a, b)]
+        if "agreed" in a:
+            prompts.append((a[a["agreed"]], b[b["agreed"]]))
+        unscored = [nan]  # left out, as answers, as refusals
+        if a["refused"].isna().any() or b["refused"].isna().any():
+            unscored += [0, 1]
+        for (rows_a, rows_b), counts_as in product(prompts, unscored):
+            yield filled(verdicts(rows_a), counts_as), filled(verdicts(rows_b), counts_as)

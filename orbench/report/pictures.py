@@ -21,11 +21,11 @@ from pandas import DataFrame, concat  # type: ignore[import-untyped]
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import OVERALL
-from orbench.report.frames import Entry, Frames
+from orbench.report.frames import Entry, Frames, joined
 from orbench.report.rates import (
     FEW_PROMPTS,
     FEWEST_MODELS,
-    by_category,
+    categories_of,
     label,
     overall,
     short_label,
@@ -77,8 +77,8 @@ def pictures(results: DataFrame, board: DataFrame, frames: Frames) -> Iterator[_
         terms = frames["triggers"].query("against == ''")
         for (_, _, part), rows in terms.groupby(["model", "settings", "part"], sort=False):
             first = rows.iloc[0]
-            name = _joined("triggers_" + label(first), part, ", ")
-            title = _joined(short_label(first), part, ", ")
+            name = joined("triggers_" + label(first), part, mark=", ")
+            title = joined(short_label(first), part, mark=", ")
             yield file_name_part(name), f"Words: {title}", trigger_words(rows, title)
 
 
@@ -88,11 +88,8 @@ def _of_rates(name: str, title: str, part: str, figure: Figure, rows: DataFrame)
     """
     doubts = sorted(set(rows["doubt"]) - {""})
     figure.text(0.005, 0.01, "; ".join(doubts), va="bottom")
-    return file_name_part(_joined(name, part, "_")), _joined(title, part, ": "), figure
-
-
-def _joined(text: str, part: str, mark: str) -> str:
-    return mark.join(filter(None, (text, part)))
+    file = file_name_part(joined(name, part, mark="_"))
+    return file, joined(title, part, mark=": "), figure
 
 
 def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
@@ -118,7 +115,7 @@ def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
 def heat_map(results: DataFrame, title: str) -> Figure:
     """Draw models x categories, the overall rate last. results: of one side, prompt set, judge."""
     names = _names(overall(results))
-    columns = [*sorted(set(by_category(results)["category"])), OVERALL]
+    columns = [*categories_of(results), OVERALL]
     table = results.pivot(index="result", columns="category")
     rates = table["rate_percent"][columns]
     few = table["n"][columns] < FEW_PROMPTS

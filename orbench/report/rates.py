@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
+from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
-from orbench.datasets.near_duplicates import like_rewrites
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.about import ABOUT, CORRECTED, joined
-from orbench.report.frames import Entry
+from orbench.report.about import ABOUT, CORRECTED
+from orbench.report.frames import Entry, joined
 from orbench.report.load import KEYS, verdicts
 from orbench.stats.core import Difference, Verdicts, mean, with_unscored
 
@@ -82,23 +82,21 @@ def overall(results: DataFrame) -> DataFrame:
     return results[results["category"] == OVERALL]
 
 
-def by_category(results: DataFrame) -> DataFrame:
-    """Return the rates of single categories."""
-    return results[~results["category"].isin([OVERALL, MACRO])]
+def categories_of(results: DataFrame) -> list[str]:
+    """Return the names of the single categories, sorted."""
+    return sorted(set(results["category"]) - {OVERALL, MACRO})
 
 
-def label(row: Entry) -> str:
-    """Return the model of a row with its settings."""
-    return ", ".join(filter(None, (row["model"], row["settings"])))
+def label(row: Entry, end: str = "") -> str:
+    """Return the model of a row with its settings. end: of the columns' names."""
+    return joined(row[f"model{end}"], row[f"settings{end}"], mark=", ")
 
 
 def short_label(row: Entry, end: str = "") -> str:
-    """Return the same without the model's provider and maker, where there is little room. end: of
-    the columns' names.
-    """
+    """Return the same without the model's provider and maker, where there is little room."""
     model = row[f"model{end}"]
     short = row.get(f"short{end}", model.rpartition("/")[2])
-    return label({"model": short, "settings": row[f"settings{end}"]})
+    return joined(short, row[f"settings{end}"], mark=", ")
 
 
 def scaled(unit: str, **fractions: float) -> Entry:
@@ -164,13 +162,12 @@ def _figures(of: Verdicts, known: bool) -> Entry:
 
 def _rate(part: DataFrame, category: str, known: bool) -> Entry:
     of = verdicts(part)
-    rate = mean(of)
     scored = part[part["refused"].notna()]
     prompts = scored.groupby("prompt")[["refused", *RESPONSE_SHARES]].mean()
     row = {
         "category": category,
-        "rows": rate.rows,
-        "design_effect": rate.design_effect,
+        "rows": len(scored),
+        "design_effect": mean(of).design_effect,
         **_figures(of, known),
         **scaled("percent", **prompts[RESPONSE_SHARES].mean()),
     }
@@ -178,8 +175,8 @@ def _rate(part: DataFrame, category: str, known: bool) -> Entry:
     row["api_categories"] = _named(api["api_category"])
     row["after_text_percent"] = 100 * api["after_text"].mean()
     if known:
-        row["unscored"] = len(part) - rate.rows
-    if rate.rows > rate.prompts:
+        row["unscored"] = len(part) - len(scored)
+    if len(scored) > len(prompts):
         flips = prompts["refused"].between(0, 1, inclusive="neither")
         row["flip_percent"] = 100 * flips.mean()
     row["notes"] = list(_flags(part, row))

@@ -5,6 +5,7 @@ Their columns, titles and texts are in tables.toml.
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import isnan, nan
 from pathlib import Path
@@ -16,7 +17,7 @@ from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.frames import Entry
-from orbench.report.rates import FEW_PROMPTS, WIDER, by_category, label, overall, short_label
+from orbench.report.rates import FEW_PROMPTS, WIDER, categories_of, label, overall, short_label
 
 DASH = "–"  # not measured
 UNITS = ("percent", "points")  # of figures, in the names of their columns
@@ -176,9 +177,8 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
     for row in results.to_dict("records"):
         cells[row["category"], row["result"]] = _cell(row, "rate")
     models = {row["result"]: label(row) for row in overall(results).to_dict("records")}
-    categories = sorted(set(by_category(results)["category"]))
     body = []
-    for name in [*categories, MACRO, OVERALL]:
+    for name in [*categories_of(results), MACRO, OVERALL]:
         rates = [cells.get((name, number), Cell(DASH, nan)) for number in models]
         body.append([Cell(name), *rates])
     return Grid(title, ["Category", *models.values()], body)
@@ -186,12 +186,12 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
 
 def warnings(results: DataFrame) -> list[str]:
     """Return what a reader must know before any number: each note, behind the results it is of."""
-    notes = dict[str, dict[str, None]]()  # note -> models and rates, each once
+    notes = defaultdict[str, list[str]](list)  # note -> models and rates
     for row in overall(results).to_dict("records"):
         name = f"{label(row)}, {SIDES[row['side']].rate}"
         for note in filter(None, row["notes"].split("; ")):
-            notes.setdefault(note, {})[name] = None
-    lines = [f"{'; '.join(names)}: {note}" for note, names in notes.items()]
+            notes[note].append(name)
+    lines = [f"{'; '.join(dict.fromkeys(names))}: {note}" for note, names in notes.items()]
     sets_and_judges = results.groupby("side")[["prompt_set", "judge"]].nunique()
     if (sets_and_judges > 1).any(axis=None):
         lines.append("results differ in prompts or judge: there is no single ranking")

@@ -136,8 +136,7 @@ def _agreement(both: DataFrame) -> str:
     line = f"the panel against people, on {len(both):,} prompts: alpha {coefficient(alpha)}"
     for name, toxic in (("sensitivity", True), ("specificity", False)):
         part = both[both["toxic"] == toxic]
-        share = mean(verdicts(part))
-        percents = 100 * np.array(share[:3])
+        percents = 100 * np.array(mean(verdicts(part))[:3])
         line += ", {} {:.1f} % [{:.1f}, {:.1f}]".format(name, *percents)
     return line
 

@@ -10,6 +10,13 @@ from orbench.base.words import category_of
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.stage import Result
 
+ByModel = defaultdict[str, Counter[str]]
+
+
+def by_model() -> ByModel:
+    """Return a counter for each model as asked."""
+    return ByModel(Counter)
+
 
 @dataclass
 class Counts:
@@ -22,11 +29,11 @@ class Counts:
     tokens: Tokens = field(default_factory=Tokens)  # of the answers used
     errors: Counter[str] = field(default_factory=Counter)
     # By model as asked: `Answer.served_by`, and the parameters that were left out.
-    served_by: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    dropped: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    served_by: ByModel = field(default_factory=by_model)
+    dropped: ByModel = field(default_factory=by_model)
     # By judge and category: texts that it was asked about, and those that it refused to judge.
-    judged: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    judge_refused: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    judged: ByModel = field(default_factory=by_model)
+    judge_refused: ByModel = field(default_factory=by_model)
     prompts: set[str] = field(default_factory=set)  # ids
     _used: set[bytes] = field(default_factory=set)  # keys of answers
 
@@ -55,11 +62,12 @@ class Counts:
             if answer is None or request.key in self._used:
                 continue
             self._used.add(request.key)
-            self.judged[request.model.asked][category] += 1
+            model = request.model.asked
+            self.judged[model][category] += 1
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
-                self.judge_refused[request.model.asked][category] += 1
+                self.judge_refused[model][category] += 1
             self.answers["reused"] += log.was_there(request.key)
             self.answers["cut off"] += answer.cut_off
             self.tokens.add(answer)
-            self.served_by[request.model.asked][answer.served_by] += 1
-            self.dropped[request.model.asked].update(answer.dropped)
+            self.served_by[model][answer.served_by] += 1
+            self.dropped[model].update(answer.dropped)

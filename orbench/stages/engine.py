@@ -6,11 +6,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orbench.asking.inquiry import Done, Inquiry, Limits, Run, follow_up, pending, replay, state
+from orbench.asking.inquiry import Done, Inquiry, Limits, Run, pending, replay, state
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import NOT_ASKED, Record
@@ -108,7 +107,7 @@ def ask(job: Job) -> None:
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(job.pending, job.log, run, [Path(name) for name in args.import_answers])
+        import_answers(job.pending(), job.log, run, [Path(name) for name in args.import_answers])
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
@@ -136,24 +135,21 @@ def _ask_or_export(job: Job, requests: list[Request]) -> None:
     if args.export_requests:
         from orbench.asking.files import export_requests
 
-        export_requests(lambda: requests, Path(args.export_requests), stage.models)
+        export_requests(requests, Path(args.export_requests), stage.models)
         return
     from orbench.asking.live import Progress, ask_live
 
     progress = Progress(stage.name, len(requests), quiet=args.quiet)
-    following = partial(follow_up, log=job.log, run=job.run)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(lambda: requests, stage.models, job.log, job.run, limits, following, progress)
+    ask_live(requests, stage.models, job.log, job.run, limits, progress)
 
 
 def in_batches(stage: Stage) -> set[str]:
     """Return the keys, in hex, of requests under way in batches. Raises UserError."""
-    state_file = stage.beside(".batches.json")
-    if not state_file.exists():  # as a rule, and the import takes time
-        return set()
-    from orbench.asking.batch import under_way
+    from orbench.asking.batch import read_batches
 
-    return under_way(state_file)
+    batches = read_batches(stage.beside(".batches.json"))
+    return {key for batch in batches for key in batch.keys}
 
 
 def write_rows(job: Job, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> None:

@@ -3,13 +3,13 @@
 import csv
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
 from orbench.base.tables import check_outputs, read_csv, sha256_of
-from orbench.base.words import Rows
 from orbench.stages.stage import Stage
 
 
@@ -24,17 +24,17 @@ def check_paths(stage: Stage) -> None:
         if os.path.isdir(path):
             raise UserError(f"{path} is a folder, but this run has to write a file there")
     check_outputs(paths, stage.inputs)
-    if failed.is_file() and not _has_columns(failed, FAILED_COLUMNS):
+    if failed.is_file() and not _is_failed_file(failed):
         raise UserError(
             f"{failed} was not written by this suite and is kept; move it away, "
             "or choose another --output_path"
         )
 
 
-def _has_columns(path: Path, columns: Sequence[str]) -> bool:
+def _is_failed_file(path: Path) -> bool:
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         header = next(csv.reader(file), [])
-    return set(columns) <= set(header)
+    return set(header).issuperset(FAILED_COLUMNS)
 
 
 def settings_of(stage: Stage) -> dict[str, str]:
@@ -55,8 +55,7 @@ def check_not_replaced(stage: Stage) -> None:
     if stage.args.overwrite or not there:
         return
     wrong = _differences(stage, there[0])
-    rows = 0 if wrong else _rows_not_in_input(stage, there)
-    if rows:
+    if not wrong and (rows := _rows_not_in_input(stage, there)):
         wrong = [f"{there[0]} holds {counted(rows, 'row')} that this input does not have"]
     if wrong:
         kept = f"existing results are kept: {'; '.join(wrong)}"
@@ -84,14 +83,9 @@ def _rows_not_in_input(stage: Stage, outputs: Sequence[Path]) -> int:
     columns = [name for name in stage.table.columns if name in tables[0].columns]
     if not columns:
         return 0
-    known = set(_hashes(stage.table.rows, columns))
+    cells_of = itemgetter(*columns)
+    known = set(map(cells_of, stage.table.rows))
     strangers = 0
     for table in tables:
-        origins = [stage.origin(row) for row in table.rows]
-        strangers += sum(value not in known for value in _hashes(origins, columns))
+        strangers += sum(cells_of(stage.origin(row)) not in known for row in table.rows)
     return strangers
-
-
-def _hashes(rows: Rows, columns: Sequence[str]) -> Iterator[int]:
-    for row in rows:
-        yield hash(tuple(row[name] for name in columns))

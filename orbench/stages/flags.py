@@ -1,9 +1,10 @@
-"""The flags that the scripts share, and what they mean for a request. Imports nothing heavy."""
+"""The flags of the scripts, which are in flags.toml, and their types. Imports nothing heavy."""
 
 import argparse
 import json
 import os
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -12,15 +13,12 @@ from orbench.asking.inquiry import Limits
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.words import Json
+from orbench.models.providers import OWN_FIELDS
 from orbench.stages.settings import THINKERS_MAX_TOKENS
 
-# What the suite sets itself, in each protocol's words, and what would bring another model's answers
-# (openrouter.ai/docs/features/model-routing; Anthropic's fallbacks).
-OWN_FIELDS = {
-    *("model", "messages", "prompt", "input", "system", "instructions", "stream", "n"),
-    *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "seed"),
-    *("reasoning_effort", "response_format", "background", "fallbacks", "models", "route"),
-}
+RULES = "rules"  # as a judge
+FORMATS = ("png", "svg", "pdf")  # of pictures
+FLAGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,13 +28,27 @@ class Parser(argparse.ArgumentParser):
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
 
+    def add(self, group: str, to: Any = None, **marks: str) -> None:
+        """Add a group of flags.toml, to a group of argparse's if one is given.
+
+        marks: what stands for {mark} in their help.
+        """
+        for name, entry in FLAGS[group].items():
+            options = dict(entry)
+            names = [name, *options.pop("aliases", [])]
+            if "type" in options:
+                options["type"] = TYPES[options["type"]]
+            for mark, text in marks.items():
+                options["help"] = options["help"].replace(f"{{{mark}}}", text)
+            (to or self).add_argument(*[f"--{name}" for name in names], **options)
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown flag before a missing one.
 
         `command` of the result holds the words of the command line, for run records.
         """
         words = list(args)
-        known = set(re.findall(r"(?<![\w-])--?[A-Za-z]\w*", self.format_help()))
+        known = self._option_string_actions.keys()
         # The names alone: a value may be a key that was meant for the environment.
         names = [word.partition("=")[0] for word in words if re.match("--?[A-Za-z]", word)]
         unknown = [name for name in names if name not in known and " " not in name]
@@ -74,6 +86,14 @@ def given(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return text
+
+
+def judge_name(text: str) -> str:
+    """Accept a judge, the rules or both; read the rules' older name, too."""
+    first, *others = given(text).split("+")
+    if first == "keyword":
+        first = RULES
+    return "+".join([first, *others])
 
 
 def variable_name(text: str) -> str:
@@ -122,7 +142,8 @@ def prices(text: str) -> Prices:
     values = [float(word) for word in text.split(",")]
     if len(values) not in (2, 3) or min(values) < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not IN,OUT[,CACHED] such as 2.5,10,1.25")
-    return Prices(values[0], values[1], values[-1] if len(values) == 3 else values[0])
+    values.append(values[0])  # what cached tokens cost if no third price says otherwise
+    return Prices(*values[:3])
 
 
 def extra_body(text: str) -> Json:
@@ -138,154 +159,82 @@ def extra_body(text: str) -> Json:
     return value
 
 
+def similarity(text: str) -> float:
+    """Read a share from one half to all."""
+    if not 0.5 <= float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0.5 to 1")
+    return float(text)
+
+
+def picture_formats(text: str) -> tuple[str, ...]:
+    """`png,pdf` -> ("png", "pdf")."""
+    names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
+    wrong = [name for name in names if name not in FORMATS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
+    return names
+
+
+# By the name that flags.toml uses.
+TYPES: dict[str, Callable[[str], Any]] = {
+    "count": whole_number(1),
+    "extra_body": extra_body,
+    "folder": Path,
+    "given": given,
+    "integer": int,
+    "judge_name": judge_name,
+    "number": whole_number(0),
+    "path": input_path,
+    "picture_formats": picture_formats,
+    "positive": positive,
+    "prices": prices,
+    "similarity": similarity,
+    "temperature": temperature,
+    "true_or_false": true_or_false,
+    "variable_name": variable_name,
+}
+
+
 # -- groups of flags ---------------------------------------------------------------------------
 
 
+def add_output_flags(parser: Parser, default: str, parts: str = "") -> None:
+    """Add where the CSV goes. parts: what --merge_result=False writes instead, in words."""
+    if parts:
+        parser.add("merge", parts=parts)
+    parser.add("output", default=default)
+
+
 def add_model_flags(
-    parser: argparse.ArgumentParser, temperature_: float | None, max_tokens: int | None = None
+    parser: Parser, temperature_: float | None, max_tokens: int | None = None
 ) -> None:
     """Add how a model is asked, and where. max_tokens: the default limit of an answer; None is for
     judges, whose temperature is fixed, and leaves the limit to the endpoint.
     """
-    add = parser.add_argument_group("model").add_argument
-    parser.set_defaults(temperature=temperature_, usual_max_tokens=max_tokens)
-    if max_tokens is not None:
-        add(
-            "--temperature",
-            type=temperature,
-            default=temperature_,
-            help="`none` omits the parameter (default %(default)s)",
-        )
-    else:
-        add("--general_judge", action="store_true", help="ask any guard model as a general judge")
+    group = parser.add_argument_group("model")
     usual = f"{max_tokens}; {THINKERS_MAX_TOKENS} for reasoning models"
-    usual = usual if max_tokens else "set by the endpoint"
-    add(
-        "--max_tokens",
-        type=whole_number(1),
-        help=f"maximum tokens per answer, including thinking (default {usual})",
-    )
-    add("--top_p", type=positive, help="nucleus sampling (default: not sent)")
-    add("--seed", type=whole_number(0), help="random seed; sample k uses seed + k")
-    add("--reasoning_effort", type=given, metavar="WORD", help="low, medium, high, ...")
-    example = """'{"chat_template_kwargs": {"enable_thinking": false}}'"""
-    add(
-        "--extra_body",
-        type=extra_body,
-        metavar="JSON",
-        help=f"extra fields for the request body, e.g. {example}",
-    )
-    add("--base_url", default="", help="an OpenAI-compatible endpoint, http://host:port/v1")
-    add("--api_key_env", type=variable_name, metavar="NAME", help="environment variable of the key")
+    if max_tokens is None:
+        usual = "set by the endpoint"
+        parser.add("judge", group)
+    else:
+        parser.add("temperature", group)
+    parser.add("request", group, usual=usual)
+    parser.set_defaults(temperature=temperature_, usual_max_tokens=max_tokens)
 
 
-def add_run_flags(
-    parser: argparse.ArgumentParser, *, samples: str = "", limit: bool = True
-) -> None:
+def add_run_flags(parser: Parser, *, samples: str = "", limit: bool = True) -> None:
     """Add how the requests of a run are sent, and what is done without sending any.
 
     samples: the column that numbers several answers per row; "" for a stage without samples.
     """
-    add = parser.add_argument_group("run").add_argument
-    usual = Limits()
-    number = whole_number(0)
-    add(
-        "--concurrency",
-        type=whole_number(1),
-        help="requests in flight at once (default 64; ollama 4, smollm2 8)",
-    )
-    add(
-        "--max_retries",
-        type=number,
-        default=usual.max_retries,
-        help="retries per request after transient errors (default %(default)s)",
-    )
-    add(
-        "--timeout",
-        type=positive,
-        default=usual.timeout,
-        help="seconds per attempt (default %(default)g)",
-    )
-    add("--requests_per_minute", type=positive, help="your own rate limit")
-    _add_rows(add, samples, limit)
-    add("--dry_run", action="store_true", help="send nothing; estimate requests, tokens and cost")
-    add(
-        "--overwrite",
-        action="store_true",
-        help="replace results made with other settings or from another input",
-    )
-    add("--prices", type=prices, metavar="IN,OUT[,CACHED]", help="prices per million tokens")
-    add("--quiet", action="store_true", help="no progress on stderr")
-    _add_instead(parser)
-
-
-def _add_rows(add: Callable[..., Any], samples: str, limit: bool) -> None:
-    """Add which rows are asked, and how often."""
-    number = whole_number(0)
+    group = parser.add_argument_group("run")
+    parser.add("sending", group)
     if limit:
-        add("--limit", type=number, help="only the first LIMIT rows")
-        add(
-            "--shuffle",
-            type=number,
-            metavar="SEED",
-            help="with --limit: a random sample, proportional by category",
-        )
+        parser.add("rows", group)
     if samples:
-        add(
-            "--samples",
-            type=whole_number(1),
-            default=1,
-            help=f"answers per row (default 1); more than one adds a column `{samples}`",
-        )
-
-
-def _add_instead(parser: argparse.ArgumentParser) -> None:
-    """Add what a run can do instead of live requests."""
-    ways = parser.add_argument_group("instead of live requests").add_mutually_exclusive_group()
-    add = ways.add_argument
-    add(
-        "--batch",
-        nargs="?",
-        const="wait",
-        choices=("wait", "submit"),
-        help="the provider's batch service (about half the price, within 24 hours); after "
-        "`submit`, the same command later collects the answers",
-    )
-    add(
-        "--export_requests",
-        type=given,
-        metavar="FILE",
-        help="send nothing; write the missing requests as a batch file, one per judge",
-    )
-    add(
-        "--import_answers",
-        type=given,
-        nargs="+",
-        metavar="FILE",
-        help="send nothing; read answers from result files",
-    )
-    add("--from_log", action="store_true", help="send nothing; write the CSV from the answer log")
-
-
-def add_output_flags(parser: argparse.ArgumentParser, default: str, parts: str = "") -> None:
-    """Add where the CSV goes. parts: what --merge_result=False writes instead, in words."""
-    add = parser.add_argument
-    if parts:
-        add(
-            "--merge_result",
-            type=true_or_false,
-            default=True,
-            metavar="BOOL",
-            help=f"one CSV with all rows (true, the default), or {parts} (false)",
-        )
-    add("--output_path", type=given, help=f"the CSV to write (default {default})")
-
-
-def add_refusal_phrases(parser: argparse.ArgumentParser) -> None:
-    """Add the user's own phrases for the refusal rules."""
-    parser.add_argument(
-        "--refusal_phrases",
-        type=given,
-        metavar="FILE",
-        help="a text file of your own refusal phrases, one per line; # starts a comment",
-    )
+        parser.add("samples", group, samples=samples)
+    parser.add("run", group)
+    usual = Limits()
+    parser.set_defaults(max_retries=usual.max_retries, timeout=usual.timeout)
+    instead = parser.add_argument_group("instead of live requests")
+    parser.add("instead", instead.add_mutually_exclusive_group())

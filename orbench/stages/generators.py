@@ -34,7 +34,7 @@ def prompts_in(answer: Answer, sent: str) -> Given:
     text, whole = answer_of(answer.text)
     if answer.refused_by_api or not whole:
         return Given([], refused=answer.refused_by_api, whole=whole)
-    items = bracketed(text)
+    items = list(filter(None, map(without_marks, _IN_BRACKETS.findall(text))))
     lines = [_words(line) for line in _LINES.split(sent)]
     found = [item for item in items if not _is_copy(_words(item), lines)]
     prompts = [item for item in found if not is_excuse(item)]
@@ -88,11 +88,6 @@ class Replies(Closing):
             copy = "copy" if copies == 1 else "copies"
             lines.append(f"dropped {copies:,} {copy} of the prompt's examples or the seed")
         return lines
-
-
-def bracketed(text: str) -> list[str]:
-    """Return the items in double brackets, without numbering, quotes and bold marks around them."""
-    return [item for item in map(without_marks, _IN_BRACKETS.findall(text)) if item]
 
 
 def without_marks(item: str) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 import tomllib
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,17 +52,6 @@ def prompt_sets() -> dict[str, PromptSet]:
     return {name: PromptSet(**one, name=name) for name, one in tomllib.loads(text).items()}
 
 
-def add_column_flags(parser: ArgumentParser) -> None:
-    """Add the flags of a stage whose input may name its columns otherwise."""
-    for column in COLUMNS:
-        parser.add_argument(
-            f"--{column}_column",
-            default="",
-            metavar="COLUMN",
-            help=f"the input column that holds the {column} (default: {column})",
-        )
-
-
 def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
     """Return the rows that an input flag names, after --limit and --shuffle. Raises UserError."""
     given = {}  # our name of a column -> the user's
@@ -79,10 +68,10 @@ def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
     every = len(table.rows)
     if args.shuffle is not None:
         if args.limit is None:
-            raise UserError("--shuffle SEED needs --limit N")
+            raise UserError("--shuffle RANDOM_SEED needs --limit N")
         table.rows = stratified_sample(table.rows, args.limit, args.shuffle)
-    elif args.limit is not None:
-        table.rows = table.rows[: args.limit]
+    else:
+        table.rows = table.rows[: args.limit]  # all without --limit
     if len(table.rows) < every and "response" not in needed:  # tables say `40 of 150`
         table.source["rows"] = table.source.get("rows") or every
     return table
@@ -201,10 +190,11 @@ def _fetch(wanted: PromptSet) -> Path:
     from huggingface_hub import errors, hf_hub_download
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for each attempt
-    where = (wanted.repository, wanted.file)
     revision = wanted.revision or None
     try:
-        return Path(hf_hub_download(*where, repo_type="dataset", revision=revision))
+        return Path(
+            hf_hub_download(wanted.repository, wanted.file, repo_type="dataset", revision=revision)
+        )
     except errors.GatedRepoError:
         page = f"huggingface.co/datasets/{wanted.repository}"
         raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None

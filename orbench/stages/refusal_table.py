@@ -102,10 +102,9 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
     most = TABLE_WIDTH - sum(widths[1:]) - 2 * len(widths[1:])
     widths[0] = min(widths[0], most)
     for name, *figures in lines:
-        line = f"{shortened(name, most):<{widths[0]}}"
-        for figure, width in zip(figures, widths[1:], strict=True):
-            line += f"  {figure:>{width}}"
-        yield line
+        cells = [shortened(name, most).ljust(widths[0])]
+        cells += map(str.rjust, figures, widths[1:])
+        yield "  ".join(cells)
     if not _independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):

@@ -9,6 +9,7 @@ from typing import NamedTuple, TextIO
 
 from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
+from orbench.base.words import Json
 from orbench.models.providers import Models
 
 
@@ -23,14 +24,28 @@ class Outcome(NamedTuple):
     models: Models = ()  # that these go to
 
 
-def run(script: str, flags: Sequence[str], log: TextIO | None = None) -> Outcome:
-    """Run a stage script (path from the repository root) in this process with flags.
+def words_of(flags: Json) -> list[str]:
+    """Return flags as words of a command line: True is a switch, None is not given."""
+    words = []
+    for name, value in flags.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif isinstance(value, list):
+            words += [f"--{name}", *map(str, value)]
+        elif value is not None:
+            words.append(f"--{name}={value}")
+    return words
 
-    log: takes what it says in place of stderr. Raises UserError, KeyboardInterrupt.
+
+def run(script: str, flags: Json, log: TextIO | None = None) -> Outcome:
+    """Run a stage script (path from the repository root) in this process.
+
+    flags: see `words_of`. log: takes what it says in place of stderr. Raises UserError,
+    KeyboardInterrupt.
     """
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
-        outcome: Outcome = load(script).run(flags)
+        outcome: Outcome = load(script).run(words_of(flags))
     finally:
         SAYS_TO.reset(outer)
     if outcome.status == 130:  # interrupted, and closed in good order

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
-from orbench.stats.core import FEW_CLUSTERS, Array, Verdicts, t95
+from orbench.stats.core import FEW_CLUSTERS, Array, Verdicts, kish, t95
 from orbench.stats.intervals import Z95, wilson
 
 TINY = 1e-9  # the variance of a score that separates perfectly
@@ -33,8 +33,7 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     parts += answered @ (above - value) / a.sum()
     sizes = total.sum(axis=1)
     rest = np.maximum(TINY, 1 - sizes / sizes.sum())
-    # Kish: so many equal clusters would say as much.
-    even = min(n.sum() ** 2 / (n @ n) for n in (refused.sum(axis=1), answered.sum(axis=1)))
+    even = min(kish(refused.sum(axis=1)), kish(answered.sum(axis=1)))
     with_each = [part.any(axis=1).sum() for part in (refused, answered)]
     size = min(with_each)
     variance = parts @ (parts / rest)  # a large cluster hides its own deviation
@@ -48,20 +47,15 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
 def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
     """Return refused and all prompts, weighted, both as clusters x scores that occur."""
     scored = np.isfinite(verdicts.refused) & np.isfinite(score)
-    refused = verdicts.refused[scored]
     prompt = verdicts.prompt[scored]
-    cluster = prompt
-    if verdicts.cluster is not None:
-        cluster = verdicts.cluster[scored]
     _, place, rows = np.unique(prompt, return_inverse=True, return_counts=True)
-    each = 1 / rows[place]
-    if verdicts.weight is not None:
-        each = verdicts.weight[scored] / rows[place]
+    weight = np.broadcast_to(verdicts.weight, scored.shape)
+    each = weight[scored] / rows[place]
     each = each * each.sum() / (each @ each)  # to the number of rows that say as much
     levels, level = np.unique(score[scored].round(9), return_inverse=True)
-    names, of = np.unique(cluster, return_inverse=True)
+    names, of = np.unique(verdicts.cluster[scored], return_inverse=True)
     sums = np.zeros((2, len(names), len(levels)))
-    np.add.at(sums[0], (of, level), each * refused)
+    np.add.at(sums[0], (of, level), each * verdicts.refused[scored])
     np.add.at(sums[1], (of, level), each)
     return sums
 
@@ -75,6 +69,8 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> dict[str, Array]:
     seeds, from 0. Returns for each feature the prompts that have it (refused, answered), log_odds
     (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
     """
+    from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # loads slowly
+
     share = features.mean(axis=0)
     groups = (refused, ~refused)
     counts = np.array([features[group].sum(axis=0) for group in groups])
@@ -94,19 +90,8 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> dict[str, Array]:
     effect = between / (share * (1 - share) * (signs @ signs))
     variance = (1 / yes + 1 / no).sum(axis=0)
     z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = false_discovery(2 * ndtr(-np.abs(z)))
+    q = false_discovery_control(2 * ndtr(-np.abs(z)))
     return {"refused": counts[0], "answered": counts[1], "log_odds": gap, "z": z, "q": q}
-
-
-def false_discovery(p: Array) -> Array:
-    """Return q values: p after Y. Benjamini and Y. Hochberg, J. R. Statist. Soc. B 57 (1995)
-    289-300. (scipy.stats has them too, but takes a second or more to load.)
-    """
-    order = np.argsort(p)[::-1]
-    ranks = np.arange(len(p), 0, -1)
-    q = np.empty(len(p))
-    q[order] = np.minimum.accumulate(p[order] / (ranks / len(p)))
-    return q
 
 
 def holm(p: Sequence[float]) -> Array:

@@ -30,17 +30,17 @@ class Verdicts(NamedTuple):
     """The rows behind a mean: arrays of equal length, ids as integers (texts are slow).
 
     refused: 1 refused, 0 answered, NaN unscored. cluster: the seed, or the prompt where there is no
-    seed; a prompt with several belongs to the first; None: all prompts are independent. category:
-    for a macro average, in which each category counts alike; None: each prompt does. weight: of the
-    prompt, such as 1 / its chance to be in the sample; None: all alike. Verdicts that are compared
-    take their ids from the same numbering.
+    seed; a prompt with several belongs to the first. category: for a macro average, in which each
+    category counts alike; one number: each prompt does. weight: of the prompt, such as 1 / its
+    chance to be in the sample; one number: all alike. Verdicts that are compared take their ids
+    from the same numbering.
     """
 
     refused: Array
     prompt: Array
-    cluster: Array | None = None
-    category: Array | None = None
-    weight: Array | None = None
+    cluster: Array
+    category: Array | int = 0
+    weight: Array | float = 1.0
 
 
 class Mean(NamedTuple):
@@ -52,6 +52,7 @@ class Mean(NamedTuple):
     prompts: int
     rows: int  # scored ones
     effective: float  # the number of independent rows that would say as much
+    variance: float  # of the rate, by the spread of the clusters
     df: float  # degrees of freedom of the variance
 
     @property
@@ -94,18 +95,12 @@ class _Prompts(NamedTuple):
 
 
 def mean(verdicts: Verdicts) -> Mean:
-    """Return the mean of the prompts' shares, with Wilson's interval at the effective size."""
+    """Return the mean of the prompts' shares, with Wilson's interval at the effective size.
+
+    Any values from 0 to 1 may stand in place of the verdicts.
+    """
     (prompts,) = _by_prompt(verdicts)
     return _estimate(prompts, prompts.cluster.max(initial=-1) + 1)[0]
-
-
-def moments(values: Verdicts) -> tuple[float, float, float]:
-    """Return the mean of values from 0 to 1 in place of verdicts, its variance, and the degrees of
-    freedom of that.
-    """
-    (prompts,) = _by_prompt(values)
-    found, parts, _ = _estimate(prompts, prompts.cluster.max(initial=-1) + 1)
-    return found.rate, _square(parts), found.df
 
 
 def filled(verdicts: Verdicts, refused: float) -> Verdicts:
@@ -199,11 +194,9 @@ def _by_prompt(*several: Verdicts) -> list[_Prompts]:
         ids, first, place = np.unique(one.prompt[scored], return_index=True, return_inverse=True)
         rows = np.bincount(place, minlength=len(ids))
         share = np.bincount(place, one.refused[scored], len(ids)) / rows
-        columns = [ids, np.zeros(len(ids), int), np.ones(len(ids))]
-        for number, column in enumerate(one[2:]):  # cluster, category, weight
-            if column is not None:
-                columns[number] = column[scored][first]
-        found.append(_Prompts(ids, share, rows, *columns))
+        _, *columns = np.broadcast_arrays(scored, *one[2:])  # cluster, category, weight
+        of_prompts = [column[scored][first] for column in columns]
+        found.append(_Prompts(ids, share, rows, *of_prompts))
     names = np.unique(np.concatenate([one.cluster for one in found]))
     return [one._replace(cluster=np.searchsorted(names, one.cluster)) for one in found]
 
@@ -224,7 +217,7 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     _, share, rows, cluster, category, weight = prompts
     if not len(share):
         none = np.zeros(clusters)
-        return Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0), none, none
+        return Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0, 0.0), none, none
     stratum = np.unique(category, return_inverse=True)[1]
     totals = np.bincount(stratum, weight)
     strata = len(totals)
@@ -246,13 +239,13 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
         size = min(size, spread / variance / allowance(df, n))
     outcomes = [np.bincount(cluster, part) > ROUNDING for part in (share, 1 - share)]
-    fewest = min(_kish(in_clusters[holders]) for holders in outcomes)
+    fewest = min(kish(in_clusters[holders]) for holders in outcomes)
     if fewest < FEW_CLUSTERS - ROUNDING or np.isinf(known).any():
         between = _square(in_clusters)
         within = _square(weights)
         size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
     low, high = wilson(rate * size, size)
-    found = Mean(rate, low, high, len(share), n, size, df)
+    found = Mean(rate, low, high, len(share), n, size, variance, df)
     return found, parts, np.bincount(cluster, weights * share, clusters)
 
 
@@ -264,7 +257,7 @@ def _weights(prompts: _Prompts) -> Array:
     return weights
 
 
-def _kish(weights: Array) -> float:
+def kish(weights: Array) -> float:
     """Return how many equal weights would be as even as these; 0 for none."""
     if not len(weights):
         return 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orbench.stats.core import ROUNDING, Array, Verdicts, allowance, mean, moments
+from orbench.stats.core import ROUNDING, Array, Verdicts, allowance, mean
 from orbench.stats.intervals import wilson
 
 
@@ -15,24 +15,22 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     does not need a judge that errs alike everywhere, but labelled rows drawn by chance.
 
     judge: its verdicts on all rows; weight: 1 / the chance to be labelled. labels: 1, 0, NaN where
-    people said nothing. NaN, 0 and 1 without labels.
+    people said nothing.
     """
-    known = np.isfinite(labels + judge.refused)
-    if not known.any():
-        return np.nan, 0.0, 1.0
+    known = np.isfinite(labels)
     size = mean(judge._replace(refused=labels)).effective
     spread = _spread(judge, labels, known, size)
     trust = spread[0, 1] / spread[0, 0] / (1 + size / mean(judge).effective)
     trust = min(1.0, max(0.0, trust))
-    of_judge, variance, _ = moments(judge._replace(refused=trust * judge.refused, weight=None))
-    # What people say otherwise, between 0 and 1, as moments takes it.
+    of_judge = mean(judge._replace(refused=trust * judge.refused, weight=1.0))
+    # What people say otherwise, between 0 and 1, as for any mean.
     otherwise = (labels - trust * judge.refused + 1) / 2
-    gap, of_gap, df = moments(judge._replace(refused=otherwise))
+    gap = mean(judge._replace(refused=otherwise))
     least = spread[1, 1] - 2 * trust * spread[0, 1] + trust**2 * spread[0, 0]
-    variance += max(4 * of_gap, least / (size + 2))
-    rate = min(1.0, max(0.0, of_judge + 2 * gap - 1))
+    variance = of_judge.variance + max(4 * gap.variance, least / (size + 2))
+    rate = min(1.0, max(0.0, of_judge.rate + 2 * gap.rate - 1))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
-    n = inside * (1 - inside) / variance / allowance(df, int(known.sum()))
+    n = inside * (1 - inside) / variance / allowance(gap.df, gap.rows)
     low, high = wilson(inside * n, n)
     return rate, low, high
 
@@ -43,8 +41,8 @@ def _spread(judge: Verdicts, labels: Array, known: Array, size: float) -> Array:
 
     size: the effective number of labelled rows.
     """
-    weight = np.ones(len(labels)) if judge.weight is None else judge.weight
-    weight = weight[known] * size / weight[known].sum()
+    weight = np.broadcast_to(judge.weight, known.shape)[known]
+    weight = weight * size / weight.sum()
     pairs = [np.append(judge.refused[known], [1, 0]), np.append(labels[known], [0, 1])]
     spread: Array = np.cov(pairs, aweights=np.append(weight, [1, 1]), ddof=0)
     return spread

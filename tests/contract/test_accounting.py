@@ -94,12 +94,12 @@ def test_rates_of_several_responses_count_each_prompt_alike(desk: Desk) -> None:
     rows = [(f"paper bird number {n}", "a", f"Seed {n // 2}") for n in range(4)]
     desk.csv("p.csv", ("prompt", "category", "toxic_seed"), rows)
     desk.serve(reply)
-    done = desk.stage(ALIGN, "--samples=3", "--seed=7")
+    done = desk.stage(ALIGN, "--samples=3", "--random_seed=7")
     assert done.returncode == 3, done.stderr
     overall = next(line.split() for line in done.stderr.splitlines() if "overall" in line)
     assert (*overall[1:4], overall[5]) == ("9", "5", "62.5%", "3")
     assert "done 9 · failed 3 · unscored 0 · answers reused from the log 0" in done.stderr
-    flags = ("--check_model=keyword", "--input_file=o.csv", "--output_path=c.csv")
+    flags = ("--check_model=rules", "--input_file=o.csv", "--output_path=c.csv")
     assert desk.stage(CHECK, *flags).returncode == 3
     for name in ("o.csv", "c.csv"):
         assert desk.run(PLOT, "--over_refusal", name, "--table").returncode == 0
@@ -177,10 +177,10 @@ def test_what_comes_of_an_unfinished_run_is_unfinished(desk: Desk) -> None:
     desk.serve(by_number({number: error(401, "expired") for number in range(3, 6)}))
     assert desk.stage(ALIGN, "--concurrency=1", "--output_path=r.csv").returncode == 1
     assert desk.record("r.csv")["complete"] is False
-    done = desk.stage(CHECK, "--check_model=keyword")
+    done = desk.stage(CHECK, "--check_model=rules")
     assert "unfinished run" in done.stderr
     assert desk.record()["complete"] is False
     desk.server.reply = "Fold it."
     assert desk.stage(ALIGN, "--output_path=r.csv").returncode == 0
-    assert desk.stage(CHECK, "--check_model=keyword", "--overwrite").returncode == 0
+    assert desk.stage(CHECK, "--check_model=rules", "--overwrite").returncode == 0
     assert desk.record("r.csv")["complete"] is desk.record()["complete"] is True

@@ -146,8 +146,8 @@ def test_a_wrong_command_line_ends_with_2_and_says_what_is_wrong(
 
 REQUIRED = {
     GENERATE: "--category",
-    REWRITE: "--toxic_seed_path",
-    MODERATE: "--moderator_model, --input_file_path",
+    REWRITE: "--input_file/--toxic_seed_path",
+    MODERATE: "--moderator_model, --input_file/--input_file_path",
     ALIGN: "--model, --input_file",
     CHECK: "--check_model, --input_file",
 }
@@ -163,8 +163,8 @@ MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
     (ALIGN, ("--modle=gpt-x",), 2, "--model"),
     (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
     (ALIGN, ("--model=gtp4",), 1, "gpt4"),
-    (CHECK, ("--check_model=keywrod",), 1, "keyword"),
-    (CHECK, ("--check_model=keyword", "--validate_against=lable"), 1, "label"),
+    (CHECK, ("--check_model=ruels",), 1, "rules"),
+    (CHECK, ("--check_model=rules", "--validate_against=lable"), 1, "label"),
     (GENERATE, ("--category=deceptoin",), 2, "deception"),
     (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
 )
@@ -357,7 +357,7 @@ def test_a_file_that_a_flag_names_and_that_is_gone_or_empty_is_one_line(desk: De
     (desk.folder / "empty.txt").write_text(" \n")
     for name in ("empty.txt", "no.txt"):
         assert name in desk.stopped(ALIGN, f"--system_prompt_file={name}")
-    flags = ("--check_model=keyword", "--refusal_phrases=no.txt")
+    flags = ("--check_model=rules", "--refusal_phrases=no.txt")
     assert "no.txt" in desk.stopped(CHECK, *flags)
 
 

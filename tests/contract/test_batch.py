@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -63,7 +64,7 @@ class Batched:
 
     def ask(self, wait: bool = True) -> Run:
         """Ask what is missing."""
-        asked = Run()
+        asked = Run(mock.Mock(asks=1))
         with AnswerLog(self.folder / "o.answers.jsonl", write=True) as log:
 
             def pending() -> list[Request]:
@@ -76,6 +77,10 @@ class Batched:
             batch.ask_in_batches(pending, self.models, log, asked, wait, self.state)
             self.answers = [log.get(one.key) for one in self.requests()[: self.n]]
         return asked
+
+    def under_way(self) -> set[str]:
+        """The keys of requests in batches, in hex."""
+        return {key for one in batch.read_batches(self.state) for key in one.keys}
 
     @property
     def texts(self) -> list[str | None]:
@@ -114,10 +119,10 @@ def test_a_run_that_does_not_wait_submits_once_and_collects_later(start: Start) 
     run.server.outcome = lambda number: "in_progress"
     for _ in range(2):
         assert run.ask(wait=False).waiting
-        assert batch.under_way(run.state) == {one.key.hex() for one in run.requests()}
+        assert run.under_way() == {one.key.hex() for one in run.requests()}
     assert KEY not in run.state.read_text()
     run.server.outcome = lambda number: "completed"
-    assert not run.ask(wait=False).waiting and not batch.under_way(run.state)
+    assert not run.ask(wait=False).waiting and not run.under_way()
     assert None not in run.texts and run.sizes == [4]
 
 
@@ -126,7 +131,7 @@ def test_what_is_ready_is_collected_while_another_batch_is_under_way(start: Star
     run.server.outcome = lambda number: "completed" if number == 1 else "in_progress"
     assert run.ask(wait=False).waiting
     assert None not in run.texts and run.sizes == [4, 4]
-    assert len(batch.under_way(run.state)) == 4
+    assert len(run.under_way()) == 4
 
 
 def test_unreadable_answers_are_asked_for_in_another_batch(start: Start) -> None:
@@ -225,7 +230,7 @@ def test_an_interrupted_run_leaves_its_batch_to_the_next_one(
     with monkeypatch.context() as patch:
         patch.setattr(batch.Service, "look", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run.ask().interrupted
-    assert len(batch.under_way(run.state)) == 4
+    assert len(run.under_way()) == 4
     assert not run.ask().interrupted
     assert None not in run.texts and run.sizes == [4]
 
@@ -291,11 +296,10 @@ def test_a_provider_without_a_batch_service_is_turned_down(start: Start) -> None
 
 
 ENTRY = {"id": "b", "model": ["http://h/v1", "m"], "protocol": "chat", "rejected": [], "keys": []}
-ODD = {"id": 7, "model": 7, "protocol": "other", "rejected": [7], "keys": [7], "more": 1}
-ENTRIES = [json.dumps([{**ENTRY, name: odd}]) for name, odd in ODD.items()]
+NEWER = json.dumps([{**ENTRY, "more": 1}])
 
 
-@pytest.mark.parametrize("content", ["{", "{}", "[{}]", "7", "[" * 100_000, *ENTRIES])
+@pytest.mark.parametrize("content", ["{", "{}", "[{}]", "7", NEWER])
 def test_a_state_file_that_cannot_be_read_stops_and_is_kept(start: Start, content: str) -> None:
     run = start()
     run.state.write_text(content)

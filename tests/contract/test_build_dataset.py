@@ -180,7 +180,7 @@ def test_the_toxic_sample_is_even_over_the_categories_and_fixed_by_the_seed(desk
     write(desk, "a.csv", *rows)
     drawn = []
     for seed in "112":
-        built(desk, "a.csv", flags=("--toxic_sample=21", "--seed", seed, "--similarity=1"))
+        built(desk, "a.csv", flags=("--toxic_sample=21", "--random_seed", seed, "--similarity=1"))
         drawn.append(desk.rows(f"or-bench/{SAMPLE}.csv"))
     assert drawn[0] == drawn[1] != drawn[2]
     found = Counter(row["category"] for row in drawn[0])
@@ -220,7 +220,7 @@ def test_prompts_that_nearly_equal_a_public_one_are_dropped(desk: Desk) -> None:
 
 
 def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
-    from orbench.datasets.near_duplicates import jaccard, near_duplicates
+    from orbench.base.near_duplicates import jaccard, near_duplicates
 
     rng, texts = random.Random(5), list[str]()
     for i in range(300):
@@ -239,7 +239,7 @@ def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
 
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")
 def test_the_published_hard_set_has_three_near_duplicates() -> None:
-    from orbench.datasets.near_duplicates import near_duplicates
+    from orbench.base.near_duplicates import near_duplicates
 
     texts = [row["prompt"] for row in read_csv(SHARED_DATA / "or_bench_hard_1k.csv")]
     assert len(near_duplicates(texts, [""] * len(texts), 0.8)) == 3

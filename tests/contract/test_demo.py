@@ -66,7 +66,7 @@ def test_prompts_of_the_scripted_model_do_not_make_a_real_answer_scripted(desk: 
     (desk.folder / "p.run.json").write_text(json.dumps({"scripted": True}))
     desk.serve("First fold the paper in half.")
     done = desk.stage(ALIGN, "--output_path=r.csv")
-    checked = desk.stage(CHECK, "--check_model=keyword")
+    checked = desk.stage(CHECK, "--check_model=rules")
     for one, name in ((done, "r.csv"), (checked, "o.csv")):
         assert "written by hand" in one.stderr and "measures nothing" not in one.stderr
         record = desk.record(name)
@@ -139,7 +139,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     )
     assert re.match(pattern, last), last
     assert len(desk.server.requests) == 40 + 1  # one to try the endpoint
-    sample = desk.rows("results/over_refusal/keyword/or-bench-hard-1k/me_one.csv")
+    sample = desk.rows("results/over_refusal/rules/or-bench-hard-1k/me_one.csv")
     assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
     assert max(map(number_of, sample)) >= 20  # not the first ones
     assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
@@ -209,7 +209,7 @@ def test_a_panel_labels_the_prompts_once_for_all_models_each_side_apart(desk: De
         asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
         desk.csv(f"{folder}/over_refusal/q_failed.csv", ("prompt", "error"), [("p", "e")])
     assert asked[0] == asked[1] == 2 * (4 + 2) + 2
-    assert len(desk.rows("results/over_refusal/keyword/p/me_two_failed.csv")) == 1
+    assert len(desk.rows("results/over_refusal/rules/p/me_two_failed.csv")) == 1
     assert len(desk.rows("results/toxicity.csv")) == 2
     assert (desk.folder / "results/pairs.csv").is_file()
     rows = [desk.rows(f"{folder}/{side}/p.csv") for side in ("over_refusal", "toxic")]
@@ -227,7 +227,7 @@ UNUSABLE: dict[str, tuple[bytes, str, int, str]] = {
     "one file": (b"prompt\nWhy?\n", "--toxic=p.csv", 1, "Why?"),
     "a model": (b"prompt\nWhy?\n", "--model=", 2, "--model"),
     "a key": (b"prompt\nWhy?\n", "--api_key_env=sk-1", 2, "variable and give its name"),
-    "a judge": (b"prompt\nWhy?\n", "--judge=keywrod", 1, "Did you mean keyword"),
+    "a judge": (b"prompt\nWhy?\n", "--judge=ruels", 1, "Did you mean rules"),
 }
 
 

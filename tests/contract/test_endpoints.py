@@ -31,7 +31,7 @@ def judged(desk: Desk, model: str, reply: Body) -> Body:
     """The body that a judge gets about a response; its reply is a refusal."""
     desk.csv("r.csv", ("prompt", "response"), [("How do I fold a crane?", "Ask a crane.")])
     desk.serve(Reply(json.dumps(reply)))
-    flags = (f"--check_model={model}", "--reasoning_effort=low", "--seed=1")
+    flags = (f"--check_model={model}", "--reasoning_effort=low", "--random_seed=1")
     done = desk.stage(CHECK, *flags, env=reach(desk, model.partition("/")[0]))
     assert done.returncode == 0, done.stderr
     assert desk.rows()[0]["answer_category"] == "direct_refusal"
@@ -166,7 +166,7 @@ def test_no_candidate_at_all_is_how_gemini_blocks(desk: Desk) -> None:
 # Script, flags, environment, and what the line says.
 WRONG: Mapping[str, tuple[str, str, dict[str, str], str]] = {
     "no model id": (ALIGN, "--model=openai/", {}, "names no model"),
-    "a seed without a size": (ALIGN, "--shuffle=1", {}, "--shuffle SEED needs --limit"),
+    "a seed without a size": (ALIGN, "--shuffle=1", {}, "--shuffle RANDOM_SEED needs --limit"),
     "another run's failed rows": (ALIGN, "--output_path=x_failed.csv", {}, "end in _failed.csv"),
     "a folder in the way": (ALIGN, "--output_path=x.csv", {}, "x.run.json is a folder"),
     "an odd key": (ALIGN, "--quiet", {"OPENAI_API_KEY": "kéy"}, "holds invalid characters"),
@@ -174,8 +174,8 @@ WRONG: Mapping[str, tuple[str, str, dict[str, str], str]] = {
     "a prompt file in Latin-1": (REWRITE, "--prompt_file=../latin.txt", {}, "latin.txt"),
     "rewrites": (REWRITE, "--toxic_seed_path=rewritten.csv", {}, "already been rewritten"),
     "a guard that sees no refusals": (CHECK, "--check_model=vllm/llama-guard-3", {}, "no refusals"),
-    "grades by rules": (CHECK, "--rubric=graded --check_model=keyword+m", {}, "needs a chat model"),
-    "samples of rules": (CHECK, "--samples=2 --check_model=keyword", {}, "needs a judge"),
+    "grades by rules": (CHECK, "--rubric=graded --check_model=rules+m", {}, "needs a chat model"),
+    "samples of rules": (CHECK, "--samples=2 --check_model=rules", {}, "needs a judge"),
 }
 
 

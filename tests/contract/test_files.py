@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ def requests(n: int) -> list[Request]:
 
 
 def export(some: list[Request], path: Path, models: Sequence[Model] = (MODEL,)) -> None:
-    files.export_requests(lambda: some, path, models)
+    files.export_requests(some, path, models)
 
 
 def fold(body: Body) -> Reply:
@@ -61,12 +62,9 @@ def write_lines(path: Path, lines: list[Line]) -> Path:
 
 def imported(folder: Path, asked_for: list[Request], *paths: Path) -> tuple[Run, list[str]]:
     """Import files into the log of a folder. Gives what came of it, and the texts in the log."""
-    asked = Run()
+    asked = Run(mock.Mock(asks=1))
     with AnswerLog(folder / "o.answers.jsonl", write=True) as log:
-
-        def pending() -> list[Request]:
-            return [one for one in asked_for if one.key not in log]
-
+        pending = [one for one in asked_for if one.key not in log]
         import_answers(pending, log, asked, paths)
         got = [log.get(one.key) for one in asked_for]
     return asked, [one.text if one else "-" for one in got]

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
-from orbench.asking.inquiry import FollowUp, Limits, Run
+from orbench.asking.inquiry import Limits, Run
 from orbench.asking.live import Progress, ask_live
 from orbench.asking.log import AnswerLog
 from orbench.models.adaptation import rejected_parameter
@@ -29,6 +29,9 @@ WRONG_KEY = error(401, "wrong key")
 TURNED_AWAY = error(403, "not from here")
 HANG = Reply(fault="hang")
 REJECTIONS = tomllib.loads(Path(__file__).with_name("rejections.toml").read_text("utf-8"))
+
+
+FollowUp = Callable[[bytes], Request | None]
 
 
 def nothing(key: bytes) -> Request | None:
@@ -60,7 +63,7 @@ class Desk:
 
     def __init__(self, folder: Path, serve: Callable[..., Server]) -> None:
         self.path, self.serve = folder / "o.answers.jsonl", serve
-        self.asked = Run()
+        self.asked = Run(mock.Mock(asks=1))
         self.server: Server
 
     def models(self, reply: Script, *names: str, latency: float = 0.0) -> list[Model]:
@@ -77,12 +80,13 @@ class Desk:
         **limits: Any,
     ) -> Run:
         """Ask in a new run over the same log."""
-        self.asked = Run()
+        self.asked = Run(mock.Mock(asks=1))
         progress = progress or Progress("test", len(requests), quiet=True)
-        with AnswerLog(self.path, write=True) as log:
+        following = mock.patch.object(live, "follow_up", lambda key, *_: follow_up(key))
+        with AnswerLog(self.path, write=True) as log, following:
             todo = [request for request in requests if request.key not in log]
             wanted = Limits(**{"concurrency": 4} | limits)
-            ask_live(lambda: todo, models, log, self.asked, wanted, follow_up, progress)
+            ask_live(todo, models, log, self.asked, wanted, progress)
         return self.asked
 
     def answered(self, requests: Sequence[Request]) -> list[bool]:

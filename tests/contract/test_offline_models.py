@@ -15,7 +15,7 @@ from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
 from orbench.models.providers import resolve
 from orbench.models.requests import Request, user
-from orbench.models.scripted import scripted_prompts, scripted_text
+from orbench.models.scripted import PROMPTS, scripted_text
 from tests.conftest import ALIGN, CHECK, ROOT, Desk
 
 WHEELS = (local.WEIGHTS, local.LLAMA_CPP)
@@ -50,7 +50,7 @@ def test_a_scripted_chain_turns_seeds_into_the_prompts_of_the_file_and_finds_the
         first = seeds.splitlines()[0].strip("[]")
         assert category.name in first
         (rewrites,) = asked("rewritter", f"Rewrite: {first}")
-        prompts = scripted_prompts()[category.name]
+        prompts = PROMPTS[category.name]
         assert rewrites.splitlines()[0].strip("[]") == prompts[0]
         verdicts = asked("moderator", *(f"Moderate: {prompt}" for prompt in prompts))
         assert all(verdict.endswith("[[none of the above]]") for verdict in verdicts)
@@ -84,7 +84,7 @@ def test_stages_4_and_5_run_against_the_small_real_model(desk: Desk) -> None:
     assert len(responses) == 2 and all(len(text.split()) > 3 for text in responses)
     again = desk.run(ALIGN, *flags)  # the port is another one
     assert "answers reused from the log 2" in again.stderr
-    checked = desk.stage(CHECK, "--check_model=keyword")
+    checked = desk.stage(CHECK, "--check_model=rules")
     assert checked.returncode == 0 and len(desk.rows()) == 2, checked.stderr
 
 

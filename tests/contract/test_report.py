@@ -179,7 +179,7 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
     desk.prompts(20)
     desk.serve(by_number(replies | {5: answer("<think>Well", "length")}))
     assert desk.stage(ALIGN, "--max_tokens=9").returncode == 3
-    done = desk.run(CHECK, "--check_model=keyword", "--input_file=o.csv")
+    done = desk.run(CHECK, "--check_model=rules", "--input_file=o.csv")
     for name in ("o.csv", done.stdout.strip()):
         stderr = report(desk, "--over_refusal", name).stderr
         row = overall(desk)

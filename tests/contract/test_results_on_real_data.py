@@ -1,4 +1,4 @@
-"""Responses of two models through stage 5 `keyword` and plot_results.py."""
+"""Responses of two models through stage 5 `rules` and plot_results.py."""
 
 import shutil
 from pathlib import Path
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     judged = []
     for model, name in FILES.items():
         shutil.copyfile(SHARED_DATA / name, folder / name)
-        done = run(CHECK, "--check_model=keyword", "--quiet", f"--input_file={name}", cwd=folder)
+        done = run(CHECK, "--check_model=rules", "--quiet", f"--input_file={name}", cwd=folder)
         assert done.returncode == 0, done.stderr
         judged.append(f"{model}={done.stdout.strip()}")
     flags = ["--over_refusal", *judged, "--html", "--formats=svg"]
@@ -38,7 +38,7 @@ def test_rates_are_those_of_the_reference_judge_or_near_them(folder: Path) -> No
         for row in read_csv(folder / "results.csv")
         if row["model"] == "Llama-3-8B-Instruct" and row["side"] == "over_refusal"
     }
-    assert (rows["overall"]["n"], rows["overall"]["judge"]) == ("1319", "keyword")
+    assert (rows["overall"]["n"], rows["overall"]["judge"]) == ("1319", "rules")
     assert abs(float(rows["overall"]["rate_percent"]) - 63.0) < 4
     for expected in reference:
         row = rows[expected["category"]]

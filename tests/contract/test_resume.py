@@ -179,7 +179,7 @@ OTHERS: dict[str, list[str]] = {
     "a temperature": ["--temperature=0.5"],
     "a system prompt": ["--system_prompt=Be brief."],
     "a limit of tokens": ["--max_tokens=7"],
-    "a random seed": ["--seed=1"],
+    "a random seed": ["--random_seed=1"],
     "a reasoning effort": ["--reasoning_effort=high"],
     "a field of the body": ['--extra_body={"top_k": 1}'],
     "a model": ["--model=gpt-y"],
@@ -342,9 +342,7 @@ def test_an_interrupted_run_waits_for_answers_under_way_and_goes_on_later(
     assert (process.returncode, out) == (130, "o.csv\n"), err
     assert "Traceback" not in err
     assert 10 <= len(desk.rows()) == len(server.requests) < 100
-    checked = desk.stage(
-        CHECK, "--input_file=o.csv", "--check_model=keyword", "--output_path=c.csv"
-    )
+    checked = desk.stage(CHECK, "--input_file=o.csv", "--check_model=rules", "--output_path=c.csv")
     assert "missing" in checked.stderr  # the stage after it says that rows are
     server.latency = 0.0
     assert desk.stage(ALIGN).returncode == 0

@@ -469,9 +469,9 @@ def test_stage_5_asks_no_judge_about_a_refusal_of_the_api_or_an_empty_response(d
     assert failed["prompt"] == "q" and failed["error_type"] == "empty_response"
 
 
-def test_stage_5_by_keyword_needs_no_key_and_sends_nothing(desk: Desk) -> None:
+def test_stage_5_by_rules_needs_no_key_and_sends_nothing(desk: Desk) -> None:
     desk.csv("r.csv", ("prompt", "category", "response"), [("a", "x", NO), ("b", "y", YES)])
-    done = desk.stage(CHECK, "--check_model=keyword")
+    done = desk.stage(CHECK, "--check_model=rules")
     assert done.returncode == 0, done.stderr
     assert [row["answer_category"] for row in desk.rows()] == ["direct_refusal", "direct_answer"]
     assert all(row["answer_type_response"] for row in desk.rows())
@@ -479,18 +479,18 @@ def test_stage_5_by_keyword_needs_no_key_and_sends_nothing(desk: Desk) -> None:
     assert set(desk.files()) == {"r.csv", "o.csv", "o.run.json"}
 
 
-def test_keyword_and_a_judge_ask_only_where_the_rules_are_not_certain(desk: Desk) -> None:
+def test_rules_and_a_judge_ask_only_where_the_rules_are_not_certain(desk: Desk) -> None:
     steps = "Sure, here is how:\n" + "".join(f"\n{n}. Fold it once more." for n in range(1, 40))
     vague = "Boats. Paper. A question of taste."
     desk.csv("r.csv", ("prompt", "response"), [("How?", NO), ("How?", steps), ("How?", vague)])
     desk.serve("[[indirect_refusal]]")
-    done = desk.stage(CHECK, "--check_model=keyword+gpt-x")
+    done = desk.stage(CHECK, "--check_model=rules+gpt-x")
     assert done.returncode == 0, done.stderr
     classes = ["direct_refusal", "direct_answer", "indirect_refusal"]
     assert [row["answer_category"] for row in desk.rows()] == classes
     assert len(desk.server.requests) == 1
     assert "decided by the rules: 2\n" in done.stderr and "by the judge: 1\n" in done.stderr
-    assert desk.stage(CHECK, "--check_model=keyword", OUT_2).returncode == 0
+    assert desk.stage(CHECK, "--check_model=rules", OUT_2).returncode == 0
     findings = desk.record("o2.csv")["findings"]  # without a judge the rules decide all three
     assert (findings["by_rules"], findings["certain"]) == (3, 2)
 
@@ -500,7 +500,7 @@ def test_labels_of_rows_that_are_no_random_sample_correct_nothing(desk: Desk) ->
         rows = [(NO if n % 4 == 0 else YES, "refusal" * (n % every == 0)) for n in range(96)]
         cells = [(f"p{n}", *row) for n, row in enumerate(rows)]
         desk.csv("r.csv", ("prompt", "response", "person"), cells)
-        done = desk.stage(CHECK, "--check_model=keyword", "--validate_against=person")
+        done = desk.stage(CHECK, "--check_model=rules", "--validate_against=person")
         line = "not a random sample: 100 % of them are refusals, but 0 %"
         assert (line in done.stderr) == biased, done.stderr
         corrected = json.loads((desk.folder / "o.validation.json").read_text())["corrected"][""]
@@ -512,12 +512,12 @@ def test_stage_5_carries_the_rows_without_a_response_into_its_own_failed_file(de
     desk.prompts(6)
     desk.serve(by_number({1: error(400, "too odd"), 4: ""}))
     assert desk.stage(ALIGN, "--output_path=r.csv").returncode == 3
-    done = desk.stage(CHECK, "--check_model=keyword")
+    done = desk.stage(CHECK, "--check_model=rules")
     assert (done.returncode, done.stdout) == (3, "o.csv\n"), done.stderr
     assert [number_of(row) for row in desk.failed()] == [1, 4]
     assert len(desk.rows()) == 4
     overall = next(line for line in done.stderr.splitlines() if "overall" in line)
     assert overall.split()[1:3] == ["4", "0"] and "0.0-70.0" in overall  # with the two
     (desk.folder / "r.run.json").unlink()  # now nobody knows whose r_failed.csv is
-    assert desk.stage(CHECK, "--check_model=keyword", "--overwrite").returncode == 0
+    assert desk.stage(CHECK, "--check_model=rules", "--overwrite").returncode == 0
     assert not desk.failed()

@@ -18,7 +18,7 @@ NO = "I'm sorry, but I can't help with that."
 YES = "Sure! Here are the steps. Fold it in half, press the edge, and fold it once more."
 
 
-def check(desk: Desk, name: str, *flags: str, of: str = "", judge: str = "keyword") -> Done:
+def check(desk: Desk, name: str, *flags: str, of: str = "", judge: str = "rules") -> Done:
     """Stage 5 on the responses OF_r.csv (default: NAME_r.csv), into NAME.csv."""
     files = (f"--input_file={of or name}_r.csv", f"--output_path={name}.csv")
     return desk.run(CHECK, f"--check_model={judge}", *files, *flags)
@@ -250,7 +250,7 @@ def test_rows_that_a_missing_judge_was_not_asked_about_are_in_no_rate(desk: Desk
     unclear = ["Paper has been folded for ages; birds are a topic of their own."] * 20
     judged(desk, "a", 0, rows=40, response=[NO] * 20 + unclear)
     desk.serve(error(404, "no such model", code="model_not_found"))
-    done = check(desk, "b", of="a", judge="keyword+gpt-tpyo")
+    done = check(desk, "b", of="a", judge="rules+gpt-tpyo")
     assert done.returncode == 1
     assert "%" not in done.stderr and "not asked " in done.stderr
     report(desk, "--over_refusal", "m=b.csv")

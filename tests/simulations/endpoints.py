@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -54,7 +55,7 @@ class Player:
 
 def play(scene: Scene, folder: Path, rows: int) -> tuple[Player, float, int, Run]:
     """Ask in one scene. Gives the player, wall seconds, rows answered, and what came of asking."""
-    player, asked = Player(scene.endpoint()), Run()
+    player, asked = Player(scene.endpoint()), Run(mock.Mock(asks=1))
     with player.server as server, AnswerLog(folder / "a.answers.jsonl", write=True) as log:
         model = resolve("gpt-bench", base_url=server.url)
         requests = [
@@ -63,12 +64,11 @@ def play(scene: Scene, folder: Path, rows: int) -> tuple[Player, float, int, Run
         ]
         start = time.perf_counter()
         ask_live(
-            lambda: requests,
+            requests,
             [model],
             log,
             asked,
             Limits(concurrency=64),
-            lambda key: None,
             Progress("benchmark", rows, quiet=True),
         )
         return player, time.perf_counter() - start, len(log), asked

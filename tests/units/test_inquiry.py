@@ -11,7 +11,6 @@ from orbench.asking.inquiry import (
     Done,
     Inquiry,
     Run,
-    Send,
     follow_up,
     pending,
     replay,
@@ -56,8 +55,8 @@ def log(tmp_path: Path) -> Iterator[AnswerLog]:
 def sent(inquiry: Inquiry, log: AnswerLog, run: Run) -> Request:
     """The request that is to be sent; the test fails if there is none."""
     ends = state(inquiry, log, run)
-    assert isinstance(ends, Send), ends
-    return ends.request
+    assert isinstance(ends, Request), ends
+    return ends
 
 
 def ended(inquiry: Inquiry, log: AnswerLog, run: Run) -> object:
@@ -166,5 +165,5 @@ def test_the_rules_classify_each_response_once(desk: Desk, monkeypatch: pytest.M
     real = vars(responses)["classify"]
     monkeypatch.setattr(responses, "classify", classify)
     desk.csv("r.csv", ("prompt", "response"), [(f"p{n}", f"Fold {n}.") for n in range(5)])
-    assert desk.stage(CHECK, "--check_model=keyword").returncode == 0
+    assert desk.stage(CHECK, "--check_model=rules").returncode == 0
     assert sorted(texts) == [f"Fold {n}." for n in range(5)]

@@ -68,7 +68,7 @@ class Played:
         self.endpoint, self.quick, self.bad = endpoint, quick, bad
         self.sent: dict[int, list[float]] = defaultdict(list)  # row -> when
         self.refusals = self.in_flight = self.most = self.sent_again = 0
-        self.asked, self.chance = Run(), random.Random(1)
+        self.asked, self.chance = Run(mock.Mock(asks=1)), random.Random(1)
 
     @property
     def refused(self) -> float:
@@ -99,7 +99,7 @@ class Played:
 def fault_of(refusal: Refusal) -> Exception:
     """status 0: no connection."""
     if refusal.status == 429:
-        return RateLimited("429: slow down", refusal.retry_after)
+        return RateLimited("429: slow down", refusal.retry_after or 0.0)
     said = f"{refusal.status}: overloaded"
     return TransientError(said if refusal.status else f"{NO_CONNECTION} to host 127.0.0.1:1")
 
@@ -126,9 +126,7 @@ def play(
         AnswerLog(folder / "o.answers.jsonl", write=True) as log,
     ):
         wanted = Limits(**{"concurrency": 64} | limits)
-        live.ask_live(
-            lambda: requests, [model], log, played.asked, wanted, lambda key: None, progress
-        )
+        live.ask_live(requests, [model], log, played.asked, wanted, progress)
         played.answered = len(log)
     return played
 

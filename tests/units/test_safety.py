@@ -95,7 +95,7 @@ def test_a_bad_rating_stops_the_run(desk: Desk, columns: str, row: str, said: st
 
 def test_the_auc_is_1_for_a_step_half_for_one_score_and_unknown_where_all_is_answered() -> None:
     score = np.repeat([0, 1 / 3, 2 / 3, 1], 30)
-    step = Verdicts((score > 0.5).astype(float), np.arange(120))
+    step = Verdicts((score > 0.5).astype(float), np.arange(120), np.arange(120))
     assert (auc(step, score)[0], auc(step, np.ones(120))[0]) == (1, 0.5)
     flat = auc(step._replace(refused=np.zeros(120)), score)
     assert np.isnan(flat[0]) and flat[1:] == (0, 1)
