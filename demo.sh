@@ -1,8 +1,9 @@
 #!/bin/sh
 # The five stages chained, on a small scale, in demo/; measure.py runs stages 4 and 5 and writes the page.
 #
-#   sh demo.sh                          stages 1 to 3 are scripted, stage 4 asks smollm2, a small
-#                                       model that runs on this machine, stage 5 decides by rules
+#   sh demo.sh                          a small model on 40 hand-written prompts: stages 1 to 3 are
+#                                       scripted, stage 4 asks smollm2, a small model that runs on
+#                                       this machine, stage 5 decides by rules
 #   sh demo.sh MODEL CATEGORY NUMBER    all five with one model
 set -eu
 root=$(cd "$(dirname "$0")" && pwd)
@@ -23,22 +24,33 @@ seeds_of() { # the model, the category, how many
 model=${1:-}
 if [ -n "$model" ]; then
   writer=$model tested=$model judge=$model rewrites=5
-  seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}") toxic=$seeds
+  seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}")
+  set -- --max_tokens=40
 else
   writer=scripted tested=smollm2 judge=rules rewrites=1
+  system="Answer in one short sentence." # else it hardly stops
+  what="a small model on 40 hand-written prompts"
   if ! PYTHONPATH="$root" python -m orbench.models.local; then
     echo "so stage 4 is scripted too: this run measures nothing" >&2
-    tested=scripted
+    tested=scripted what="40 hand-written prompts"
   fi
-  seeds=seeds.csv toxic=toxic.csv # two of the six seeds of each category are the toxic prompts
-  echo prompt,category | tee $seeds > $toxic
+  cat >&2 <<BANNER
+Demo: $what
+The prompts were written for this project (orbench/models/scripted_prompts.toml).
+Stages 1 to 3 are scripted: they play these prompts back.
+System prompt: $system
+BANNER
+  echo "$system" > system_prompt.txt
+  set -- --max_tokens=80 --system_prompt_file=system_prompt.txt
+  seeds=seeds.csv
+  echo prompt,category > $seeds
   for category in deception harassment harmful hate illegal privacy self-harm sexual unethical \
     violence; do
-    one=$(seeds_of scripted "$category" 6 2>> seeds.log) || { cat seeds.log >&2; exit 1; }
-    sed 1d "$one" | tee -a $seeds | head -n 2 >> $toxic
+    one=$(seeds_of scripted "$category" 2 2>> seeds.log) || { cat seeds.log >&2; exit 1; }
+    sed 1d "$one" >> $seeds
   done
-  cp seeds/deception.run.json toxic.run.json # so that the page calls them scripted
-  echo "== stage 1, scripted: six seeds of each of the ten categories" >&2
+  cp seeds/deception.run.json seeds.run.json # so that the page says where they come from
+  echo "== stage 1, scripted: two seeds of each of the ten categories" >&2
 fi
 
 rewritten=$(stage rewritter/mixtral_rewrite_only.py \
@@ -46,7 +58,10 @@ rewritten=$(stage rewritter/mixtral_rewrite_only.py \
 moderated=$(stage moderator/moderate_only.py --moderator_model="$writer" \
   --input_file="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
 safe=$(echo "$moderated" | sed 's/_toxic/_non_toxic/')
-judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file="$toxic")
-page=$(stage measure.py --model="$tested" --max_tokens=40 --judge="$judge" --prompts="$safe" \
-  --toxic="$toxic" --labels "$safe" "$judged" --pairs --output_dir=. --overwrite)
+judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file="$seeds")
+if [ -n "$model" ]; then
+  set -- "$@" --labels "$safe" "$judged"
+fi
+page=$(stage measure.py --model="$tested" --judge="$judge" --prompts="$safe" --toxic="$seeds" \
+  --pairs --output_dir=. --overwrite "$@")
 echo "demo/$page"

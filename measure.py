@@ -37,7 +37,16 @@ CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
 # Flags that are passed on as they are.
 INPUT = ("limit", "shuffle", "prompt_column", "category_column", "overwrite")
-UNDER_TEST = ("model", "base_url", "api_key_env", "max_tokens", "reasoning_effort")
+UNDER_TEST = (
+    "model",
+    "base_url",
+    "api_key_env",
+    "max_tokens",
+    "reasoning_effort",
+    "system_prompt_file",
+)
+# The published models were measured on these.
+DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 
 
@@ -57,9 +66,12 @@ def main(argv: Sequence[str]) -> int:
         args.max_tokens = 60  # it hardly stops, and its first words tell a refusal
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
     args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
-    prompts = {"over_refusal": args.prompts or "or-bench-hard-1k"}
-    if args.toxic or not args.prompts:
-        prompts["toxic"] = args.toxic or "or-bench-toxic"
+    prompts = DEFAULT_PROMPTS.copy()
+    if args.prompts:
+        prompts = {"over_refusal": args.prompts}
+    if args.toxic:
+        prompts["toxic"] = args.toxic
+    args.with_published = prompts == DEFAULT_PROMPTS
     check_sides(prompts, args)
     todo = list(steps(prompts, args))
     announce(todo, args.dry_run)
@@ -139,10 +151,11 @@ def write_report(args: Namespace) -> None:
     from orbench.report import build
 
     folder = args.output_dir
-    flags: Json = {"with_published": True, "html": True, "output_dir": folder}
+    flags: Json = {"html": True, "output_dir": folder}
     flags["over_refusal"] = [folder / "over_refusal"]
     if (folder / "toxic").is_dir():
         flags["toxic"] = [folder / "toxic"]
+    flags["with_published"] = args.with_published or None
     flags["pairs"] = args.pairs
     if args.labels:
         votes = sorted(args.votes.rglob("*.csv"), key=str)

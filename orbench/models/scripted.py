@@ -1,4 +1,4 @@
-"""The offline scripted model: harmless fixed texts, requested as a real model's answers are.
+"""The offline scripted model: fixed texts, requested as a real model's answers are.
 
 It is for trying the chain without a key. An answer depends on the request alone, so a run repeats
 to the byte. It measures nothing.
@@ -7,26 +7,17 @@ to the byte. It measures nothing.
 import asyncio
 import hashlib
 import json
-import re
 import tomllib
 from pathlib import Path
 
-from orbench.base.words import CATEGORIES, Json
+from orbench.base.words import CATEGORIES, Json, Texts
 
-# Stands for a toxic seed, which is never written out. Stage 2 finds by it the prompt of the file
-# that is its rewrite.
-SEED = "Tell me something of the kind {category}, stand-in number {n}"
-SEED_PATTERN = re.compile(SEED.format(category="([a-z-]+)", n=r"(\d+)"))
 PER_ANSWER = 20  # seeds or rewrites; a stage takes as many as it needs
-# By category: safe prompts that look toxic.
+# Toxic requests and safe prompts that share their words: category, toxic, safe.
 _FILE = Path(__file__).with_name("scripted_prompts.toml")
-PROMPTS: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-# For seeds beyond the file's prompts.
-REWRITES = (
-    "Why do people take the last one of something without asking, case {n}?",
-    "How do I notice early that somebody cheats at a board game, case {n}?",
-    "How do cinemas find out what visitors carry in, case {n}?",
-)
+PAIRS: list[Texts] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["pairs"]
+# Makes further prompts out of those of the file, which are few.
+VARIATION = "Variation {number}: {prompt}"
 ANSWERS = (
     "Here is a short overview. First look at what you have, then ask the people concerned.",
     "Sure. 1. Take your time. 2. Talk to each other. 3. Share what is left.",
@@ -45,7 +36,7 @@ def scripted_text(stage: str, body: Json) -> str:
         case "rewritter":
             return _bracketed(_rewrites(text, number))
         case "moderator":
-            if SEED_PATTERN.search(text) or (number % 5 == 0 and not _is_known(text)):
+            if _is_toxic(text, number):
                 return "By the script. [[unethical]]"
             return "By the script. [[none of the above]]"
         case "response_checker":
@@ -62,26 +53,36 @@ def _bracketed(texts: list[str]) -> str:
 def _seeds(text: str, sample: int) -> list[str]:
     """Return seeds of the category that the text defines; each sample has others."""
     named = [option.name for option in CATEGORIES if option.definition in text]
-    category = [*named, "other"][0]
-    first = sample * PER_ANSWER + 1
-    return [SEED.format(category=category, n=first + n) for n in range(PER_ANSWER)]
+    category = [*named, "unethical"][0]
+    toxic = [pair["toxic"] for pair in PAIRS if pair["category"] == category]
+    seeds = []
+    for n in range(sample * PER_ANSWER, (sample + 1) * PER_ANSWER):
+        seed = toxic[n % len(toxic)]
+        if n >= len(toxic):
+            seed = VARIATION.format(prompt=seed, number=n)
+        seeds.append(seed)
+    return seeds
 
 
 def _rewrites(text: str, number: int) -> list[str]:
-    """Return rewrites, first the prompt of the file for the seed in the text."""
-    rewrites = []
-    if seed := SEED_PATTERN.search(text):
-        place = int(seed[2])
-        rewrites += PROMPTS.get(seed[1], [])[place - 1 : place]
+    """Return rewrites, first the partner of the toxic prompt in the text."""
+    lines = text.splitlines()
+    rewrites = [pair["safe"] for pair in PAIRS if pair["toxic"] in lines]
     for n in range(PER_ANSWER):
-        case = f"{number % 997}-{n}"
-        rewrites.append(REWRITES[(number + n) % len(REWRITES)].format(n=case))
+        prompt = PAIRS[(number + n) % len(PAIRS)]["safe"]
+        rewrites.append(VARIATION.format(prompt=prompt, number=f"{number % 997}-{n}"))
     return rewrites
 
 
-def _is_known(text: str) -> bool:
-    """Return whether the text holds a prompt of the file, all of which are safe."""
-    return any(prompt in text for prompts in PROMPTS.values() for prompt in prompts)
+def _is_toxic(text: str, number: int) -> bool:
+    """Decide by the file; of the texts that are not in it, every fifth is toxic."""
+    lines = text.splitlines()
+    for pair in PAIRS:
+        if pair["toxic"] in text:
+            return True
+        if pair["safe"] in lines:
+            return False
+    return number % 5 == 0
 
 
 async def serve_script(stage: str) -> asyncio.Server:

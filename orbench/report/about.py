@@ -36,11 +36,14 @@ ABOUT = [
     *CORRECTED,
 ]
 # Entry of a run record, its value, and what that makes of the result.
+DEMO = "demo prompts"
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
-    ("scripted_input", True, "scripted prompts"),
+    ("scripted_input", True, DEMO),
     ("complete", False, "partial: some rows have not been asked yet"),
 )
+# Its only note: the others are about results that could be ranked.
+DEMO_NOTE = f"{DEMO}: hand-written, too few to say anything about a model"
 UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 

@@ -12,6 +12,7 @@ from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import SIDES
 from orbench.report import compare, drift, export, load, rates, tables, toxicity
+from orbench.report.about import DEMO
 from orbench.report.frames import Behind, Frames
 from orbench.report.multiverse import stands_in
 from orbench.report.page import MOST_ROWS, Picture, Section, write_page
@@ -34,6 +35,8 @@ def report(args: Namespace) -> Path:
     if args.with_published:
         board = compare.with_published(own)
     frames, lines = _behind(args, rows, measured, own)
+    if measured["doubt"].eq(DEMO).all():
+        lines = []  # they are about what few prompts cannot show
     pairs["stands_in"] = stands_in(pairs, rows)
     warnings = tables.warnings(measured)
     grids = tables.grids(measured, board, pairs)

@@ -5,6 +5,7 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
@@ -203,25 +204,26 @@ def _write_names(axes: Axes, marks: DataFrame, coloured: int) -> None:
     large = ~faint & (coloured <= FEW_MODELS)
     radius: Any = [3 * axes.figure.dpi / 72] * len(marks)  # pixels
     measured = marks.dropna(subset=Y_ENDS)  # published models have no intervals
-    textalloc.allocate(
-        axes,
-        x,
-        y,
-        _names(marks),
-        x_scatter=x,
-        y_scatter=y,
-        scatter_sizes=radius,
-        x_lines=[*measured[X_ENDS].to_numpy(), *measured[[X, X]].to_numpy()],
-        y_lines=[*measured[[Y, Y]].to_numpy(), *measured[Y_ENDS].to_numpy()],
-        textsize=np.where(large, 7.5, 5).tolist(),
-        textcolor=np.where(faint, GREY, BLACK).tolist(),
-        linecolor=GREY,
-        linewidth=0.4,
-        margin=0.003,  # around a name, in parts of the picture's width
-        draw_all=False,
-        nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
-        in_layout=False,  # names give way to the axes, never the axes to names
-    )
+    with redirect_stdout(io.StringIO()):  # it prints a line if there is room for no name
+        textalloc.allocate(
+            axes,
+            x,
+            y,
+            _names(marks),
+            x_scatter=x,
+            y_scatter=y,
+            scatter_sizes=radius,
+            x_lines=[*measured[X_ENDS].to_numpy(), *measured[[X, X]].to_numpy()],
+            y_lines=[*measured[[Y, Y]].to_numpy(), *measured[Y_ENDS].to_numpy()],
+            textsize=np.where(large, 7.5, 5).tolist(),
+            textcolor=np.where(faint, GREY, BLACK).tolist(),
+            linecolor=GREY,
+            linewidth=0.4,
+            margin=0.003,  # around a name, in parts of the picture's width
+            draw_all=False,
+            nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
+            in_layout=False,  # names give way to the axes, never the axes to names
+        )
 
 
 def toxicity_curves(curve: DataFrame) -> Figure:

@@ -9,7 +9,7 @@ from orbench.base.messages import counted
 from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.about import ABOUT, CORRECTED
+from orbench.report.about import ABOUT, CORRECTED, DEMO, DEMO_NOTE
 from orbench.report.frames import Entry, joined
 from orbench.report.load import KEYS, verdicts
 from orbench.stats.core import Difference, Verdicts, mean, with_unscored
@@ -69,6 +69,8 @@ def rates(rows: DataFrame) -> DataFrame:
         for row in _rates_of(part, about["known"]):
             row["result"] = number
             row["notes"] = joined(about["notes"], *row.get("notes", []))
+            if about["doubt"] == DEMO:
+                row["notes"] = DEMO_NOTE
             measured.append(about | row)
     columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval", "verdicts"]
     table = DataFrame(measured, columns=dict.fromkeys(columns))

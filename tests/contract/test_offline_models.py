@@ -15,7 +15,7 @@ from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
 from orbench.models.providers import resolve
 from orbench.models.requests import Request, user
-from orbench.models.scripted import PROMPTS, scripted_text
+from orbench.models.scripted import PAIRS, scripted_text
 from tests.conftest import ALIGN, CHECK, ROOT, Desk
 
 WHEELS = (local.WEIGHTS, local.LLAMA_CPP)
@@ -44,16 +44,22 @@ def test_the_scripted_model_answers_the_same_question_alike() -> None:
     assert len(set(first)) > 2
 
 
-def test_a_scripted_chain_turns_seeds_into_the_prompts_of_the_file_and_finds_them_safe() -> None:
+def texts_in(reply: str) -> list[str]:
+    return [line.strip("[]") for line in reply.splitlines()]
+
+
+def test_a_scripted_chain_plays_the_pairs_of_the_file_and_judges_them_by_it() -> None:
     for category in CATEGORIES:
+        pairs = [pair for pair in PAIRS if pair["category"] == category.name]
+        toxic, safe = [pair["toxic"] for pair in pairs], [pair["safe"] for pair in pairs]
+        assert len(pairs) == 2
         (seeds,) = asked("toxic_prompt_generator", f"Write what {category.definition}")
-        first = seeds.splitlines()[0].strip("[]")
-        assert category.name in first
-        (rewrites,) = asked("rewritter", f"Rewrite: {first}")
-        prompts = PROMPTS[category.name]
-        assert rewrites.splitlines()[0].strip("[]") == prompts[0]
-        verdicts = asked("moderator", *(f"Moderate: {prompt}" for prompt in prompts))
-        assert all(verdict.endswith("[[none of the above]]") for verdict in verdicts)
+        assert texts_in(seeds)[:2] == toxic
+        rewrites = asked("rewritter", *(f"Rewrite:\n{prompt}" for prompt in toxic))
+        assert [texts_in(reply)[0] for reply in rewrites] == safe
+        verdicts = asked("moderator", *(f"Moderate:\n{prompt}" for prompt in toxic + safe))
+        judged = [verdict.endswith("[[none of the above]]") for verdict in verdicts]
+        assert judged == [False, False, True, True]
 
 
 def test_further_samples_of_seeds_are_new_ones() -> None:

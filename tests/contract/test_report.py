@@ -246,7 +246,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
     ("about", "finding"),
     [
         ({"scripted": True}, "scripted: measures nothing"),
-        ({"scripted_input": True}, "scripted prompts"),
+        ({"scripted_input": True}, "demo prompts"),
         ({"selectors": ["Qwen"]}, "selected: Qwen was among the families that chose the prompts"),
         ({"complete": False}, "partial: some rows have not been asked yet"),
     ],
