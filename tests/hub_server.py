@@ -17,10 +17,10 @@ class HubServer(ThreadingHTTPServer):
     """
 
     def __init__(
-        self, files: Mapping[str, bytes], licence: str = "", gated: tuple[str, ...] = ()
+        self, files: Mapping[str, bytes], license: str = "", gated: tuple[str, ...] = ()
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.files, self.licence, self.gated = files, licence, gated
+        self.files, self.license, self.gated = files, license, gated
         self.asked: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -33,7 +33,7 @@ class HubServer(ThreadingHTTPServer):
         """Status, headers and body, as the Hub's documentation gives them."""
         parts = path.partition("?")[0].strip("/").split("/")
         if parts[:2] == ["api", "datasets"]:
-            card = {"license": self.licence} if self.licence else {}
+            card = {"license": self.license} if self.license else {}
             info = {"id": "/".join(parts[2:4]), "sha": COMMIT, "cardData": card, "siblings": []}
             return 200, {"Content-Type": "application/json"}, json.dumps(info).encode()
         repository, file = "/".join(parts[1:3]), "/".join(parts[5:])

@@ -29,7 +29,7 @@ class ResultLine(NamedTuple):
     """One result line."""
 
     key: bytes  # of the request
-    status: int  # of HTTP; 0 if the request was not processed (expired, cancelled)
+    status: int  # of HTTP; 0 if the request was not processed (expired, canceled)
     body: Any  # the API's JSON, or its error object
 
 

@@ -17,7 +17,7 @@ from orbench.base.messages import UserError, clean, without_query
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Json, Row
 
-VERSION = "0.1.0"  # of the suite; pyproject.toml reads it here
+VERSION = "1.0.0"
 
 Record = Json
 

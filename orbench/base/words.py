@@ -59,7 +59,7 @@ OTHER_CATEGORY = "other"  # of a text that a guard model calls unsafe for a reas
 CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
 OVERALL = "overall"
 MACRO = "macro average"
-UNCATEGORISED = "(no category)"  # in tables
+UNCATEGORIZED = "(no category)"  # in tables
 
 
 _KNOWN = {name.replace("-", " "): name for name in CATEGORY_NAMES}
@@ -69,7 +69,7 @@ def category_of(row: Row) -> str:
     """Return a row's category as tables name it: case, - and _ do not matter."""
     words = re.sub("[-_]", " ", clean(row.get("category", ""))).casefold().split()
     name = " ".join(words)
-    return _KNOWN.get(name, name) or UNCATEGORISED
+    return _KNOWN.get(name, name) or UNCATEGORIZED
 
 
 # -- verdicts ----------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
             if label:
                 rows.append(drawn | {"annotator": path.stem, "label": label})
     if not rows:
-        raise UserError("no prompt is labelled; write toxic or safe into the column label")
+        raise UserError("no prompt is labeled; write toxic or safe into the column label")
     return rows
 
 
@@ -114,7 +114,7 @@ def label_line(rows: Rows) -> str:
     annotators = {row["annotator"] for row in rows}
     alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
     return (
-        f"{counted(len(votes), 'labelled prompt')}, {counted(len(annotators), 'annotator')}: "
+        f"{counted(len(votes), 'labeled prompt')}, {counted(len(annotators), 'annotator')}: "
         f"Krippendorff's alpha {coefficient(alpha)} "
         f"({counted(n, 'prompt')} with two or more labels)"
     )

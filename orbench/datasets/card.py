@@ -81,7 +81,7 @@ def has_card(folder: Path) -> bool:
 
 
 def write_card(
-    folder: Path, counts: Sequence[Sequence[str]], history: Iterable[str], licence: str
+    folder: Path, counts: Sequence[Sequence[str]], history: Iterable[str], license: str
 ) -> None:
     """Write the card of the CSVs in a folder: `card.md`, filled. Raises OSError.
 
@@ -90,7 +90,7 @@ def write_card(
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     head, *_, hashes = counts
     values = {
-        "license": json.dumps(licence),  # a JSON string is a YAML string
+        "license": json.dumps(license),  # a JSON string is a YAML string
         "counts": "\n".join(table_lines(counts)),
         "history": indent("\n".join(map(clean, history)), "    "),
         "example": head[1],

@@ -192,6 +192,6 @@ def family_notes(judges: Models, record: Record) -> list[str]:
             if family in families:
                 notes.append(
                     f"{judge.asked} is of the same family as {other} ({family}): "
-                    "judges tend to favour their own"
+                    "judges tend to favor their own"
                 )
     return notes

@@ -23,9 +23,9 @@ from orbench.stats.labels import corrected
 
 MEASURES = ["accuracy", "kappa", "precision", "recall", "F1"]
 Figures = dict[str, Any]  # as in the JSON
-WEIGHT = "weight"  # column: how many rows a labelled one stands for
+WEIGHT = "weight"  # column: how many rows a labeled one stands for
 SIDE_OF = {"true": "toxic", "false": "over_refusal"}  # by the column is_toxic
-BIASED_AT = 0.001  # p of the difference between labelled rows and others
+BIASED_AT = 0.001  # p of the difference between labeled rows and others
 
 
 def check_labels(table: Table, column: str) -> None:
@@ -37,7 +37,7 @@ def check_labels(table: Table, column: str) -> None:
         weight = row.get(WEIGHT, "").strip()
         if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
             cell = f"{table.path}, row {number}: {clean(weight)[:40]!r} in {WEIGHT!r}"
-            raise UserError(f"{cell} is not a number; it is 1 / the chance to be labelled")
+            raise UserError(f"{cell} is not a number; it is 1 / the chance to be labeled")
         label = row[column].strip()
         if label and words.human_label(label) is None:
             cell = f"{table.path}, row {number}: {clean(label)[:40]!r} in {column!r}"
@@ -69,20 +69,20 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
     frame = DataFrame(cells)
     if not frame["side"].all():  # a user's own is_toxic, which holds other words too
         frame["side"] = ""
-    labelled = frame[frame["people"].notna()].astype({"people": bool})
+    labeled = frame[frame["people"].notna()].astype({"people": bool})
     categories = {}
-    if labelled["category"].nunique() > 1:
-        categories = {name: _figures(part) for name, part in labelled.groupby("category")}
+    if labeled["category"].nunique() > 1:
+        categories = {name: _figures(part) for name, part in labeled.groupby("category")}
     judged = frame[~frame["api"]]  # the API's refusals are not the judge's
     bias = _bias(judged)
     return {
         "check_model": check_model,
         "column": column,
-        "overall": _figures(labelled),
+        "overall": _figures(labeled),
         "categories": categories,
         "bias": bias,
         "corrected": {name: _corrected(part, bias) for name, part in frame.groupby("side")},
-        "unlabelled": len(frame) - len(labelled),
+        "unlabeled": len(frame) - len(labeled),
     }
 
 
@@ -97,15 +97,15 @@ def _share(frame: DataFrame, hits: str, among: str = "True") -> Mean:
 
 
 def _bias(judged: DataFrame) -> str:
-    """Return how the labelled rows differ from the others; "" if they may be a random sample."""
-    judged = judged.assign(labelled=judged["people"].notna())
-    labelled = _verdicts(judged, "judge", "labelled")
-    others = _verdicts(judged, "judge", "~labelled")
-    gap = difference(labelled, others, paired=False)
+    """Return how the labeled rows differ from the others; "" if they may be a random sample."""
+    judged = judged.assign(labeled=judged["people"].notna())
+    labeled = _verdicts(judged, "judge", "labeled")
+    others = _verdicts(judged, "judge", "~labeled")
+    gap = difference(labeled, others, paired=False)
     if not gap.p < BIASED_AT:
         return ""
     shares = f"{100 * gap.a.rate:.0f} % of them are refusals, but {100 * gap.b.rate:.0f} %"
-    return f"the labelled rows are not a random sample: {shares} of the other rows"
+    return f"the labeled rows are not a random sample: {shares} of the other rows"
 
 
 def _corrected(rows: DataFrame, bias: str) -> list[float] | None:
@@ -150,7 +150,7 @@ def validation_lines(found: Figures) -> list[str]:
     table[MEASURES] = table[MEASURES].map(_shown)
     lines = [f"against the labels in {found['column']!r}, with 95 % intervals:"]
     lines += table.to_string(line_width=80).splitlines()
-    lines.append(f"rows without a label: {found['unlabelled']:,}")
+    lines.append(f"rows without a label: {found['unlabeled']:,}")
     for side, rate in found["corrected"].items():
         if rate:
             percents = [100 * share for share in rate]

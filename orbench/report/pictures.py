@@ -38,10 +38,10 @@ LONGEST_NAME = 32  # characters
 FEW_MODELS = 12  # whose names are large
 STRONGEST = 15  # words on each side
 BLACK = "#000000"
-GREY = "#666666"
-LIGHT_GREY = "#BBBBBB"
+GRAY = "#666666"
+LIGHT_GRAY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
 _Picture = tuple[str, str, Figure]  # file name without its ending, title
 
@@ -107,7 +107,7 @@ def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
         if not first["published"]:
             notes.append(f"{first['prompts']}; {first['judge']}")
         if len(published):
-            notes.append("grey: published with OR-Bench (25 of 32 on earlier prompts), trend")
+            notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
         rows = results[results["result"].isin(group[["safe", "toxic"]].stack())]
         figure = scatter(group, published, notes)
         yield _of_rates("scatter", TITLE, first["part"], figure, rows)
@@ -122,12 +122,12 @@ def heat_map(results: DataFrame, title: str) -> Figure:
     few = table["n"][columns] < FEW_PROMPTS
     texts = rates.map("{:.0f}".format) + np.where(few, "†", "")
     texts = texts.mask(rates.isna(), "–")
-    colours = np.where(rates > 70, "white", BLACK)
+    colors = np.where(rates > 70, "white", BLACK)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
     axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (i, j), text in np.ndenumerate(texts):
-        axes.text(j, i, text, ha="center", va="center", color=colours[i, j])
+        axes.text(j, i, text, ha="center", va="center", color=colors[i, j])
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
@@ -140,22 +140,22 @@ def _names(models: DataFrame) -> list[str]:
     return [shortened(short_label(row), LONGEST_NAME) for row in models.to_dict("records")]
 
 
-def scatter(models: DataFrame, grey: DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw a mark per model, published ones in light grey. Families differ in marker and colour.
+def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
+    """Draw a mark per model, published ones in light gray. Families differ in marker and color.
 
-    models, grey: rows of `leaderboard` with both rates; notes: lines above the picture.
+    models, gray: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
     figure = Figure((WIDTH, 3.8))
     axes = figure.subplots()
     _draw_trend(axes, models)
-    _draw_trend(axes, grey)
-    axes.scatter(X, Y, data=grey, s=14, color=LIGHT_GREY, label="_")
+    _draw_trend(axes, gray)
+    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY, label="_")
     # A model of an unknown family is one of its own.
     names = [row["family"] or short_label(row) for row in models.to_dict("records")]
-    looks = zip(cycle(COLOURS), cycle(MARKERS), strict=False)  # no two of 77 are alike
+    looks = zip(cycle(COLORS), cycle(MARKERS), strict=False)  # no two of 77 are alike
     for family, of_family in models.groupby(names, sort=False):
         _draw_family(axes, str(family), of_family, *next(looks))
-    marks = concat([models, grey], ignore_index=True)
+    marks = concat([models, gray], ignore_index=True)
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
         xlim=(_below(marks[[X, *X_ENDS]]), 100),
@@ -183,25 +183,25 @@ def _draw_trend(axes: Axes, models: DataFrame) -> None:
     if len(x) < FEWEST_MODELS or np.ptp(x) < 20:  # over fewer points a curve says nothing
         return
     trend = Polynomial.fit(x, models[Y].astype(float), 2)
-    axes.plot(*trend.linspace(200), "--", color=GREY, lw=0.9)
+    axes.plot(*trend.linspace(200), "--", color=GRAY, lw=0.9)
 
 
-def _draw_family(axes: Axes, family: str, models: DataFrame, colour: str, marker: str) -> None:
-    look: Any = {"data": models, "color": colour, "clip_on": False, "zorder": 3}  # also at 100
+def _draw_family(axes: Axes, family: str, models: DataFrame, color: str, marker: str) -> None:
+    look: Any = {"data": models, "color": color, "clip_on": False, "zorder": 3}  # also at 100
     axes.scatter(X, Y, s=24, marker=marker, label=family, **look)
     axes.hlines(Y, *X_ENDS, label="_", **look)
     axes.vlines(X, *Y_ENDS, label="_", **look)
 
 
-def _write_names(axes: Axes, marks: DataFrame, coloured: int) -> None:
+def _write_names(axes: Axes, marks: DataFrame, colored: int) -> None:
     """Write the models' names where they cover no mark, interval or name, each with a thin line to
-    its mark. The first model chooses first. Names without room are left out. coloured: how many of
-    the marks, the first ones, are not grey.
+    its mark. The first model chooses first. Names without room are left out. colored: how many of
+    the marks, the first ones, are not gray.
     """
     x = marks[X]
     y = marks[Y]
-    faint = marks.index >= coloured
-    large = ~faint & (coloured <= FEW_MODELS)
+    faint = marks.index >= colored
+    large = ~faint & (colored <= FEW_MODELS)
     radius: Any = [3 * axes.figure.dpi / 72] * len(marks)  # pixels
     measured = marks.dropna(subset=Y_ENDS)  # published models have no intervals
     with redirect_stdout(io.StringIO()):  # it prints a line if there is room for no name
@@ -216,8 +216,8 @@ def _write_names(axes: Axes, marks: DataFrame, coloured: int) -> None:
             x_lines=[*measured[X_ENDS].to_numpy(), *measured[[X, X]].to_numpy()],
             y_lines=[*measured[[Y, Y]].to_numpy(), *measured[Y_ENDS].to_numpy()],
             textsize=np.where(large, 7.5, 5).tolist(),
-            textcolor=np.where(faint, GREY, BLACK).tolist(),
-            linecolor=GREY,
+            textcolor=np.where(faint, GRAY, BLACK).tolist(),
+            linecolor=GRAY,
             linewidth=0.4,
             margin=0.003,  # around a name, in parts of the picture's width
             draw_all=False,
@@ -231,14 +231,14 @@ def toxicity_curves(curve: DataFrame) -> Figure:
     figure = Figure((WIDTH, 3.4))
     axes = figure.subplots()
     models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
-    for (_, rows), colour, marker in zip(models, cycle(COLOURS), cycle("o^vsDPX>"), strict=False):
+    for (_, rows), color, marker in zip(models, cycle(COLORS), cycle("o^vsDPX>"), strict=False):
         rate = rows["rate_percent"]
         interval = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
         name = _names(rows)[0]
         axes.errorbar(
-            rows["score"], rate, interval, fmt=f"-{marker}", color=colour, ms=4, label=name
+            rows["score"], rate, interval, fmt=f"-{marker}", color=color, ms=4, label=name
         )
-    axes.axhline(50, ls="--", lw=0.6, color=GREY)
+    axes.axhline(50, ls="--", lw=0.6, color=GRAY)
     axes.set(
         xlabel="Toxicity score of the prompt",
         xlim=(-0.03, 1.03),
@@ -253,11 +253,11 @@ def trigger_words(terms: DataFrame, name: str) -> Figure:
     """Draw the strongest terms of each side by their log-odds."""
     shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
     places = range(len(shown))
-    colours = shown["side"].map({"answered": COLOURS[0], "refused": COLOURS[1]})
+    colors = shown["side"].map({"answered": COLORS[0], "refused": COLORS[1]})
     figure = Figure((WIDTH, 1 + 0.15 * len(shown)))
     axes = figure.subplots()
-    axes.scatter(shown["log_odds"], places, s=12, c=colours)
-    axes.axvline(0, lw=0.6, color=GREY)
+    axes.scatter(shown["log_odds"], places, s=12, c=colors)
+    axes.axvline(0, lw=0.6, color=GRAY)
     axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
     axes.set_xlabel("Log-odds: more common in answered (left) or refused (right) prompts")
     figure.suptitle(shortened(name, 2 * LONGEST_NAME))

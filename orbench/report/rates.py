@@ -7,7 +7,7 @@ from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.near_duplicates import like_rewrites
-from orbench.base.words import MACRO, OVERALL, UNCATEGORISED
+from orbench.base.words import MACRO, OVERALL, UNCATEGORIZED
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.about import ABOUT, CORRECTED, DEMO, DEMO_NOTE
 from orbench.report.frames import Entry, joined
@@ -134,7 +134,7 @@ def contrast(a: Entry, b: Entry, gap: Difference, rate: str) -> Entry:
 
 def _rates_of(part: DataFrame, known: bool) -> Iterator[Entry]:
     yield _rate(part, OVERALL, known)
-    if set(part["category"]) == {UNCATEGORISED}:
+    if set(part["category"]) == {UNCATEGORIZED}:
         return
     # Categories count alike.
     alike = verdicts(part)._replace(category=factorize(part["category"])[0])

@@ -6,7 +6,7 @@ from itertools import combinations
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
-from orbench.base.words import OVERALL, UNCATEGORISED
+from orbench.base.words import OVERALL, UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.frames import Behind, Entry, who
 from orbench.report.load import verdicts
@@ -77,7 +77,7 @@ def _pairs(rows: DataFrame, entry: Entry) -> DataFrame:
 
 def _by_category(part: DataFrame) -> Iterator[tuple[str, DataFrame]]:
     yield OVERALL, part
-    if set(part["category"]) - {UNCATEGORISED}:
+    if set(part["category"]) - {UNCATEGORIZED}:
         yield from part.groupby("category")
 
 

@@ -1,4 +1,4 @@
-"""Words and pairs of neighbouring words that go with refusals of safe prompts."""
+"""Words and pairs of neighboring words that go with refusals of safe prompts."""
 
 import re
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def triggers(rows: DataFrame, board: DataFrame) -> Behind:
 
 
 def terms_in(text: str) -> set[str]:
-    """Return the words of a text, in small letters, and the pairs of neighbours."""
+    """Return the words of a text, in small letters, and the pairs of neighbors."""
     words = _WORD.findall(text.lower().replace("’", "'"))
     return {*words, *map(" ".join, pairwise(words))}
 

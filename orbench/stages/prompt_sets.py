@@ -36,7 +36,7 @@ class PromptSet(NamedTuple):
     repository: str
     file: str
     revision: str  # a commit; "" is the newest
-    licence: str = ""
+    license: str = ""
     side: str = ""  # a key of SIDES
     rows: int = 0  # as the makers say
     prompt: str = "prompt"

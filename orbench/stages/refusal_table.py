@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from orbench.base.messages import UserError, one_line, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
-from orbench.base.words import OVERALL, SIDES, UNCATEGORISED, Json, Row, Side, category_of, side_of
+from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, category_of, side_of
 from orbench.models.requests import Missing
 from orbench.stages.stage import Closing, Result
 from orbench.stats.intervals import wilson
@@ -94,7 +94,7 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
     for row in rows:
         by_category.setdefault(row.category, []).append(row)
     lines = [HEAD]
-    if by_category.keys() != {UNCATEGORISED}:
+    if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
             lines.append(_cells(one_line(name), by_category[name]))
     lines.append(_cells(OVERALL, rows))

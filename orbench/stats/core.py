@@ -21,7 +21,7 @@ ALPHA = 0.05
 # Where fewer clusters hold the rarer outcome, or differ, their spread alone is not trusted.
 FEW_CLUSTERS = 10
 # The intra-seed correlation assumed there: above the .3 of rewrites at medium rates, and that of a
-# binary outcome shrinks towards 0 and 100 % (Gulliford et al., J. Clin. Epidemiol. 58 (2005) 246).
+# binary outcome shrinks toward 0 and 100 % (Gulliford et al., J. Clin. Epidemiol. 58 (2005) 246).
 ASSUMED_ICC = 0.5
 ROUNDING = 1e-9  # shares that differ by less are equal
 
@@ -226,10 +226,10 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     cell = cluster * strata + stratum
     cells = clusters * strata
     means = np.bincount(stratum, weight * share) / totals
-    centred = np.bincount(cell, weights * (share - means[stratum]), cells)
+    centered = np.bincount(cell, weights * (share - means[stratum]), cells)
     leverage = np.bincount(cell, weights * strata, cells)
     known = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
-    parts = (centred / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
+    parts = (centered / np.sqrt(known)).reshape(clusters, -1).sum(axis=1)  # CR2
     in_clusters = np.bincount(cluster, weights)
     df = _degrees_of_freedom(leverage.reshape(clusters, -1), in_clusters)
     rate = float(means.mean())

@@ -11,10 +11,10 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
 
     Prediction-powered inference (A. Angelopoulos and others, Science 382 (2023) 669-674; PPI++,
     arXiv 2311.01453): the judge's rate on all rows, plus the mean of what people say otherwise on
-    the labelled ones. Of both, the share `trust` of the judge that gives the least variance. It
-    does not need a judge that errs alike everywhere, but labelled rows drawn by chance.
+    the labeled ones. Of both, the share `trust` of the judge that gives the least variance. It
+    does not need a judge that errs alike everywhere, but labeled rows drawn by chance.
 
-    judge: its verdicts on all rows; weight: 1 / the chance to be labelled. labels: 1, 0, NaN where
+    judge: its verdicts on all rows; weight: 1 / the chance to be labeled. labels: 1, 0, NaN where
     people said nothing.
     """
     known = np.isfinite(labels)
@@ -36,10 +36,10 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
 
 
 def _spread(judge: Verdicts, labels: Array, known: Array, size: float) -> Array:
-    """Return the covariance matrix of the judge's verdicts and people's on the labelled rows, with
+    """Return the covariance matrix of the judge's verdicts and people's on the labeled rows, with
     one more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
 
-    size: the effective number of labelled rows.
+    size: the effective number of labeled rows.
     """
     weight = np.broadcast_to(judge.weight, known.shape)[known]
     weight = weight * size / weight.sum()

@@ -159,7 +159,7 @@ def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
     assert done.returncode == 2 and done.stderr.endswith(f" required: {REQUIRED[script]}\n")
 
 
-MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
+MISSPELLED: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
     (ALIGN, ("--modle=gpt-x",), 2, "--model"),
     (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
     (ALIGN, ("--model=gtp4",), 1, "gpt4"),
@@ -170,9 +170,9 @@ MISSPELT: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
 )
 
 
-@pytest.mark.parametrize("number", range(len(MISSPELT)))
-def test_what_is_misspelt_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
-    script, flags, status, meant = MISSPELT[number]
+@pytest.mark.parametrize("number", range(len(MISSPELLED)))
+def test_what_is_misspelled_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
+    script, flags, status, meant = MISSPELLED[number]
     desk.prompts(1)
     desk.csv("r.csv", ("prompt", "response", "label"), [("a", "b", "answer")])
     done = desk.stage(script, *flags)
@@ -385,7 +385,7 @@ def test_a_named_set_is_an_input_and_is_downloaded_once_and_recorded(desk: Desk)
     prompts = [row["prompt"] for row in desk.rows(name)]
     assert prompts == ["How do I fold a crane?", "How do I fold a boat?"]
     source = desk.record(name)["source"]
-    about = [source[member] for member in ("name", "licence", "side")]
+    about = [source[member] for member in ("name", "license", "side")]
     assert about == ["or-bench-toxic", "CC-BY-4.0", "toxic"]
     assert re.fullmatch("[0-9a-f]{40}", source["revision"])
 

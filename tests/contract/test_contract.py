@@ -22,6 +22,7 @@ from tests.conftest import (
 from tests.server import KEY, NOBODY, Body, Reply, Script, answer, by_number, error, prompt_of
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIVE_STAGES = (ROOT / "docs/five_stages.md").read_text(encoding="utf-8")
 NO = "I'm sorry, but I can't help with that."
 
 
@@ -89,10 +90,10 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
 
 
-def test_the_chain_of_readme_runs_in_a_script(desk: Desk) -> None:
+def test_the_chain_of_the_docs_runs_in_a_script(desk: Desk) -> None:
     clone(desk.folder)
     desk.serve(play)
-    (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", README, re.MULTILINE)
+    (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", FIVE_STAGES, re.MULTILINE)
     done = desk.shell(chain)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1

@@ -80,10 +80,10 @@ def test_a_broken_file_is_one_line_that_says_what_it_should_be(desk: Desk) -> No
         assert f"{name} is not " in line and ("JSON lines" in line or "parquet" in line)
 
 
-def test_every_named_set_is_pinned_and_has_a_side_and_a_licence() -> None:
+def test_every_named_set_is_pinned_and_has_a_side_and_a_license() -> None:
     for name, one in prompt_sets().items():
         assert re.fullmatch("[0-9a-f]{40}", one.revision), name
-        assert one.side in ("over_refusal", "toxic") and one.licence, name
+        assert one.side in ("over_refusal", "toxic") and one.license, name
 
 
 def test_both_sides_of_a_paired_set_share_the_seed_of_a_row(desk: Desk) -> None:

@@ -99,7 +99,7 @@ def test_labels_become_weighted_ratings_with_agreement(desk: Desk, drawn: Drawn)
     label(desk, "sheet_2", wrong=4)
     done = desk.run(SHEET, "--read", "sheets/sheet_1.csv", "sheets/sheet_2.csv")
     assert (done.returncode, done.stdout) == (0, "ratings.csv\n"), done.stderr
-    assert "40 labelled prompts, 2 annotators: Krippendorff's alpha 0.8" in done.stderr
+    assert "40 labeled prompts, 2 annotators: Krippendorff's alpha 0.8" in done.stderr
     rows = desk.rows("ratings.csv")
     assert {tuple(row) for row in rows} == {("prompt", "annotator", "label", "weight")}
     assert Counter(row["annotator"] for row in rows) == {"sheet_1": 40, "sheet_2": 40}
@@ -109,7 +109,7 @@ def test_labels_become_weighted_ratings_with_agreement(desk: Desk, drawn: Drawn)
 def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn) -> None:
     drawn("--annotators=1")
     read = (SHEET, "--read", "sheets/sheet_1.csv")
-    assert "no prompt is labelled" in error_line(desk.run(*read))
+    assert "no prompt is labeled" in error_line(desk.run(*read))
     label(desk, "sheet_1")
     own = desk.run(*read, "--output_path=sheets/sheet_1.csv")
     assert "sheets/sheet_1.csv is an input and would be overwritten" in error_line(own)

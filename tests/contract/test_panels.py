@@ -156,10 +156,10 @@ def test_a_judge_of_the_family_of_the_model_under_test_or_of_a_writer_is_named()
     }
     judges = [resolve(name) for name in ("gpt4", "mistral-large", "claude-sonnet-4-5")]
     assert family_notes(judges, record) == [
-        "gpt4 is of the same family as the model under test (GPT-4): judges tend to favour their "
+        "gpt4 is of the same family as the model under test (GPT-4): judges tend to favor their "
         "own",
         "mistral-large is of the same family as a model that wrote the prompts (Mistral): judges "
-        "tend to favour their own",
+        "tend to favor their own",
     ]
     assert family_notes(judges, {}) == []
 

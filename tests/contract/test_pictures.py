@@ -72,7 +72,7 @@ def test_results_of_other_prompts_or_judges_have_pictures_of_their_own(desk: Des
     }
 
 
-def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk: Desk) -> None:
+def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk: Desk) -> None:
     (figure,) = drawn([], [], published=True).values()
     (axes,) = figure.axes
     names = {text.get_text() for text in axes.texts}
@@ -90,11 +90,11 @@ def test_published_models_alone_are_coloured_and_named_and_show_their_trend(desk
     assert not any(box.contains(*place) for box in boxes for place in places)
 
 
-def test_beside_measured_models_the_published_ones_are_grey(desk: Desk) -> None:
+def test_beside_measured_models_the_published_ones_are_gray(desk: Desk) -> None:
     figure = drawn(*both(desk), published=True)["scatter"]
     (axes,) = figure.axes
     title = axes.get_title(loc="left")
-    assert "grey: published with OR-Bench" in title and "; gpt4" in title
+    assert "gray: published with OR-Bench" in title and "; gpt4" in title
     assert not figure.legends  # one family
     assert "a" in {text.get_text() for text in axes.texts}
 

@@ -94,7 +94,7 @@ def test_any_refusal_counts_as_one_and_rows_without_a_label_are_left_out() -> No
     assert cells_of(found["overall"]) == [2, 1, 1, 1]
     assert cells_of(found["categories"]["hate"]) == [2, 0, 1, 0]
     assert cells_of(found["categories"]["privacy"]) == [0, 1, 0, 1]
-    assert (found["check_model"], found["column"], found["unlabelled"]) == ("rules", "human", 1)
+    assert (found["check_model"], found["column"], found["unlabeled"]) == ("rules", "human", 1)
 
 
 def test_the_closing_lines_show_the_measures_of_each_category() -> None:

@@ -4,7 +4,7 @@
     python tests/simulations/fit_refusal.py --measure  leaves out each source in turn
     python tests/simulations/fit_refusal.py --held     measures on the held-out quarter
 
-The veto is a logistic regression on words and pairs of words. It is fitted on the labelled
+The veto is a logistic regression on words and pairs of words. It is fitted on the labeled
 responses in ../shared/data that are not held out (all sources, for --measure all but one) and,
 with a small weight, on the two OR-Bench files as the rules read them. The same data give the same
 file, byte for byte. Needs numpy and scipy.
@@ -37,8 +37,8 @@ OR_BENCH = {
 }
 SOURCES = ("xstest", "chatgpt_refusals", "speechmap")
 
-WEAK = 0.3  # weight of a response that only the rules have labelled
-RIDGE = 10.0  # pull of the weights towards zero
+WEAK = 0.3  # weight of a response that only the rules have labeled
+RIDGE = 10.0  # pull of the weights toward zero
 LEAST_RESPONSES = 12  # that contain an n-gram, and from
 LEAST_SOURCES = 2  # sources, so that no source's sentences can be read out of the file
 # A word belongs to a topic if it is so many times likelier in a response whose prompt contains it.
@@ -52,7 +52,7 @@ NO_VETO = {"": 99.0}  # weights with which the veto never speaks
 
 
 class Response(NamedTuple):
-    """One response; the label is None if only the rules have labelled it."""
+    """One response; the label is None if only the rules have labeled it."""
 
     source: str
     prompt: str

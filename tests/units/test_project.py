@@ -12,14 +12,12 @@ import pytest
 
 from orbench.models.providers import PROVIDERS
 from tests.conftest import (
-    ALIGN,
     CHECK,
     GENERATE,
     MODERATE,
     REWRITE,
     ROOT,
     STAGES,
-    Desk,
     environment,
 )
 
@@ -38,7 +36,6 @@ PACKAGES = (
     "datasets",
     "report",
 )
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # -- the two lists of packages -----------------------------------------------------------------
 
@@ -86,13 +83,13 @@ def test_the_repository_holds_no_data_no_key_and_no_path_of_this_machine() -> No
             assert not re.search(rb"(?<![\w.~/-])" + re.escape(place), content), (path, place)
 
 
-def test_readme_and_the_example_name_every_provider_and_no_key() -> None:
+def test_docs_and_the_example_name_every_provider_and_no_key() -> None:
     served = set(PROVIDERS) - {"scripted", "smollm2"}
     example = (ROOT / ".env.example").read_text()
     keys = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
     assert {PROVIDERS[name].key_variable for name in served} == {k for k in keys if "_KEY" in k}
     assert not any(keys.values())
-    (listed,) = re.findall(r"Providers: (.*?);", (ROOT / "README.md").read_text())
+    (listed,) = re.findall(r"Providers: (.*?);", (ROOT / "docs/models.md").read_text())
     assert set(listed.split(", ")) == served
 
 
@@ -153,31 +150,6 @@ def test_help_and_a_wrong_command_line_import_nothing_heavy(script: str) -> None
         modules = {line.rpartition("|")[2].strip().split(".")[0] for line in lines}
         assert "argparse" in modules  # else this looks at nothing
         assert not modules & HEAVY
-
-
-# -- the documents -----------------------------------------------------------------------------
-
-
-# Of the simulations, and of vLLM.
-OTHERS_FLAGS = {"--measure", "--draws", "--model", "--rows", "--latency", "--beside"}
-
-
-def test_every_command_and_flag_in_the_documents_is_there(desk: Desk) -> None:
-    flags = {"": OTHERS_FLAGS}
-    for script in SCRIPTS:
-        flags[Path(script).name] = set(re.findall(r"--\w+", desk.run(script, "--help").stdout))
-    assert len(flags[Path(ALIGN).name] - {"--help"}) <= 32
-    assert all("--prices" in flags[Path(stage).name] for stage in STAGES)
-    every = set().union(*flags.values())
-    commands = 0
-    for document in DOCUMENTS:
-        text = document.read_text(encoding="utf-8").replace("\\\n", " ")
-        assert set(re.findall(r"(?<![\w-])--\w+", text)) <= every, document.name
-        for name, words in re.findall(r"^[^`\n]*?(\w+\.py) ([^\n)|>`]*)$", text, re.MULTILINE):
-            if name in flags:
-                commands += 1
-                assert set(re.findall(r"(?<=\s)--\w+", words)) <= flags[name], (document, words)
-    assert commands > 10
 
 
 # -- the prompt files --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How far the refusal rules agree with people, on the labelled responses not used for tuning.
+"""How far the refusal rules agree with people, on the labeled responses not used for tuning.
 
 With b the last byte of sha256(source + NUL + prompt), rows with b % 4 == 3 are held out, so all
 responses to a prompt are on one side. Nobody has read a held-out row. Partial refusals count as

@@ -1,0 +1,92 @@
+"""README and docs: their links, their commands, flags and variables, the messages they quote."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ALIGN, ROOT, STAGES, Desk
+from tests.contract.test_transcripts import VARIES
+
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+TRANSCRIPT = ROOT / "tests/contract/transcripts/docs_messages.txt"
+# Of the simulations, and of vLLM.
+OTHERS_FLAGS = {"--measure", "--draws", "--rows", "--latency", "--beside", "--served-model-name"}
+OTHERS_FLAGS |= {"--reasoning-parser"}
+
+
+def scripts() -> list[str]:
+    folders = [Path(stage).parts[0] for stage in STAGES]
+    found = [path for folder in folders for path in (ROOT / folder).glob("*.py")]
+    return ["measure.py", *(str(path.relative_to(ROOT)) for path in found)]
+
+
+def test_every_command_and_flag_in_the_documents_is_there(desk: Desk) -> None:
+    flags = {"": OTHERS_FLAGS}
+    for script in scripts():
+        flags[Path(script).name] = set(re.findall(r"--\w+", desk.run(script, "--help").stdout))
+    assert len(flags[Path(ALIGN).name] - {"--help"}) <= 32
+    assert all("--prices" in flags[Path(stage).name] for stage in STAGES)
+    every = set().union(*flags.values())
+    commands = 0
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8").replace("\\\n", " ")
+        assert set(re.findall(r"(?<![\w-])--\w[\w-]*", text)) <= every, document.name
+        for name, words in re.findall(r"^[^`\n]*?(\w+\.py) ([^\n)|>`]*)$", text, re.MULTILINE):
+            if name in flags:
+                commands += 1
+                assert set(re.findall(r"(?<=\s)--\w+", words)) <= flags[name], (document, words)
+    assert commands > 10
+
+
+def test_make_uses_every_variable_that_the_documents_give_it() -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    used = {
+        name: set(words.split())
+        for name, words in re.findall(r"^USED_(\w+) := (.*)", makefile, re.M)
+    }
+    commands = 0
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        for target, words in re.findall(r"make (measure|prompts|demo) ([^\n`]*)", text):
+            commands += 1
+            assert set(re.findall(r"\b([A-Z_]+)=", words)) <= used[target], (document.name, words)
+    assert commands > 10
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {"", *(heading.replace(" ", "-") for heading in words)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_resolve(document: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
+    for link in links:
+        if not link.startswith("https:"):
+            file, _, anchor = link.partition("#")
+            target = document.parent / file if file else document
+            assert target.is_file(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\(docs/(\w+\.md)", (ROOT / "README.md").read_text()))
+    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def test_readme_fits_on_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+def test_messages_are_quoted_as_the_scripts_print_them() -> None:
+    page = (ROOT / "docs/when_something_goes_wrong.md").read_text()
+    printed = TRANSCRIPT.read_text().splitlines()
+    quoted = "".join(re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)).splitlines()
+    assert len(quoted) > 10
+    for line in quoted:
+        for pattern, mark in VARIES.items():
+            line = re.sub(pattern, mark, line)
+        assert line in printed
