@@ -101,6 +101,10 @@ def verdict_of(row: Row, where: str) -> str:
     verdict = row["answer_category"]
     if verdict not in CLASSES:
         raise _bad_cell(row, "answer_category", where, " or ".join(CLASSES))
+    refused = optional_flag(row, "refused", where)
+    if refused not in (None, VERDICTS[verdict]):  # somebody has corrected one of them
+        both = f"{where}: refused is {refused}, but answer_category is {verdict}"
+        raise UserError(f"{both}; make them agree")
     return verdict
 
 

@@ -155,13 +155,13 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
     about = about_file(path, source.model, record, by_judge)
     expected = record.get("output", {}).get("failed")  # else the file was removed since
     about["known"] = bool(lost) or (bool(record) and not expected)
-    models = {row.get("model", "") for row in table.rows} - {""}
-    if len(models) > 1 and not record:  # else the column came with the prompts
-        raise UserError(f"{path} has several models in its column model; give a file for each")
+    if not record:  # else the column came with the prompts
+        _check_one_model(table)
     _check_apart(table, lost)
     own = [row.get("response", "?") for row in table.rows if not words.refused_by_api(row)]
-    if own and not any(text.strip() and not prompts.is_no_value(text) for text in own):
-        about["doubt"] = about["doubt"] or "all responses are empty"
+    empty = sum(not text.strip() or prompts.is_no_value(text) for text in own)
+    if empty > len(own) / 2:
+        about["doubt"] = about["doubt"] or f"{empty:,} of {len(own):,} responses are empty"
     scored = len(table.rows)
     fields = []
     for number, row in enumerate(table.rows + lost, start=1):
@@ -180,6 +180,15 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
         of_side = about_side(str(side), part, record, path)
         of_side["cautions"] = joined(about["cautions"], of_side["cautions"])
         yield about | of_side, part.drop(columns=["side", "served_by", "response_id"])
+
+
+def _check_one_model(table: Table) -> None:
+    """Raise UserError if a column `model`, in any letter case, holds several."""
+    for column in table.columns:
+        models = {row[column] for row in table.rows} - {""}
+        if column.lower() == "model" and len(models) > 1:
+            several = f"{table.path} has several models in its column {column}"
+            raise UserError(f"{several}; give a file for each")
 
 
 def _check_apart(table: Table, lost: words.Rows) -> None:
