@@ -35,7 +35,8 @@ def report(args: Namespace) -> Path:
     if args.with_published:
         board = compare.with_published(own)
     frames, lines = _behind(args, rows, measured, own)
-    if measured["doubt"].eq(DEMO).all():
+    is_demo = measured["doubt"].eq(DEMO).all()
+    if is_demo:
         lines = []  # they are about what few prompts cannot show
     pairs["stands_in"] = stands_in(pairs, rows)
     finding = findings(own, pairs)
@@ -52,7 +53,8 @@ def report(args: Namespace) -> Path:
     files = _write_tables(output, csvs | frames, inputs)
     files += tables.write_documents(output, grids, [*warnings, *details])
     for line in [*warnings, *lines, *_rate_lines(measured), *_finding_lines(pairs)]:
-        say(line)
+        if not (is_demo and line in warnings):  # the finding says it
+            say(line)
     # The numbers are safe before anything is drawn.
     pictures = []
     if not args.table:

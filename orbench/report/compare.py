@@ -326,7 +326,7 @@ def _entry(safe: Entry, toxic: Entry) -> Entry:
     why = joined(*dict.fromkeys(reasons))
     return entry | {
         "ranked": not why,
-        "doubt": joined(*[result["doubt"] for result in sides]),
+        "doubt": joined(*dict.fromkeys(result["doubt"] for result in sides)),
         "why": why,
         "or_bench": all(result["prompts"].split(" ")[0] in SETS for result in sides),
         "safe": safe.get("result", nan),

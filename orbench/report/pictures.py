@@ -157,7 +157,7 @@ def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
 
     models, gray: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
-    figure = Figure((WIDTH, max(3.4, 0.9 + 0.12 * len(models))))
+    figure = Figure((WIDTH, max(3.4, 0.9 + 0.16 * len(models))))
     axes = figure.subplots()
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
@@ -211,9 +211,7 @@ def _draw_models(axes: Axes, models: DataFrame) -> None:
         place = min(place, max(y, bottom + gap * below))
         at_side: Any = axes.get_yaxis_transform()
         line = {"arrowstyle": "-", "color": GRAY, "lw": 0.4, "shrinkA": 0, "shrinkB": 4}
-        axes.annotate(
-            name, (x, y), (1.05, place), textcoords=at_side, va="center", arrowprops=line
-        )
+        axes.annotate(name, (x, y), (1.05, place), textcoords=at_side, va="center", arrowprops=line)
         place -= gap
 
 
