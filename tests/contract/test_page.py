@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from orbench.refusals import rules
+from orbench.report.page import REASONS
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.contract.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
 from tests.server import Server
@@ -161,6 +163,14 @@ def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None
         "by the API (content_filter)",
         "unknown-rule",
     ]
+
+
+def test_every_rule_has_words() -> None:
+    names = [*rules.SENTENCE_RULES, *rules.COUNTED_WORDS, "late-no", "lecture"]
+    names += [f"lead-in:{name}" for name in rules.LEAD_IN_POINTS]
+    for kind, objects in rules.NO_POINTS.items():
+        names += [f"{kind}-{name}".replace("_", "-").rstrip("-") for name in objects]
+    assert [name for name in names if not name.endswith(tuple(REASONS))] == []
 
 
 def test_half_an_emoji_is_a_replacement_character_on_the_page(desk: Desk) -> None:

@@ -79,7 +79,7 @@ def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk:
     assert len(names) == 32 and {"GPT-4o", "Llama-3.1-405B"} <= names
     assert any(line.get_linestyle() == "--" for line in axes.lines)
     # Names cover neither each other nor marks.
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [Text.get_window_extent(text) for text in axes.texts]
     marks = [points for points in axes.collections if isinstance(points, PathCollection)]
     places = [xy for points in marks for xy in axes.transData.transform(points.get_offsets())]
