@@ -65,11 +65,3 @@ def stems_of(text: str) -> set[str]:
     """Return the words of a text as they are counted."""
     words = text.replace(",", " ").replace(".", " ").split()
     return {word[:STEM] for word in words}
-
-
-def in_words(reason: str) -> str:
-    """Return a rule's name in words; any other reason as it is."""
-    for name, words in _TABLES["in_words"].items():
-        if reason.endswith(name):
-            return str(words)
-    return reason

@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 from pandas import DataFrame  # type: ignore[import-untyped]
@@ -13,9 +12,10 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.base.words import SIDES
 from orbench.report import compare, drift, export, load, rates, tables, toxicity
 from orbench.report.about import DEMO
+from orbench.report.finding import findings
 from orbench.report.frames import Behind, Frames
 from orbench.report.multiverse import stands_in
-from orbench.report.page import MOST_ROWS, Picture, Section, write_page
+from orbench.report.page import MOST_ROWS, Picture, write_page
 from orbench.report.seed_pairs import seed_pairs
 from orbench.report.triggers import triggers
 
@@ -35,11 +35,14 @@ def report(args: Namespace) -> Path:
     if args.with_published:
         board = compare.with_published(own)
     frames, lines = _behind(args, rows, measured, own)
-    if measured["doubt"].eq(DEMO).all():
+    is_demo = measured["doubt"].eq(DEMO).all()
+    if is_demo:
         lines = []  # they are about what few prompts cannot show
     pairs["stands_in"] = stands_in(pairs, rows)
+    finding = findings(own, pairs)
     warnings = tables.warnings(measured)
-    grids = tables.grids(measured, board, pairs)
+    ordered = compare.in_order(measured, own)
+    grids = tables.grids(ordered, board, pairs)
     details = [*lines, *compare.rank_correlation(board)]
     csvs = {
         "comparison": pairs[compare.PAIR_COLUMNS],
@@ -50,18 +53,31 @@ def report(args: Namespace) -> Path:
     files = _write_tables(output, csvs | frames, inputs)
     files += tables.write_documents(output, grids, [*warnings, *details])
     for line in [*warnings, *lines, *_rate_lines(measured), *_finding_lines(pairs)]:
-        say(line)
+        if not (is_demo and line in warnings):  # the finding says it
+            say(line)
     # The numbers are safe before anything is drawn.
     pictures = []
     if not args.table:
-        pictures = _draw(args, measured, board, frames, files)
+        pictures = _draw(args, ordered, board, frames, files)
     if args.html:
         files.append(output.with_suffix(".html"))
-        sections = _sections(grids, frames, details)
-        write_page(files[-1], rows, measured, board, warnings, pictures, sections)
+        shown = {
+            "finding": finding,
+            "notes": warnings,
+            "board": board.to_dict("records"),
+            "pairs": pairs.to_dict("records"),
+            "grids": grids,
+            "behind_rates": tables.behind(frames),
+            "details": details,
+            "pictures": pictures,
+        }
+        write_page(files[-1], rows, ordered, shown)
+        say(f"page: {files[-1]}")
     if args.export:
         files += export.write_eee(output.with_name("eee"), measured)
     _finish(args, sources, files)
+    for line in finding:
+        say(line)
     return output
 
 
@@ -132,6 +148,8 @@ def _finding_lines(pairs: DataFrame) -> Iterator[str]:
         gap = f"{row['difference_points']:+.1f} points"
         ends = f"[{row['low_points']:.1f}, {row['high_points']:.1f}]"
         both = f"{rates.short_label(row, '_a')} - {rates.short_label(row, '_b')}"
+        if pairs["judge"].nunique() > 1:
+            both += f", {row['judge']}"
         yield f"{both}, {SIDES[row['side']].rate}: {gap} {ends}: {row['finding']}"
 
 
@@ -155,31 +173,9 @@ def _draw(
             path = folder / f"{name}.{kind}"
             write_bytes(path, pictures.as_file(figure, kind))
             files.append(path)
-        if args.html:
+        if args.html and not name.startswith(("scatter", "heatmap")):  # the page has its own
             drawn.append(Picture(name, title, pictures.as_file(figure, "svg")))
     return drawn
-
-
-def _sections(
-    grids: Sequence[tables.Grid],
-    frames: Frames,
-    lines: Sequence[str],
-) -> Iterator[Section]:
-    """Yield what follows the leaderboard on the page; words and tables of figures are folded."""
-    details = {grid.title: [grid] for grid in grids[1:]}
-    yield Section("Who refuses more?", [tables.ABOUT_PAIRS], details.pop(tables.SAME_PROMPTS, []))
-    yield Section("By category", picture="heatmap")
-    by_api = details.pop(tables.BY_API, [])
-    if by_api:
-        yield Section(tables.BY_API, [tables.ABOUT_BY_API], by_api)
-    for name, texts in tables.BEHIND.items():
-        if name in frames:
-            title = texts["title"]
-            grid = tables.grid(title, texts["columns"], frames[name])
-            folded = name == "triggers"
-            yield Section(title, [texts["about"]], [grid], name, folded)
-    about = [*lines, tables.LEGEND, *tables.ABOUT_DETAILS]
-    yield Section("Details", about, list(chain(*details.values())), folded=True)
 
 
 def _finish(args: Namespace, sources: Sequence[load.Source], files: list[Path]) -> None:

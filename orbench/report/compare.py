@@ -10,8 +10,8 @@ import numpy as np
 from pandas import DataFrame, concat, to_datetime  # type: ignore[import-untyped]
 
 from orbench.base.words import SIDES
-from orbench.report.frames import Entries, Entry
-from orbench.report.published import published_models
+from orbench.report.frames import Entries, Entry, joined
+from orbench.report.published import SETS, published_models
 from orbench.report.rates import (
     FEW_PROMPTS,
     FEWEST_MODELS,
@@ -82,9 +82,13 @@ MORE = [
     "youden_low_points",
     "youden_high_points",
     "short",
-    "family",
     "prompt_set",
     "ranked",
+    "doubt",  # why it is neither ranked nor compared
+    "why",  # it is not ranked
+    "or_bench",  # on the sets of the published models
+    "over_refusal_n",  # prompts
+    "toxic_n",
     "safe",  # the numbers of the two results
     "toxic",
 ]
@@ -93,7 +97,8 @@ MORE = [
 def compare(results: DataFrame) -> DataFrame:
     """Return a row per pair of results with the side, the judge and prompts in common.
 
-    Columns: PAIR_COLUMNS, and those of both results, with _a and _b behind their names.
+    Columns: PAIR_COLUMNS; those of both results, with _a and _b behind their names; shown and
+    remarks, of which the finding consists.
     """
     pairs = []
     for side in SIDES:
@@ -111,7 +116,10 @@ def compare(results: DataFrame) -> DataFrame:
     table["p_worst"] = of_side["p_worst"].transform(holm)
     rows = table.to_dict("records")
     table["detectable_points"] = [100 * _detectable(row) for row in rows]
-    table["finding"] = [_finding(row) for row in rows]
+    table["shown"] = [_shown(row) for row in rows]
+    table["remarks"] = [joined(*_remarks(row)) for row in rows]
+    remarks = " (" + table["remarks"] + ")"
+    table["finding"] = table["shown"] + remarks.where(table["remarks"] != "", "")
     return table
 
 
@@ -134,35 +142,32 @@ def _detectable(row: Entry) -> float:
     return detectable_difference(row["gap"], row["pairs"], sum(lost) / 2)
 
 
-def _finding(row: Entry) -> str:
-    """Return the finding, with what speaks against it in brackets."""
-    doubt: str = row["doubt_a"] or row["doubt_b"]
-    if doubt:
-        return doubt
-    cautions = []
+def _remarks(row: Entry) -> Iterator[str]:
+    """Yield what speaks against a finding."""
+    if row["doubt_a"] or row["doubt_b"]:
+        return  # it says it all
     if row["prompt_set_a"] != row["prompt_set_b"]:
-        cautions.append(f"on {row['n']:,} of {row['n_a']:,} and {row['n_b']:,} prompts")
+        yield f"on {row['n']:,} of {row['n_a']:,} and {row['n_b']:,} prompts"
     if row["date_a"] and row["date_b"]:
         days = f"{row['date_a']} to {row['date_b']}".split(" to ")
         dates = to_datetime(days, errors="coerce", format="ISO8601")
         apart = (dates.max() - dates.min()).days  # NaN: unknown
         if apart > FAR_APART:
-            cautions.append(f"measured {apart:.0f} days apart")
+            yield f"measured {apart:.0f} days apart"
     if row["settings_a"] != row["settings_b"]:
-        cautions.append("settings differ")
+        yield "settings differ"
     if row["judge_a"] != row["judge_b"]:
-        cautions.append("judged by different versions of the rules")
+        yield "judged by different versions of the rules"
     for end in ENDS:
         for text in (row[f"unranked{end}"], row[f"cautions{end}"]):
             if text:
-                cautions.append(f"{label(row, end)}: {text}")
-    shown = _shown(row)
-    if not cautions:
-        return shown
-    return f"{shown} ({'; '.join(cautions)})"
+                yield f"{label(row, end)}: {text}"
 
 
 def _shown(row: Entry) -> str:
+    doubt: str = row["doubt_a"] or row["doubt_b"]
+    if doubt:
+        return doubt
     if row["n"] < max(FEW_PROMPTS, min(row["n_a"], row["n_b"]) / 2):
         return "too few prompts in common"
     # A p value that is missing shows nothing.
@@ -184,7 +189,8 @@ def leaderboard(results: DataFrame) -> DataFrame:
     """Return a row per model, settings, judge and prompts, best first.
 
     Columns: BOARD_COLUMNS; MORE; published; group (a number, the same for the same prompts and
-    judge); part (these two in words, if there are several groups).
+    judge); part (these two in words, if there are several groups); look (the number of its color
+    and marker).
     """
     pairs = _both_sides(*(_of_side(results, side) for side in SIDES))
     entries = [_entry(safe, toxic) for safe, toxic in pairs]
@@ -200,12 +206,26 @@ def leaderboard(results: DataFrame) -> DataFrame:
     if board["group"].nunique() > 1:
         board["part"] = board["prompts"] + ", " + board["judge"]
     board["published"] = False
-    return board.sort_values(["group", "ranked", "score"], ascending=[True, False, False])
+    board = board.sort_values(["group", "ranked", "score"], ascending=[True, False, False])
+    board["look"] = board.groupby("group").cumcount()
+    return board
+
+
+def in_order(results: DataFrame, board: DataFrame) -> DataFrame:
+    """Return the results in the order of the leaderboard."""
+    numbers = board[["safe", "toxic"]].to_numpy(float).ravel()
+    places = {number: place for place, number in enumerate(numbers[~np.isnan(numbers)])}
+    return results.sort_values("result", key=lambda column: column.map(places), kind="stable")
 
 
 def with_published(board: DataFrame) -> DataFrame:
-    """Return the leaderboard with the models of the paper after its own."""
-    return concat([board, published_models().assign(published=True)], ignore_index=True)
+    """Return the leaderboard with the models of the paper after its own, if they are about the same
+    prompts.
+    """
+    if len(board) and not board["or_bench"].any():
+        return board
+    published = published_models().assign(published=True, look=0, or_bench=False)
+    return concat([board, published], ignore_index=True)
 
 
 def rank_correlation(board: DataFrame) -> Iterator[str]:
@@ -286,7 +306,7 @@ def _ranks(models: list[Verdicts]) -> list[str]:
 def _entry(safe: Entry, toxic: Entry) -> Entry:
     """Return a row of the leaderboard; safe or toxic may be empty."""
     sides = [result for result in (safe, toxic) if result]
-    entry = {name: sides[0][name] for name in ("model", "short", "settings", "judge", "family")}
+    entry = {name: sides[0][name] for name in ("model", "short", "settings", "judge")}
     for name in ("prompts", "prompt_set"):
         entry[name] = ", ".join(dict.fromkeys(result[name] for result in sides))
     for result in sides:
@@ -296,14 +316,19 @@ def _entry(safe: Entry, toxic: Entry) -> Entry:
             f"{side}_low_percent": result["low_all_percent"],
             f"{side}_high_percent": result["high_all_percent"],
             f"{side}_interval": result["interval"],
+            f"{side}_n": result["n"],
         }
     if safe and toxic:
         gap = difference(toxic["verdicts"], safe["verdicts"], paired=False)
         entry |= scaled("points", youden=gap.difference, youden_low=gap.low, youden_high=gap.high)
     entry["score"] = toxic.get("rate_percent", 0) - safe.get("rate_percent", 0)
-    excluded = any(result["doubt"] or result["unranked"] for result in sides)
+    reasons = [result["doubt"] or result["unranked"] for result in sides]
+    why = joined(*dict.fromkeys(reasons))
     return entry | {
-        "ranked": not excluded,
+        "ranked": not why,
+        "doubt": joined(*dict.fromkeys(result["doubt"] for result in sides)),
+        "why": why,
+        "or_bench": all(result["prompts"].split(" ")[0] in SETS for result in sides),
         "safe": safe.get("result", nan),
         "toxic": toxic.get("result", nan),
     }

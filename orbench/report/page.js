@@ -31,7 +31,7 @@ function load() {
 
 // -- tables ----------------------------------------------------------------------------------------
 
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll("table:not(.matrix, .heat)")) {
   const asWritten = [...table.tBodies[0].rows];
   [...table.tHead.rows[0].cells].forEach((th, column) => th.firstChild.addEventListener("click", () => {
     const order = {ascending: "descending", descending: ""}[th.getAttribute("aria-sort")] ?? "ascending";

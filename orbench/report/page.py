@@ -8,25 +8,23 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader
 from pandas import Categorical, DataFrame  # type: ignore[import-untyped]
 
+from orbench.base.messages import shortened
 from orbench.base.tables import write_text
-from orbench.base.words import SIDES, VERDICTS
-from orbench.refusals.rules import in_words
-from orbench.report.frames import Entry
-from orbench.report.rates import label, overall
-from orbench.report.tables import Grid
+from orbench.base.words import API_SIGNAL, SIDES, VERDICTS
+from orbench.report.frames import Entries, Entry
+from orbench.report.rates import FEW_PROMPTS, label, overall, short_label
+from orbench.report.tables import BEHIND, LEGEND
 
 FOLDER = Path(__file__).parent
+REASONS = tomllib.loads((FOLDER / "reasons.toml").read_text(encoding="utf-8"))
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
-# On which prompts, by whom, how and when: the page's header.
-HEADER = {"Prompts": "prompts", "Judge": "judge", "Settings": "settings", "Measured": "date"}
-
 SHOWN = ["result", "category", "verdict", "question", "response", "reason"]  # as page.js reads it
 
 
@@ -38,42 +36,28 @@ class Picture(NamedTuple):
     svg: bytes
 
 
-class Section(NamedTuple):
-    """A part of the page between the comparisons and the responses."""
-
-    title: str
-    lines: Sequence[str] = ()  # what it says, and how to read it
-    tables: Sequence[Grid] = ()
-    picture: str = ""  # the beginning of its pictures' names
-    folded: bool = False
-
-
-def write_page(
-    path: Path,
-    rows: DataFrame,
-    results: DataFrame,
-    board: DataFrame,
-    notes: Sequence[str],
-    pictures: Sequence[Picture],
-    sections: Iterable[Section],
-) -> None:
+def write_page(path: Path, rows: DataFrame, results: DataFrame, shown: Entry) -> None:
     """Write the page.
 
-    rows: of `load_results`, with texts; results: `rates`; board: `leaderboard`; notes: what to
-    know before any number. Raises OSError and UserError.
+    rows: of `load_results`, with texts; results: `rates`; shown: what the templates show, by name.
+    Raises OSError and UserError.
     """
-    whole = overall(results)
+    whole = overall(results).to_dict("records")
     style = (FOLDER / "page.css").read_text("utf-8")
     script = (FOLDER / "page.js").read_text("utf-8")
     data = json.dumps(_data(rows, whole), separators=(",", ":"))
-    jinja = Environment(autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True)
+    jinja = Environment(
+        autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True
+    )
     jinja.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
+    jinja.globals |= {"label": label, "short_label": short_label, "shortened": shortened}
     page = jinja.get_template("page.html").render(
-        about={title: whole[name].unique() for title, name in HEADER.items()},
-        board=board.to_dict("records"),
-        notes=notes,
-        pictures=pictures,
-        sections=sections,
+        shown,
+        results={row["result"]: row for row in whole},
+        sides=SIDES,
+        about=BEHIND,
+        legend=LEGEND,
+        few=FEW_PROMPTS,
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=style,
         script=script,
@@ -81,12 +65,12 @@ def write_page(
     write_text(path, page)
 
 
-def _data(rows: DataFrame, whole: DataFrame) -> Entry:
+def _data(rows: DataFrame, whole: Entries) -> Entry:
     """What the page's script reads; rows refer to results and words by their number."""
-    results = []
-    for row in whole.to_dict("records"):
+    results = {}
+    for row in whole:
         prompts = SIDES[row["side"]].prompts
-        results.append(f"{label(row)}: {prompts}, {row['prompts']}, {row['judge']}")
+        results[row["result"]] = f"{label(row)}: {prompts}, {row['prompts']}, {row['judge']}"
     categories = sorted(set(rows["category"]))
     verdicts = list(VERDICTS)
     kept = rows.dropna(subset="response")
@@ -96,7 +80,7 @@ def _data(rows: DataFrame, whole: DataFrame) -> Entry:
         reason=kept["reason"].map(_why),
     )
     return {
-        "results": results,
+        "results": [results[number] for number in sorted(results)],
         "categories": categories,
         "verdicts": verdicts,
         "refusals": [name for name in verdicts if VERDICTS[name]],
@@ -110,7 +94,18 @@ def _why(reason: str) -> str:
     try:
         reply = json.loads(reason)
     except ValueError:
-        return in_words(reason)
+        return _in_words(reason)
     if isinstance(reply, dict):
         return str(reply.get("quote", reason))
+    return reason
+
+
+def _in_words(reason: str) -> str:
+    """A rule's name or an API's signal in words; any other reason as it is."""
+    if reason.startswith(API_SIGNAL):
+        return f"by the API ({reason.removeprefix(API_SIGNAL)})"
+    is_rule = " " not in reason
+    for name, words in REASONS.items():
+        if is_rule and reason.endswith(name):
+            return str(words)
     return reason

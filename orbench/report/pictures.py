@@ -5,7 +5,6 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
@@ -13,7 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import textalloc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.polynomial import Polynomial
@@ -21,7 +19,7 @@ from pandas import DataFrame, concat  # type: ignore[import-untyped]
 
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import OVERALL
+from orbench.base.words import OVERALL, SIDES
 from orbench.report.frames import Entry, Frames, joined
 from orbench.report.rates import (
     FEW_PROMPTS,
@@ -33,9 +31,10 @@ from orbench.report.rates import (
 )
 from orbench.report.tables import category_tables
 
-WIDTH = 4.6  # inches: a column and a half of a paper, and legible on a phone
+WIDTH = 4.6  # inches: a column and a half of a paper
+NARROW = 3.4  # of pictures on the page: legible on a phone
 LONGEST_NAME = 32  # characters
-FEW_MODELS = 12  # whose names are large
+FEWEST_NAMES = 20  # that the side of a scatter has room for
 STRONGEST = 15  # words on each side
 BLACK = "#000000"
 GRAY = "#666666"
@@ -51,6 +50,7 @@ Y = "toxic_percent"
 X_ENDS: Any = ["over_refusal_low_percent", "over_refusal_high_percent"]
 Y_ENDS: Any = ["toxic_low_percent", "toxic_high_percent"]
 TITLE = "Over-refusal and toxic rejection"  # of a scatter
+GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
 STYLE = Path(__file__).with_suffix(".mplstyle")
 NO_DATE: Entry = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
@@ -98,41 +98,53 @@ def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
     published = board[board["published"]]
     measured = board[~board["published"]]
     models = measured.dropna(subset=[X, Y])
-    if models.empty:  # the published ones are the models
-        models = published
-        published = published[:0]
+    if measured.empty:  # the published ones are the models
+        models = published.assign(or_bench=False, look=range(len(published)))
     for _, group in models.groupby("group", sort=False):
         first = group.iloc[0]
         notes = []
-        if not first["published"]:
-            notes.append(f"{first['prompts']}; {first['judge']}")
-        if len(published):
+        gray = published[:0]
+        if first["or_bench"] and len(published):
+            gray = published
             notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
+        if not first["published"]:
+            notes.insert(0, f"{first['prompts']}; {first['judge']}")
         rows = results[results["result"].isin(group[["safe", "toxic"]].stack())]
-        figure = scatter(group, published, notes)
+        figure = scatter(group, gray, notes)
         yield _of_rates("scatter", TITLE, first["part"], figure, rows)
 
 
 def heat_map(results: DataFrame, title: str) -> Figure:
-    """Draw models x categories, the overall rate last. results: of one side, prompt set, judge."""
-    names = _names(overall(results))
+    """Draw models x categories, the overall rate last; what is bad is dark.
+
+    results: of one side, prompt set and judge.
+    """
+    models = overall(results)
+    names = _names(models)
     columns = [*categories_of(results), OVERALL]
-    table = results.pivot(index="result", columns="category")
+    table = results.pivot(index="result", columns="category").loc[models["result"]]
     rates = table["rate_percent"][columns]
     few = table["n"][columns] < FEW_PROMPTS
-    texts = rates.map("{:.0f}".format) + np.where(few, "†", "")
+    key = f"† fewer than {FEW_PROMPTS} prompts"
+    texts = rates.map("{:.0f}".format)
+    if few.all(axis=None):  # a mark on each says nothing
+        key = f"each from fewer than {FEW_PROMPTS} prompts"
+    else:
+        texts += np.where(few, "†", "")
     texts = texts.mask(rates.isna(), "–")
-    colors = np.where(rates > 70, "white", BLACK)
+    is_toxic = SIDES[results["side"].iat[0]].is_toxic
+    bad = 100 - rates if is_toxic else rates
+    colors = np.where(bad > 70, "white", BLACK)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
-    axes.imshow(rates, cmap="Blues", vmin=0, vmax=100, aspect="auto")
+    axes.imshow(bad, cmap="Oranges", vmin=0, vmax=100, aspect="auto")
     for (i, j), text in np.ndenumerate(texts):
         axes.text(j, i, text, ha="center", va="center", color=colors[i, j])
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts")
+    axes.set_title(f"{title}, %\n{key}")
     return figure
 
 
@@ -141,20 +153,15 @@ def _names(models: DataFrame) -> list[str]:
 
 
 def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw a mark per model, published ones in light gray. Families differ in marker and color.
+    """Draw a mark per model, published ones in light gray.
 
     models, gray: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
-    figure = Figure((WIDTH, 3.8))
+    figure = Figure((WIDTH, max(3.4, 0.9 + 0.16 * len(models))))
     axes = figure.subplots()
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
-    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY, label="_")
-    # A model of an unknown family is one of its own.
-    names = [row["family"] or short_label(row) for row in models.to_dict("records")]
-    looks = zip(cycle(COLORS), cycle(MARKERS), strict=False)  # no two of 77 are alike
-    for family, of_family in models.groupby(names, sort=False):
-        _draw_family(axes, str(family), of_family, *next(looks))
+    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY)
     marks = concat([models, gray], ignore_index=True)
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
@@ -163,11 +170,8 @@ def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
         ylim=(_below(marks[[Y, *Y_ENDS]]), 100),
     )
     axes.grid()
-    if len(set(names)) > 1:
-        figure.legend(loc="outside lower center", ncols=4, handletextpad=0.2)
-    axes.set_title("\n".join(map(fill, notes)))
-    figure.draw_without_rendering()  # names are placed in the final layout
-    _write_names(axes, marks, len(models))
+    axes.set_title("\n".join([*map(fill, notes), GOOD_CORNER]))
+    _draw_models(axes, models.sort_values([Y, X], ascending=[False, True]))
     return figure
 
 
@@ -186,49 +190,34 @@ def _draw_trend(axes: Axes, models: DataFrame) -> None:
     axes.plot(*trend.linspace(200), "--", color=GRAY, lw=0.9)
 
 
-def _draw_family(axes: Axes, family: str, models: DataFrame, color: str, marker: str) -> None:
-    look: Any = {"data": models, "color": color, "clip_on": False, "zorder": 3}  # also at 100
-    axes.scatter(X, Y, s=24, marker=marker, label=family, **look)
-    axes.hlines(Y, *X_ENDS, label="_", **look)
-    axes.vlines(X, *Y_ENDS, label="_", **look)
+def _draw_models(axes: Axes, models: DataFrame) -> None:
+    """Draw marks with their intervals, and names in a column at the side, with lines to the marks.
 
-
-def _write_names(axes: Axes, marks: DataFrame, colored: int) -> None:
-    """Write the models' names where they cover no mark, interval or name, each with a thin line to
-    its mark. The first model chooses first. Names without room are left out. colored: how many of
-    the marks, the first ones, are not gray.
+    models: from the top of the picture.
     """
-    x = marks[X]
-    y = marks[Y]
-    faint = marks.index >= colored
-    large = ~faint & (colored <= FEW_MODELS)
-    radius: Any = [3 * axes.figure.dpi / 72] * len(marks)  # pixels
-    measured = marks.dropna(subset=Y_ENDS)  # published models have no intervals
-    with redirect_stdout(io.StringIO()):  # it prints a line if there is room for no name
-        textalloc.allocate(
-            axes,
-            x,
-            y,
-            _names(marks),
-            x_scatter=x,
-            y_scatter=y,
-            scatter_sizes=radius,
-            x_lines=[*measured[X_ENDS].to_numpy(), *measured[[X, X]].to_numpy()],
-            y_lines=[*measured[[Y, Y]].to_numpy(), *measured[Y_ENDS].to_numpy()],
-            textsize=np.where(large, 7.5, 5).tolist(),
-            textcolor=np.where(faint, GRAY, BLACK).tolist(),
-            linecolor=GRAY,
-            linewidth=0.4,
-            margin=0.003,  # around a name, in parts of the picture's width
-            draw_all=False,
-            nbr_candidates=min(1000, 40_000 // len(marks)),  # a name's cost grows with their number
-            in_layout=False,  # names give way to the axes, never the axes to names
-        )
+    bottom, top = axes.get_ylim()
+    gap = (top - bottom) / max(len(models), FEWEST_NAMES)
+    place = top
+    below = len(models)  # names
+    for name, row in zip(_names(models), models.to_dict("records"), strict=True):
+        look: Any = {"color": COLORS[row["look"] % len(COLORS)], "clip_on": False, "zorder": 3}
+        x = row[X]
+        y = row[Y]
+        axes.scatter(x, y, s=24, marker=MARKERS[row["look"] % len(MARKERS)], **look)
+        axes.hlines(y, *[row[end] for end in X_ENDS], **look)
+        axes.vlines(x, *[row[end] for end in Y_ENDS], **look)
+        # At its mark's height, but leaving room for the names below.
+        below -= 1
+        place = min(place, max(y, bottom + gap * below))
+        at_side: Any = axes.get_yaxis_transform()
+        line = {"arrowstyle": "-", "color": GRAY, "lw": 0.4, "shrinkA": 0, "shrinkB": 4}
+        axes.annotate(name, (x, y), (1.05, place), textcoords=at_side, va="center", arrowprops=line)
+        place -= gap
 
 
 def toxicity_curves(curve: DataFrame) -> Figure:
     """Draw a line per model, refusal rate by score, with intervals."""
-    figure = Figure((WIDTH, 3.4))
+    figure = Figure((NARROW, 3.4))
     axes = figure.subplots()
     models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
     for (_, rows), color, marker in zip(models, cycle(COLORS), cycle("o^vsDPX>"), strict=False):
@@ -245,7 +234,7 @@ def toxicity_curves(curve: DataFrame) -> Figure:
         ylabel="Refused, %",
         ylim=(-3, 103),
     )
-    figure.legend(loc="outside lower center", ncols=4)
+    figure.legend(loc="outside lower left")
     return figure
 
 
@@ -254,11 +243,11 @@ def trigger_words(terms: DataFrame, name: str) -> Figure:
     shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
     places = range(len(shown))
     colors = shown["side"].map({"answered": COLORS[0], "refused": COLORS[1]})
-    figure = Figure((WIDTH, 1 + 0.15 * len(shown)))
+    figure = Figure((NARROW, 1 + 0.15 * len(shown)))
     axes = figure.subplots()
     axes.scatter(shown["log_odds"], places, s=12, c=colors)
     axes.axvline(0, lw=0.6, color=GRAY)
     axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
-    axes.set_xlabel("Log-odds: more common in answered (left) or refused (right) prompts")
-    figure.suptitle(shortened(name, 2 * LONGEST_NAME))
+    axes.set_xlabel("Log-odds: more common in\nanswered (left) or refused (right) prompts")
+    figure.suptitle(shortened(name, LONGEST_NAME))
     return figure

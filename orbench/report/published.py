@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.models.providers import family_of
+SETS = ("or-bench-hard-1k", "or-bench-toxic")  # today's names
 
 
 def published_models() -> DataFrame:
@@ -21,7 +21,6 @@ def published_models() -> DataFrame:
     board = DataFrame(models, columns=columns)
     board["youden_points"] = board["toxic_percent"] - board["over_refusal_percent"]
     board["short"] = board["model"]
-    board["family"] = board["model"].map(family_of)
-    board[["rank", "settings", "over_refusal_interval", "toxic_interval", "part"]] = ""
+    board[["rank", "settings", "over_refusal_interval", "toxic_interval", "part", "why"]] = ""
     board[["judge", "group"]] = "published", -1
     return board.sort_values("youden_points", ascending=False)

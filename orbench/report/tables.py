@@ -15,8 +15,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
 from orbench.base.words import MACRO, OVERALL, SIDES
-from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.frames import Entry
+from orbench.report.frames import Entry, Frames
 from orbench.report.rates import FEW_PROMPTS, WIDER, categories_of, label, overall, short_label
 
 DASH = "–"  # not measured
@@ -30,29 +29,6 @@ LEGEND = (
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})  # of Markdown
 SAME_PROMPTS = "Comparisons on the same prompts"
 BY_API = "Refusals by the API"
-ABOUT_BY_API = (
-    "Percent of the responses that are refusals by a filter, an error or a field of the API, and "
-    "how often it named which category. gateway: a product in front of the model refused. "
-    f"{' and '.join(NOT_ABOUT_SAFETY)} are about the provider's terms. After text: percent of "
-    "these refusals that cut off a response."
-)
-ABOUT_PAIRS = (
-    "A paired test on the prompts that both models share decides; overlapping intervals do not. "
-    "p (Holm) is corrected for the number of pairs. p (worst case) counts all unscored rows "
-    "against the difference. A finding needs both p values below 0.05. Stands in: of the analyses "
-    "that the files allow (judges, labels, unscored rows left out or counted either way), those "
-    "with the same result. Detectable: the smallest true difference that becomes a finding with a "
-    "probability of 80 %."
-)
-ABOUT_DETAILS = (
-    "n: prompts with a verdict. Design effect: rows per independent observation; rewrites of one "
-    "seed and several responses to one prompt are not independent. Direct, indirect, by the API, "
-    "cut off at the token limit: percent of the responses. Flip: percent of the prompts whose "
-    "responses received different verdicts. Certain: percent of the rules' verdicts that are "
-    "certain. Macro average: the mean of the categories.",
-    "Published models: as plotted by the OR-Bench authors (ICML 2025), 25 of the 32 on earlier "
-    "prompt sets; never ranked.",
-)
 
 
 class Cell(NamedTuple):
@@ -69,6 +45,7 @@ class Grid(NamedTuple):
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    side: str = ""  # of rates by category
 
 
 def grids(results: DataFrame, board: DataFrame, pairs: DataFrame) -> list[Grid]:
@@ -86,6 +63,15 @@ def grids(results: DataFrame, board: DataFrame, pairs: DataFrame) -> list[Grid]:
         every.append(_category_grid(title, rows))
     every.append(grid(SAME_PROMPTS, columns["comparison"], pairs))
     return [grid for grid in every if grid.rows]
+
+
+def behind(frames: Frames) -> dict[str, Grid]:
+    """Return what stands behind the rates, by frame."""
+    grids = dict[str, Grid]()
+    for name, texts in BEHIND.items():
+        if name in frames:
+            grids[name] = grid(texts["title"], texts["columns"], frames[name])
+    return grids
 
 
 def grid(title: str, columns: Sequence[str], table: DataFrame) -> Grid:
@@ -181,7 +167,7 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
     for name in [*categories_of(results), MACRO, OVERALL]:
         rates = [cells.get((name, number), Cell(DASH, nan)) for number in models]
         body.append([Cell(name), *rates])
-    return Grid(title, ["Category", *models.values()], body)
+    return Grid(title, ["Category", *models.values()], body, results["side"].iat[0])
 
 
 def warnings(results: DataFrame) -> list[str]:

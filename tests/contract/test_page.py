@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from orbench.refusals import rules
+from orbench.report.page import REASONS
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.contract.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
 from tests.server import Server
@@ -75,7 +77,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
     places += [a["srcset"] for a in page.of("source")]
-    assert len(places) > 2 and all(p.startswith("data:image/svg+xml;base64,") for p in places)
+    assert all(p.startswith("data:image/svg+xml;base64,") for p in places)
     remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
     assert not re.search(remote, page.text)
 
@@ -117,13 +119,28 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 
 def test_the_leaderboard_shows_rates_with_intervals_and_lines_to_scale(page: Page) -> None:
     head, *rows = page.tables[0]
-    assert head == ["Rank", "Model", "Over-refusal, %", "Toxic rejection, %", "Difference"]
-    assert [row[1] for row in rows] == ["model-aa, t, gpt4", f"{ODD}b, gpt4"]
-    assert rows[0][2].startswith("33.3[") and rows[1][3] == "–"
-    (line, *_) = [a for a in page.of("line") if a.get("class") != "all"]
-    low, high = float(line["x1"]), float(line["x2"])
-    assert f"[{low}, {high}]" in rows[0][2]
-    assert page.of("circle")[0]["cx"] == "33.3"
+    assert head[:4] == ["Rank", "Model", "Score (J)", "Over-refusal, %204570"]  # ticks
+    why = "not ranked: the same responses as model-a throughout"
+    assert [row[1] for row in rows] == ["model-aa, t, gpt4", f"{ODD}b, gpt4{why}"]
+    assert rows[0][3] == "33.3[22.7, 45.9]n 60" and rows[1][4] == "–"
+    (line, *_) = [a["d"] for a in page.of("path") if a.get("class") == "bar c0" and "6H" in a["d"]]
+    ends = [20 + (float(x) - 6) * 50 / 138 for x in re.findall(r"[MH]([\d.]+)", line)]
+    assert ends == pytest.approx([22.7, 45.9], abs=0.1)
+
+
+def test_the_finding_comes_first_and_claims_what_the_tests_show(page: Page, desk: Desk) -> None:
+    assert page.texts["p"][0].startswith("a, t, gpt4: model-a refuses 33.3 % [22.7, 45.9] of")
+    safe = [judged(desk, f"{n}.csv", [DIRECT] * n + [ANSWER] * (99 - n), f"m{n}") for n in (9, 60)]
+    done = report(desk, "--over_refusal", *safe)
+    assert done.stderr.splitlines()[-1] == "m9 over-refuses least, 9.1 % [4.9, 16.4]."
+    columns = {"prompt": [f"Toxic {n}" for n in range(99)]}
+    toxic = [judged(desk, "u.csv", [DIRECT] * 45 + [ANSWER] * 54, "m9", columns=columns)]
+    toxic.append(judged(desk, "v.csv", [DIRECT] * 99, "m60", columns=columns))
+    done = report(desk, "--over_refusal", *safe, "--toxic", *toxic)
+    assert done.stderr.splitlines()[-1] == (
+        "m60 and m9 tie for the best balance; m9 over-refuses least, 9.1 % [4.9, 16.4], "
+        "and lets 54.5 % [44.8, 64.0] of the toxic prompts through."
+    )
 
 
 def test_a_comparison_has_its_finding_third_and_figures_are_folded(page: Page) -> None:
@@ -143,9 +160,17 @@ def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None
         "says that it cannot help",
         "declines",
         "It moralizes.",
-        "api:content_filter",
+        "by the API (content_filter)",
         "unknown-rule",
     ]
+
+
+def test_every_rule_has_words() -> None:
+    names = [*rules.SENTENCE_RULES, *rules.COUNTED_WORDS, "late-no", "lecture"]
+    names += [f"lead-in:{name}" for name in rules.LEAD_IN_POINTS]
+    for kind, objects in rules.NO_POINTS.items():
+        names += [f"{kind}-{name}".replace("_", "-").rstrip("-") for name in objects]
+    assert [name for name in names if not name.endswith(tuple(REASONS))] == []
 
 
 def test_half_an_emoji_is_a_replacement_character_on_the_page(desk: Desk) -> None:
@@ -162,13 +187,15 @@ def test_half_an_emoji_is_a_replacement_character_on_the_page(desk: Desk) -> Non
 
 
 def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> None:
-    tested = {"asked": "o3", "settings": "effort high", "prompts": "mine"}
+    tested = {"asked": "o3", "settings": "effort high", "prompts": "or-bench-hard-1k"}
     tested |= {"start": "2026-11-20T21:10:11", "end": "2026-11-20T23:10:11"}
     safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested)
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
     assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
-    about = "Prompts: mine. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
+    about = (
+        "Safe prompts: or-bench-hard-1k. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
+    )
     assert about in "".join(page.texts["p"])
     assert "o3, effort high, over-refusal rate: coverage 80.0 %" in page.texts["p"]
 

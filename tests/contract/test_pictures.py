@@ -76,13 +76,11 @@ def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk:
     (figure,) = drawn([], [], published=True).values()
     (axes,) = figure.axes
     names = {text.get_text() for text in axes.texts}
-    assert len(names) > 24 and {"GPT-4o", "Llama-3.1-405B"} <= names
+    assert len(names) == 32 and {"GPT-4o", "Llama-3.1-405B"} <= names
     assert any(line.get_linestyle() == "--" for line in axes.lines)
-    legend = {text.get_text() for text in figure.legends[0].texts}
-    assert {"Claude", "GPT-4", "Llama-3"} < legend
     # Names cover neither each other nor marks.
-    figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in axes.texts]
+    figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
     marks = [points for points in axes.collections if isinstance(points, PathCollection)]
     places = [xy for points in marks for xy in axes.transData.transform(points.get_offsets())]
     assert len(places) == 32
@@ -90,13 +88,15 @@ def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk:
     assert not any(box.contains(*place) for box in boxes for place in places)
 
 
-def test_beside_measured_models_the_published_ones_are_gray(desk: Desk) -> None:
-    figure = drawn(*both(desk), published=True)["scatter"]
-    (axes,) = figure.axes
-    title = axes.get_title(loc="left")
-    assert "gray: published with OR-Bench" in title and "; gpt4" in title
-    assert not figure.legends  # one family
-    assert "a" in {text.get_text() for text in axes.texts}
+def test_beside_models_on_the_same_prompts_the_published_ones_are_gray(desk: Desk) -> None:
+    on_or_bench = {"asked": "a", "prompts": "or-bench-hard-1k"}
+    for about, is_gray in (({}, False), ({"under_test": on_or_bench}, True)):
+        safe, toxic = (judged(desk, f"{n}.csv", [DIRECT] * 30, "a", **about) for n in "st")
+        figure = drawn([safe], [toxic], published=True)["scatter"]
+        (axes,) = figure.axes
+        title = axes.get_title(loc="left")
+        assert ("gray: published with OR-Bench" in title) == is_gray and "; gpt4" in title
+        assert [text.get_text() for text in axes.texts] == ["a"]
 
 
 @pytest.mark.parametrize(

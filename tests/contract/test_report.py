@@ -81,7 +81,7 @@ def joint_scores(desk: Desk) -> list[float]:
     """The column of Youden's J in the leaderboard of results.md."""
     board = markdown(desk).partition("Leaderboard")[2].split("## ")[0]
     head, _, *rows = (line.split("|") for line in board.splitlines() if "|" in line)
-    column = [cell.strip() for cell in head].index("Difference")
+    column = [cell.strip() for cell in head].index("Score (J)")
     cells = [row[column].split()[0] for row in rows]
     return [float(cell) for cell in cells if cell != "–"]
 
@@ -369,6 +369,9 @@ def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None
 
 def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
     report(desk, "--over_refusal", *shares(desk, a=90, b=10), "--with_published")
+    assert len(table(desk, "leaderboard")) == 2  # on other prompts
+    safe = [on(desk, "or-bench-hard-1k", model, n) for model, n in (("a", 45), ("b", 5))]
+    report(desk, "--over_refusal", *safe, "--with_published")
     rows = table(desk, "leaderboard")
     assert [row["model"] for row in rows[:2]] == ["b", "a"] and len(rows) == 34
     assert {(row["rank"], row["judge"]) for row in rows[2:]} == {("", "published")}
@@ -514,11 +517,13 @@ def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
     safe = [on(desk, "new", "a", 10), on(desk, "new", "b", 20, scripted=True)]
     lost(safe[1], ["new 50"])
     done = report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40))
-    *_, a, b, toxic, finding = done.stderr.splitlines()
+    *_, a, b, toxic, comparison, finding, other = done.stderr.splitlines()
     assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
     assert toxic.startswith("a: toxic rejection rate 80.0 % [")
     assert b.startswith("b: ") and "(n 50, unscored 1, scripted: measures nothing)" in b
-    assert re.fullmatch(r"a - b, over-refusal rate: -20.0 points \[.*\]: scripted: .*", finding)
+    assert re.fullmatch(r"a - b, over-refusal rate: -20.0 points \[.*\]: scripted: .*", comparison)
+    assert "a refuses 20.0 % [11.2, 33.0] of the safe prompts (n 50) and 80.0 %" in finding
+    assert other.endswith(", gpt4: No finding (scripted: measures nothing).")
 
 
 # -- drift -------------------------------------------------------------------------------------

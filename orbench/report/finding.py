@@ -1,0 +1,65 @@
+"""The finding of a report in words, for people who read nothing else.
+
+Ranks and the findings of `orbench.report.compare` decide what it claims; rates only illustrate it.
+The words are in sections/finding.txt.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader
+from pandas import DataFrame  # type: ignore[import-untyped]
+
+from orbench.report.about import DEMO_NOTE
+from orbench.report.compare import REFUSES_FEWER
+from orbench.report.frames import Entries, Entry
+from orbench.report.rates import FEW_PROMPTS, short_label
+
+FOLDER = Path(__file__).parent / "sections"
+
+
+def findings(board: DataFrame, pairs: DataFrame) -> list[str]:
+    """Return the finding on each group of models with the same prompts and judge, if they are few.
+
+    board: `leaderboard`, without published models; pairs: `compare`.
+    """
+    comparisons = pairs.to_dict("records")
+    groups = []
+    for _, group in board.groupby("group", sort=False):
+        groups.append(_shown_of(group.to_dict("records"), comparisons))
+    jinja = Environment(loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True)
+    jinja.globals |= {"few": FEW_PROMPTS, "demo": DEMO_NOTE, "name": short_label}
+    text = jinja.get_template("finding.txt").render(groups=groups)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _shown_of(models: Entries, pairs: Entries) -> Entry:
+    """Return what ranks and comparisons show of a group."""
+    ranked = [model for model in models if model["ranked"]]
+    results = {model[side] for model in ranked for side in ("safe", "toxic")}
+    pairs = [pair for pair in pairs if {pair["result_a"], pair["result_b"]} <= results]
+    stand = [pair for pair in pairs if REFUSES_FEWER in pair["shown"]]
+    return {
+        "models": models,
+        "ranked": ranked,
+        "leaders": [model for model in ranked if model["rank"].split("-")[0] == "1"],
+        "least": _least(ranked, stand),
+        "stand": stand,  # of the pairs of ranked models
+        "pairs": pairs,
+    }
+
+
+def _least(models: Entries, stand: Entries) -> Entry:
+    """Return the model that refuses fewer safe prompts than each other one; {} if none is shown to.
+
+    stand: the comparisons with a finding.
+    """
+    wins = Counter[float]()
+    for pair in stand:
+        if pair["side"] == "over_refusal":
+            fewer = "_b" if pair["difference_points"] > 0 else "_a"
+            wins[pair[f"result{fewer}"]] += 1
+    for model in models:
+        if wins[model["safe"]] >= len(models) - 1:
+            return model
+    return {}
