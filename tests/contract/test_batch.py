@@ -148,7 +148,7 @@ def test_what_expired_goes_into_the_next_batch(
     run.server.outcome = lambda number: "expired" if number == 1 else "completed"
     asked = run.ask()
     assert None not in run.texts and run.sizes == [4, 2]
-    assert (asked.requests, asked.retries) == (6, 2)
+    assert (asked.requests, asked.retried.total()) == (6, 2)
     line = "batch batch_1 is expired: 4 requests, 2 without a result are sent again"
     assert line in capsys.readouterr().err
 
