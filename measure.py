@@ -19,7 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from orbench.asking.inquiry import Limits
 from orbench.base.messages import run_script, say, tell, without_query
 from orbench.base.prompts import set_name, text_id
 from orbench.base.records import add_side, read_record, under_test
@@ -213,10 +212,7 @@ def parser() -> flags.Parser:
     marks = {"usual": "that of stage 4", "samples": "sample"}
     for name in UNDER_TEST:
         parser.add(name, group, as_typed=True, **marks)
-    usual = Limits()
-    parser.set_defaults(max_retries=usual.max_retries, timeout=usual.timeout)
-    parser.set_defaults(shuffle=None, temperature="0")
-    parser.set_defaults(**dict.fromkeys(SWITCHES))
+    parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
     return parser
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from orbench.asking.inquiry import Limits
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.words import Json
@@ -230,8 +229,6 @@ def add_run_flags(parser: Parser, *, samples: str = "", limit: bool = True) -> N
     if samples:
         parser.add("samples", group, samples=samples)
     parser.add("run", group)
-    usual = Limits()
-    parser.set_defaults(max_retries=usual.max_retries, timeout=usual.timeout)
     instead = parser.add_argument_group("instead of live requests")
     only_one = instead.add_mutually_exclusive_group()
     parser.add("batch", only_one)

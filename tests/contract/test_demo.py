@@ -305,8 +305,12 @@ def test_make_turns_the_variables_of_a_target_into_flags(desk: Desk) -> None:
     lines = {
         "measure MODEL='a b' BASE_URL=u API_KEY_ENV=K MAX_TOKENS=1 EFFORT=low PROMPTS=p TOXIC=t "
         "PROMPT_COLUMN=c CATEGORY_COLUMN=d LIMIT=2 JUDGE=j RESULTS=r LABELS='x y' PAIRS=no "
+        "TEMPERATURE=1 SYSTEM_PROMPT_FILE=s SAMPLES=2 CONCURRENCY=3 TIMEOUT=4 "
+        "REQUESTS_PER_MINUTE=5 PRICES=6,7 BATCH=submit "
         "OVERWRITE=1 DRY_RUN=yes": "<measure.py><--model=a b><--base_url=u><--api_key_env=K>"
-        "<--max_tokens=1><--reasoning_effort=low><--prompts=p><--toxic=t><--prompt_column=c>"
+        "<--max_tokens=1><--reasoning_effort=low><--temperature=1><--system_prompt_file=s>"
+        "<--samples=2><--concurrency=3><--timeout=4><--requests_per_minute=5><--prices=6,7>"
+        "<--batch=submit><--prompts=p><--toxic=t><--prompt_column=c>"
         "<--category_column=d><--limit=2><--judge=j><--output_dir=r><--labels><x><y>"
         "<--overwrite><--dry_run>",
         "prompts NAME=n REWRITER=r TARGETS='A B' JUDGES='X Y' PER_CATEGORY=3 CATEGORIES='a b' "
