@@ -271,8 +271,9 @@ class Progress:
         state = f"failed {len(run.failed):,}, retries {run.retries}"
         if cost := run.tokens.cost(self.prices):
             state = f"{cost}, {state}"
-        if minutes_left:
-            state = f"about {minutes_left:,} min left, {state}"
+        if minutes_left and self._n < self.total:
+            left = f"about {minutes_left:,} min" if minutes_left > 1 else "under 1 min"
+            state = f"{left} left, {state}"
         if self._bar is not None:
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update()

@@ -362,9 +362,9 @@ def test_a_measurement_in_batches_writes_its_page_once_all_are_collected(desk: D
 
     with BatchServer(play) as server:
         desk.url = server.url
-        pages = []
-        for over in range(3):  # batches
-            server.outcome = lambda n, over=over: "completed" if n <= over else "in_progress"
+        pages = list[str]()
+        server.outcome = lambda n: "completed" if n <= len(pages) else "in_progress"
+        for _ in range(3):
             done = desk.run("measure.py", *flags)
             assert done.returncode == 0, done.stderr
             pages.append(done.stdout)

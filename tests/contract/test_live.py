@@ -293,7 +293,7 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(
 def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it() -> None:
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
-        progress = Progress("stage", 2, quiet=False, prices=Prices(1, 2, 0.5))
+        progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
         run = Run(mock.Mock(asks=1), retried=Counter({"timed out": 1, "throttled": 2}))
         run.tokens.prompt = 4_000
         progress.done(run, 7)
@@ -301,5 +301,5 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it() -> None:
         progress.done(run, 7)
         progress.close()
     state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out)"
-    assert f"2 of 2 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
+    assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
     assert "\rgpt-x is left out\n" in terminal.getvalue()
