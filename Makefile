@@ -2,7 +2,8 @@
 #              CATEGORY (harmful) and NUMBER (20) choose the seeds.
 # make measure MODEL=...: a model's over-refusal and toxic rejection rates. Each variable is a flag of
 #              measure.py (LIMIT is --limit); EFFORT is --reasoning_effort, RESULTS is --output_dir;
-#              OVERWRITE=1, DRY_RUN=1 and PAIRS=1 are its switches.
+#              OVERWRITE=1, DRY_RUN=1, PAIRS=1 and BATCH=1 are its switches; BATCH=submit only
+#              submits.
 # make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also
 #              PER_CATEGORY, CATEGORIES, EXCLUDE. See rewritter/release_prompts.py.
 # make test:   set up, check, and run the tests.
@@ -14,7 +15,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
 # The variables that each target uses.
-USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT PROMPTS TOXIC PROMPT_COLUMN \
+USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
+  SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
   CATEGORY_COLUMN LIMIT JUDGE LABELS PAIRS RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
@@ -64,7 +66,12 @@ demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-demo)
 	@$(BIN)/python measure.py $(call flag,MODEL,model) $(call flag,BASE_URL,base_url) \
 	  $(call flag,API_KEY_ENV,api_key_env) $(call flag,MAX_TOKENS,max_tokens) \
-	  $(call flag,EFFORT,reasoning_effort) $(call flag,PROMPTS,prompts) $(call flag,TOXIC,toxic) \
+	  $(call flag,EFFORT,reasoning_effort) $(call flag,TEMPERATURE,temperature) \
+	  $(call flag,SYSTEM_PROMPT_FILE,system_prompt_file) $(call flag,SAMPLES,samples) \
+	  $(call flag,CONCURRENCY,concurrency) $(call flag,TIMEOUT,timeout) \
+	  $(call flag,REQUESTS_PER_MINUTE,requests_per_minute) $(call flag,PRICES,prices) \
+	  $(if $(filter wait submit,$(BATCH)),--batch=$(BATCH),$(call switch,BATCH,batch)) \
+	  $(call flag,PROMPTS,prompts) $(call flag,TOXIC,toxic) \
 	  $(call flag,PROMPT_COLUMN,prompt_column) $(call flag,CATEGORY_COLUMN,category_column) \
 	  $(call flag,LIMIT,limit) $(call flag,JUDGE,judge) $(call flag,RESULTS,output_dir) \
 	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \

@@ -3,31 +3,28 @@
     python measure.py --model=vllm/Qwen/Qwen2.5-7B-Instruct
     python measure.py --model=gpt-5.4 --judge=rules+gpt-5.4-mini --limit=100 --dry_run
 
-Reads prompts as stage 4 does: from a CSV, JSON lines, a parquet file, a named set or
-hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well,
-and writes {output_dir}/results.html, which shows every model in the folder.
+Reads prompts as stage 4 does: from a CSV, a tab-separated file, JSON lines, a parquet file, a named
+set or hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well, and
+writes {output_dir}/results.html, which shows every model in the folder, each setting in a row.
 
 Each endpoint first gets one short test request. Rerun the same command to resume; another --judge
 sends nothing to the model again.
 """
 
-import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from functools import cache
 from io import StringIO
-from math import ceil
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from orbench.base.messages import run_script, say, tell, without_query
-from orbench.base.prompts import set_name
-from orbench.base.records import add_side
+from orbench.base.prompts import set_name, text_id
+from orbench.base.records import add_side, read_record, under_test
 from orbench.base.tables import file_name_part, write_csv
 from orbench.base.words import Json, Texts
+from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides
 from orbench.stages.run import Outcome, load, run, words_of
@@ -35,19 +32,17 @@ from orbench.stages.run import Outcome, load, run, words_of
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
-# Flags that are passed on as they are.
-INPUT = ("limit", "shuffle", "prompt_column", "category_column", "overwrite")
-UNDER_TEST = (
-    "model",
-    "base_url",
-    "api_key_env",
-    "max_tokens",
-    "reasoning_effort",
-    "system_prompt_file",
-)
+# Flags that are passed on as they are: to each stage, to those that read prompts, to judges.
+EVERYWHERE = ("overwrite", "quiet")
+JUDGES = ("general_judge", "batch")
+INPUT = ("limit", "shuffle", "prompt_column", "category_column")
+# The same as groups of flags.toml, for the model under test.
+UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
+SWITCHES = ("pairs", "overwrite", "quiet", "dry_run", "general_judge")  # None if not given
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
+LONGEST_SETTINGS = 60  # characters in a file's name
 
 
 class Step(NamedTuple):
@@ -74,48 +69,83 @@ def main(argv: Sequence[str]) -> int:
     args.with_published = prompts == DEFAULT_PROMPTS
     check_sides(prompts, args)
     todo = list(steps(prompts, args))
-    announce(todo, args.dry_run)
-    if args.dry_run:
-        return 0
+    announce(todo, args)
+    return 0 if args.dry_run else measure(todo, args)
+
+
+def measure(todo: Sequence[Step], args: Namespace) -> int:
+    """Run the stages, and write the report once no batch is under way. Raises UserError."""
+    under_way = False
+    outcome = Outcome(0)
     for step in todo:
+        if step.script == CHECK and not outcome.path:  # the responses are still in a batch
+            continue
         say(f"== {step.side}: {step.script}")
         outcome = run(step.script, step.flags)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             return 1
+        under_way |= outcome.path is None
         if step.script == ALIGN and outcome.path:
             add_side(outcome.path, step.side)
+    if under_way:
+        return 0
     write_report(args)
     tell(args.output_dir / "results.html")
     return 0
 
 
 def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
-    """Yield the runs of stages 4, 5 and, with judges in --labels, 3."""
+    """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError."""
     folder = args.output_dir
-    sample = {name: getattr(args, name) for name in INPUT}
-    under_test = {name: getattr(args, name) for name in UNDER_TEST}
+    everywhere = picked(args, EVERYWHERE)
+    sample = picked(args, INPUT) | everywhere
+    judges = picked(args, JUDGES) | everywhere
+    of_model = picked(args, ("model", "prices", "dry_run"))
+    for group in UNDER_TEST:
+        for name, entry in flags.FLAGS[group].items():
+            of_model[name] = getattr(args, entry.get("dest", name))
     for side, name in prompts.items():
         stem = file_name_part(set_name(Path(without_query(name))))
-        file = Path(side, stem, f"{file_name_part(args.model)}.csv")
-        responses = folder / "responses" / file
+        responses = responses_in(folder / "responses" / side / stem, of_model)
         where = {"input_file": name, "output_path": responses}
-        yield Step(side, ALIGN, where | under_test | sample)
-        checked = folder / side / file_name_part(args.judge) / stem / file.name
-        where = {"input_file": responses, "output_path": checked, "overwrite": args.overwrite}
-        yield Step(side, CHECK, where | {"check_model": args.judge})
+        yield Step(side, ALIGN, where | of_model | sample)
+        checked = folder / side / file_name_part(args.judge) / stem / responses.name
+        where = {"input_file": responses, "output_path": checked}
+        yield Step(side, CHECK, where | judges | {"check_model": args.judge})
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
             where = {"input_file": name, "output_path": votes}
-            yield Step(side, MODERATE, where | sample | {"moderator_model": ",".join(args.panel)})
+            panel = {"moderator_model": ",".join(args.panel)}
+            yield Step(side, MODERATE, where | sample | judges | panel | {"batch": None})
 
 
-def announce(todo: Sequence[Step], dry: bool) -> None:
+def picked(args: Namespace, names: Sequence[str]) -> Json:
+    """Return flags by their names, to be passed on."""
+    return {name: getattr(args, name) for name in names}
+
+
+def responses_in(folder: Path, of_model: Json) -> Path:
+    """Return the CSV of a model's responses: its name holds the settings that are not the usual
+    ones. Raises UserError.
+    """
+    align = load(ALIGN)
+    words = words_of(of_model | {"input_file": folder})
+    settings = align.described(align.parser().parse_args(words))
+    plain = folder / f"{file_name_part(of_model['model'])}.csv"
+    # Names had no settings once.
+    if not settings or under_test(read_record(plain)).settings == settings:
+        return plain
+    if len(settings) > LONGEST_SETTINGS:
+        settings = f"settings {text_id(settings)[:6]}"
+    return folder / f"{file_name_part(f'{plain.stem}, {settings}')}.csv"
+
+
+def announce(todo: Sequence[Step], args: Namespace) -> None:
     """Report what all steps together will send, and try each endpoint. Raises UserError."""
-    from orbench.asking.live import probe
+    from orbench.asking.live import try_endpoints
 
-    pace = cache(lambda *endpoint: asyncio.run(probe(*endpoint, dry=dry)))  # seconds a request
     requests = tokens = 0
-    seconds = 0.0
+    models = list[Model]()
     responses = 0  # that are still to come
     for step in todo:
         plan = foresee(step)
@@ -124,26 +154,33 @@ def announce(todo: Sequence[Step], dry: bool) -> None:
         if step.script == CHECK and plan.models:
             sent += responses
             tokens += responses * LATER_TOKENS
+            if not plan.models[0].settings.batches:
+                step.flags["batch"] = None
         requests += sent
         responses = plan.to_send
         if sent:
-            paces = [pace(model, step.flags.get("max_tokens")) for model in plan.models]
-            seconds += sent * fmean(paces)
-    say(
-        f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts, "
-        f"{ceil(seconds / 60)} min"
-    )
+            models += plan.models
+    line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
+    if args.dry_run:
+        say(f"{line}; the time is not known before the first answers")
+        return
+    try_endpoints(models)
+    say(line)
 
 
 def foresee(step: Step) -> Outcome:
-    """Return what a dry run of a step finds. Raises UserError."""
+    """Return what a dry run of a step finds; one that is wanted reports it. Raises UserError."""
+    log: StringIO | None = StringIO()
+    if step.flags.get("dry_run"):
+        say(f"== {step.side}: {step.script}")
+        log = None
     flags = step.flags | {"dry_run": True}
     with TemporaryDirectory() as folder:
         if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
             empty = Path(folder, "responses.csv")
             write_csv(empty, ("prompt", "category", "response"), [])
             flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
-        return run(step.script, flags, StringIO())
+        return run(step.script, flags, log)
 
 
 def write_report(args: Namespace) -> None:
@@ -168,7 +205,14 @@ def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
     parser.add("measure")
     parser.add("columns")
-    parser.set_defaults(shuffle=None)
+    parser.add("judge")
+    parser.add("run", as_typed=True)
+    apart = "judges have their own endpoint and settings; --batch counts for judges, too"
+    group = parser.add_argument_group("model under test", apart)
+    marks = {"usual": "that of stage 4", "samples": "sample"}
+    for name in UNDER_TEST:
+        parser.add(name, group, as_typed=True, **marks)
+    parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
     return parser
 
 

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import text_id, turns_of
+from orbench.base.prompts import prompt_id_of, text_id, turns_of
 from orbench.base.tables import file_name_part
-from orbench.base.words import Row
+from orbench.base.words import Row, Rows
 from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals import rules
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -52,6 +52,7 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
+LONG = 20_000  # characters of a prompt: more than many models' context
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
@@ -69,7 +70,8 @@ class AlignmentChecker(Stage):
     name = "alignment_checker"
 
     def __init__(self, args: Namespace) -> None:
-        table = sampled(read_input(args.input_file, ["prompt"], args), args.samples, "sample")
+        before = read_input(args.input_file, ["prompt"], args)
+        table = sampled(before, args.samples, "sample")
         self.model = settings.model_of(args.model, args)
         word = file_name_part(args.model)
         stem = table.path.stem
@@ -82,15 +84,13 @@ class AlignmentChecker(Stage):
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
         self.versions = {"rules": rules.version()}
-        words = [settings.described(args)]
-        if self.system_prompt:
-            words.append(f"system prompt {text_id(self.system_prompt)[:6]}")
         self.under_test = {
             "asked": args.model,
             "id": self.model.id,
             "family": self.model.family,
-            "settings": ", ".join(filter(None, words)),
+            "settings": described(args),
         }
+        self.notes = oddities(before.rows)
         if args.samples > 1 and not args.temperature:
             say("--samples at temperature 0: answers to the same prompt will hardly differ")
 
@@ -185,6 +185,23 @@ def system_prompt_of(args: Namespace) -> str:
     if not text:
         raise UserError(f"{args.system_prompt_file} is empty; it must hold a system prompt")
     return text
+
+
+def described(args: Namespace) -> str:
+    """Return the settings that tell results of a model apart, "" for the usual ones."""
+    words = [settings.described(args)]
+    if system_prompt := system_prompt_of(args):
+        words.append(f"system prompt {text_id(system_prompt)[:6]}")
+    return ", ".join(filter(None, words))
+
+
+def oddities(rows: Rows) -> list[str]:
+    """Return what a user may not know of the prompts: duplicates, and very long ones."""
+    found = {
+        "duplicate prompts": len(rows) - len(set(map(prompt_id_of, rows))),
+        f"prompts longer than {LONG:,} characters": sum(len(row["prompt"]) > LONG for row in rows),
+    }
+    return [f"{what}, used as they are: {n:,}" for what, n in found.items() if n]
 
 
 def run(argv: Sequence[str]) -> Outcome:

@@ -3,8 +3,9 @@
     python release_prompts.py --name=2026-12 --rewriter=MODEL --targets=A,B,C --judges=X,Y,Z
 
 Writes to releases/{name}/: hard.csv, the hits of the searches, and toxic.csv, the seeds that most
-judges call toxic, with a card and run records. Prompts of other releases and their near-duplicates
-are left out. Rerun the same command to resume.
+judges call toxic, with a card and run records; without a hit only work/. Prompts of other releases
+and their near-duplicates are left out. Each model first gets one short test request. Rerun the same
+command to resume.
 """
 
 import argparse
@@ -14,9 +15,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.base.messages import run_script, say
-from orbench.base.tables import file_name_part, make_folder
+from orbench.base.messages import UserError, run_script, say
+from orbench.base.tables import file_name_part, make_folder, read_csv
 from orbench.base.words import CATEGORY_NAMES, Json
+from orbench.judging.panels import judges_named
+from orbench.models.providers import resolve
 from orbench.stages import flags
 from orbench.stages.run import check_settings, load, run, words_of
 
@@ -26,10 +29,17 @@ SEEDS_PER_HIT = 3
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     release = Path("releases", file_name_part(args.name))
-    make_folder(release / "work")
+    work = release / "work"
+    if not work.exists():
+        from orbench.asking.live import try_endpoints
+
+        names = judges_named(f"{args.rewriter},{args.targets},{args.judges}")
+        try_endpoints(map(resolve, names))
+    make_folder(work)
     settings = vars(args).copy()
     del settings["command"]  # in another order it is the same release
-    check_settings(release / "work" / "settings", settings, "--name")
+    settings["categories"] = " ".join(args.categories)
+    check_settings(work / "settings", settings, "--name")
     excluded = list(args.exclude)
     for path in sorted(release.parent.glob("*/*.csv")):
         if path.parent != release and path.stem in ("hard", "toxic"):
@@ -37,10 +47,13 @@ def main(argv: Sequence[str]) -> int:
     others = {"exclude": excluded or None}
     files = []
     for category in args.categories:
-        stem = release / "work" / file_name_part(category)
+        stem = work / file_name_part(category)
         files += moderated(stem, category, args, others)
-    names = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
-    return int(load("moderator/build_dataset.py").main(words_of(others | names)))
+    if not any(read_csv(hits).rows for hits in files[::2]):
+        why = "no target refused a safe rewrite (see the lines `candidates`)"
+        raise UserError(f"{why}; {work} is kept; try other --targets under another --name")
+    build: Json = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
+    return int(load("moderator/build_dataset.py").main(words_of(others | build)))
 
 
 def moderated(stem: Path, category: str, args: argparse.Namespace, others: Json) -> list[str]:

@@ -164,7 +164,7 @@ class _Batches:
         n = len(batch.keys)
         say(f"batch {one_line(batch.id)} is {status}: {counted(n, 'request')}{again}")
         self.run.requests += n
-        self.run.retries += len(left)
+        self.run.retried["unanswered"] += len(left)
         sync_folder(self.log.path)  # the answers are on disk before their batch is forgotten
         self.batches.remove(batch)
         self.save()

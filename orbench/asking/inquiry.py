@@ -77,12 +77,18 @@ class Run:
     over: bool = False
     from_log: bool = False
     requests: int = 0  # attempts sent
-    retries: int = 0
+    retried: Counter[str] = field(default_factory=Counter)  # of these: by why it was sent again
     tokens: Tokens = field(default_factory=Tokens)
     adaptation: Adaptation = field(default_factory=Adaptation)
     unreadable: Counter[str] = field(default_factory=Counter)  # replies in a row, by model as asked
     readings: dict[bytes, Done] = field(default_factory=dict)
     under_way: dict[bytes, Inquiry] = field(default_factory=dict)  # by the key that was sent
+
+    @property
+    def retries(self) -> str:
+        """Return how many requests were sent again and why: `15 (12 throttled, 3 timed out)`."""
+        reasons = [f"{n:,} {why}" for why, n in self.retried.most_common()]
+        return f"{self.retried.total():,} ({', '.join(reasons)})".removesuffix(" ()")
 
     @property
     def follows(self) -> bool:

@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import time
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from math import ceil
 
 from orbench.asking.inquiry import Limits, Run, follow_up
 from orbench.asking.log import AnswerLog
@@ -17,9 +18,16 @@ from orbench.asking.pace import NO_CONNECTION, Pace
 from orbench.base.messages import UserError, counted, say
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
-from orbench.models.errors import BadRequest, Fatal, Forbidden, RateLimited, TransientError
+from orbench.models.errors import (
+    BadRequest,
+    Fatal,
+    Forbidden,
+    RateLimited,
+    TimedOut,
+    TransientError,
+)
 from orbench.models.providers import IN_PROCESS, Model, Models
-from orbench.models.requests import Answer, Missing, Request, user
+from orbench.models.requests import Answer, Missing, Prices, Request, user
 
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
 TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the key is wrong
@@ -28,9 +36,11 @@ ALONE_S = 5.0  # at most; a model's first request shows which parameters it reje
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
+# Answers of a model before the time left is shown: at least, and of those in flight one in ...
+FEWEST_ANSWERS, WAVE = 10, 4
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} rows [{elapsed}{postfix}]"
 PROBE_TOKENS = 16  # the least that OpenAI's responses take
 SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
-REPLY_S = 5.0  # of an endpoint, as an estimate
 
 
 def ask_live(
@@ -64,8 +74,7 @@ class _Session:
         self.paces = dict[Model, Pace]()
         self.unsent = dict[Model, deque[Request]]()
         self.failures = Counter[Model]()  # in a row
-        self.rejections = Counter[bytes]()
-        self.faults = Counter[bytes]()  # rejections without the 429s
+        self.rejections = defaultdict[bytes, list[str]](list)  # their kinds
         self.open = set[bytes]()
         self.alone = dict[Model, float]()  # when a model's other requests may go out
         self.over = False
@@ -77,10 +86,21 @@ class _Session:
         following = follow_up(request.key, self.log, self.run)
         known = (self.open, self.log, self.run.failed)
         if following is None or any(following.key in keys for keys in known):
-            self.progress.done(len(self.run.failed), self.run.retries)
+            self.progress.done(self.run, self.minutes_left())
         else:
             self.open.add(following.key)
             self.unsent[following.model].append(following)
+
+    def minutes_left(self) -> int:
+        """Return how long the slowest lane will take, as measured so far; 0: not known yet."""
+        minutes = 0.0
+        passed = self.loop.time() - self.start
+        for model, pace in self.paces.items():
+            left = len(self.unsent[model]) + pace.in_flight
+            if left and pace.answers < max(FEWEST_ANSWERS, pace.limit / WAVE):
+                return 0
+            minutes = max(minutes, left * passed / max(1, pace.answers) / 60)
+        return ceil(minutes)
 
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
@@ -117,6 +137,7 @@ class _Session:
     async def ask(self, requests: Sequence[Request], models: Models) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
+        self.start = self.loop.time()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in handlers:
@@ -186,14 +207,15 @@ class _Session:
     async def send(self, request: Request, pace: Pace, sent: float) -> None:
         """Send a request once, and see to what comes of it."""
         self.run.requests += 1
-        self.run.retries += request.key in self.rejections
+        if request.key in self.rejections:
+            self.run.retried[self.rejections[request.key][-1]] += 1
         try:
             async with asyncio.timeout(self.limits.timeout):
                 answer = await self.client.send(request)
         except TransientError as fault:
             self.rejected(request, pace, sent, fault)
         except TimeoutError:
-            late = TransientError(f"no answer in {self.limits.timeout:g} s")
+            late = TimedOut(f"no answer in {self.limits.timeout:g} s")
             self.rejected(request, pace, sent, late)
         except BadRequest as error:
             pace.answered(sent, self.loop.time())
@@ -210,13 +232,14 @@ class _Session:
     def rejected(self, request: Request, pace: Pace, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
         key = request.key
-        before = self.rejections[key]
-        self.rejections[key] += 1
-        self.faults[key] += not isinstance(fault, RateLimited)
+        kinds = self.rejections[key]
+        before = len(kinds)
+        kinds.append(fault.kind)
+        faults = len(kinds) - kinds.count(RateLimited.kind)
         rest = pace.rejected(fault, sent, self.loop.time(), before)
         if pace.over:
             self.leave_out(request.model, pace.over)
-        too_often = self.faults[key] > self.limits.max_retries or before >= LIMITED_TRIES
+        too_often = faults > self.limits.max_retries or before >= LIMITED_TRIES
         if too_often and not pace.over:
             self.fail(request, "gave_up", fault)
         else:
@@ -226,29 +249,38 @@ class _Session:
 class Progress:
     """Progress on stderr: a bar on a terminal, a line now and then elsewhere, none if quiet."""
 
-    def __init__(self, title: str, total: int, *, quiet: bool) -> None:
+    def __init__(
+        self, title: str, total: int, *, quiet: bool, prices: Prices | None = None
+    ) -> None:
         """total: requests to be settled."""
         self.title = title
         self.total = total
         self.quiet = quiet
+        self.prices = prices
         self._n = 0
         self._said = time.monotonic()
         self._bar = None
         if not quiet and sys.stderr.isatty():  # else the import would cost more than it gives
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, desc=title, unit=" rows", dynamic_ncols=True)
+            self._bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
 
-    def done(self, failed: int, retries: int) -> None:
-        """Count one more settled request; failed, retries: how many so far."""
+    def done(self, run: Run, minutes_left: int) -> None:
+        """Count one more settled request. minutes_left: of the run; 0: not known yet."""
         self._n += 1
+        state = f"failed {len(run.failed):,}, retries {run.retries}"
+        if cost := run.tokens.cost(self.prices):
+            state = f"{cost}, {state}"
+        if minutes_left and self._n < self.total:
+            left = f"about {minutes_left:,} min" if minutes_left > 1 else "under 1 min"
+            state = f"{left} left, {state}"
         if self._bar is not None:
-            self._bar.set_postfix(failed=failed, retries=retries, refresh=False)
+            self._bar.set_postfix_str(state, refresh=False)
             self._bar.update()
         elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
             self._said = time.monotonic()
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
-            say(f"{line}, {failed:,} failed, {retries:,} retries")
+            say(f"{line}, {state}")
 
     def say(self, line: str) -> None:
         """Print a line for the user, above the bar."""
@@ -262,22 +294,17 @@ class Progress:
             self._bar.close()
 
 
-async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
-    """Return the seconds for a request: measured if the model runs on this machine, else an
-    estimate, after one small request (dry: without).
-
-    Raises UserError without connection, key, model or quota.
+def try_endpoints(models: Iterable[Model]) -> None:
+    """Send one small request to each model. Raises UserError without connection, key, model or
+    quota.
     """
-    estimate = REPLY_S / model.settings.concurrency
-    here = model.base_url in IN_PROCESS
-    if dry and not here:
-        return estimate
-    tokens = PROBE_TOKENS
-    if here and max_tokens:
-        tokens = max_tokens
-    request = Request(model, [user("Hello")], {"max_tokens": tokens})
+    for model in dict.fromkeys(models):
+        asyncio.run(_try(model))
+
+
+async def _try(model: Model) -> None:
+    request = Request(model, [user("Hello")], {"max_tokens": PROBE_TOKENS})
     client = Client(SLOWEST_PROBE_S, Adaptation())
-    start = time.monotonic()
     try:
         await client.send(request)
     except (Fatal, Forbidden) as error:
@@ -289,4 +316,3 @@ async def probe(model: Model, max_tokens: int | None, *, dry: bool) -> float:
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()
-    return time.monotonic() - start if here else estimate

@@ -52,7 +52,7 @@ class Pace:
     closed = False  # whether only probes go out
     over = ""  # why the endpoint is given up, once it is
     _told = _reached = False  # of a long pause; whether any connection has come about
-    _answers = 0
+    answers = 0
     _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
     _share = _random = 0.0  # rejected before the last cut; at any size
     _due = _row_since = _probe_at = 0.0
@@ -90,8 +90,8 @@ class Pace:
 
     def answered(self, sent: float, now: float) -> None:
         """Count an answer to a request that was sent then."""
-        self._answers += 1
-        self._answer_s += (now - sent - self._answer_s) / min(self._answers, WINDOW)
+        self.answers += 1
+        self._answer_s += (now - sent - self._answer_s) / min(self.answers, WINDOW)
         self._latest.append(now)
         self._forget_answers(now)
         if self._spacing and sent < self._since:  # was in flight when the rate was taken

@@ -1,8 +1,8 @@
 """Tables in, CSV files out, and other small files written whole.
 
-Tables are CSV (with commas, or semicolons as Excel writes them), JSON lines or parquet; the first
-bytes of a file tell. Cells are text and stay what they were: `007` and `1e5` are strings, nothing
-is stripped. Files are UTF-8 with or without a BOM; a lone surrogate becomes U+FFFD.
+Tables are CSV (with commas, tabs, or semicolons as Excel writes them), JSON lines or parquet; the
+first bytes of a file tell. Cells are text and stay what they were: `007` and `1e5` are strings,
+nothing is stripped. Files are UTF-8 with or without a BOM; a lone surrogate becomes U+FFFD.
 """
 
 import codecs
@@ -92,7 +92,8 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
         header = file.readline()
         file.seek(0)
-        delimiter = ";" if ";" in header and "," not in header else ","
+        marks = "\t" if path.suffix.lower() == ".tsv" else ",\t;"
+        delimiter = next((mark for mark in marks if mark in header), marks[0])
         reader = csv.reader(map(storable, file), strict=True, delimiter=delimiter)
         number = 1
         try:

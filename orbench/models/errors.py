@@ -17,8 +17,10 @@ from orbench.refusals.api import refusal_in_error
 class TransientError(Exception):
     """A fault that can pass by itself: the same request may be sent again.
 
-    wait: seconds that the endpoint asks to wait, 0 if it does not say.
+    wait: seconds that the endpoint asks to wait, 0 if it does not say. kind: what the request was.
     """
+
+    kind = "unreadable"
 
     def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -27,6 +29,26 @@ class TransientError(Exception):
 
 class RateLimited(TransientError):
     """The endpoint asks for fewer requests."""
+
+    kind = "throttled"
+
+
+class ServerError(TransientError):
+    """The endpoint reports a fault of its own."""
+
+    kind = "failed at the server"
+
+
+class ConnectionLost(TransientError):
+    """No connection, or one that ended without an answer."""
+
+    kind = "disconnected"
+
+
+class TimedOut(TransientError):
+    """No answer in time."""
+
+    kind = "timed out"
 
 
 class BadRequest(Exception):
@@ -45,6 +67,12 @@ class Fatal(Exception):
 SPENT_MESSAGE = re.compile(
     r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded|"
     r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
+    re.I,
+)
+# How gateways (LiteLLM's first) and Gemini say in a 400 that the key is wrong.
+WRONG_KEY_MESSAGE = re.compile(
+    r"no connected db|authentication error|api[ _-]?key (?:is )?(?:not valid|invalid|missing)|"
+    r"(?:invalid|incorrect|malformed) (?:proxy )?(?:api|access)[ _-]?(?:key|token)\b",
     re.I,
 )
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
@@ -112,7 +140,9 @@ def transient_errors(model: Model) -> Iterator[None]:
     except (openai.APIConnectionError, aiohttp.ClientError) as error:
         # openai's own for timeouts too; it lets aiohttp's for an answer that is no HTTP through.
         cause = str(error.__cause__ or error) or "timeout"
-        raise TransientError(f"no answer: {shown(cause, model)}") from error
+        late = isinstance(error, openai.APITimeoutError)
+        fault = TimedOut if late else ConnectionLost
+        raise fault(f"no answer: {shown(cause, model)}") from error
     except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
         raise TransientError("the body is not JSON (a gateway's page?), or was cut off") from error
 
@@ -127,7 +157,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
         return Fatal(f"{model.provider} reports that the account has no quota left ({told})")
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
-    if status == 401:
+    if status == 401 or (status == 400 and WRONG_KEY_MESSAGE.search(reply.message)):
         return Fatal(f"{key} ({told})")
     if status == 403:
         return Forbidden(f"{key}, or this prompt ({told})")
@@ -137,7 +167,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
         return BadRequest(told)
     if status == 429 or "retry-after" in reply.headers:
         return RateLimited(told, _retry_after(reply.headers))
-    return TransientError(told)
+    return ServerError(told)
 
 
 def _after_404(reply: ErrorReply, model: Model) -> str:

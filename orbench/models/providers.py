@@ -202,7 +202,7 @@ def _provider_of(id_: str) -> str:
     if os.environ.get("OPENAI_BASE_URL"):
         return "openai"  # the user's own server: it knows the names of its models
     rest = id_.partition("/")[2]
-    known = [f"{provider}/{rest}" for provider in PROVIDERS] if rest else ALIASES
+    known = [f"{provider}/{rest}" for provider in PROVIDERS] if rest else [*ALIASES, *IN_PROCESS]
     names = f"write provider/{id_} (providers: {', '.join(PROVIDERS)})"
     own = "for your own server set --base_url or OPENAI_BASE_URL"
     raise UserError(f"unknown provider for {id_!r}; {names}; {own}{did_you_mean(id_, known)}")

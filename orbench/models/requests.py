@@ -245,6 +245,14 @@ class Missing(NamedTuple):
     why: str  # one line
 
 
+class Prices(NamedTuple):
+    """Prices per million tokens, in any currency. cached: of prompt tokens read from a cache."""
+
+    prompt: float
+    completion: float
+    cached: float
+
+
 @dataclass
 class Tokens:
     """The tokens of answers, as they are billed."""
@@ -260,3 +268,11 @@ class Tokens:
         self.cached += answer.cached_tokens
         self.completion += answer.completion_tokens
         self.reasoning += answer.reasoning_tokens
+
+    def cost(self, prices: Prices | None) -> str:
+        """Return `cost 0.0123`; "" without prices."""
+        if prices is None:
+            return ""
+        cost = (self.prompt - self.cached) * prices.prompt
+        cost += self.cached * prices.cached + self.completion * prices.completion
+        return f"cost {cost / 1e6:.4f}"

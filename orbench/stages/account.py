@@ -50,7 +50,10 @@ def facts_of(job: Job, part: str, sha256: str) -> Record:
     only = part
     if not part and before.get("part") in VERDICTS:
         only = before["part"]
-    sent = {"requests": job.run.requests, "retries": job.run.retries}
+    retried = job.run.retried
+    sent: Record = {"requests": job.run.requests, "retries": retried.total()}
+    if retried:
+        sent["retried"] = retried
     facts = {
         "models": [_model_entry(model, job) for model in stage.models],
         "notes": [*stage.notes, doubt] if doubt else stage.notes,

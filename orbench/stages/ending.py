@@ -107,18 +107,14 @@ def _sent(job: Job) -> str:
     """Return requests, retries, tokens and cost of this run."""
     run = job.run
     tokens = run.tokens
-    prices = job.stage.args.prices
-    line = f"requests {run.requests:,}, retries {run.retries:,} · tokens in {tokens.prompt:,}"
+    line = f"requests {run.requests:,}, retries {run.retries} · tokens in {tokens.prompt:,}"
     if tokens.cached:
         line += f" (cached {tokens.cached:,})"
     line += f", out {tokens.completion:,}"
     if tokens.reasoning:
         line += f" (thinking {tokens.reasoning:,})"
-    if prices:
-        cost = (tokens.prompt - tokens.cached) * prices.prompt
-        cost += tokens.cached * prices.cached + tokens.completion * prices.completion
-        line += f" · cost {cost / 1e6:.4f}"
-    return line
+    cost = tokens.cost(job.stage.args.prices)
+    return f"{line} · {cost}" if cost else line
 
 
 def _other_models(job: Job) -> Iterator[str]:

@@ -139,7 +139,7 @@ def _ask_or_export(job: Job, requests: list[Request]) -> None:
         return
     from orbench.asking.live import Progress, ask_live
 
-    progress = Progress(stage.name, len(requests), quiet=args.quiet)
+    progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
     ask_live(requests, stage.models, job.log, job.run, limits, progress)
 

@@ -9,6 +9,8 @@ CHARACTERS_A_TOKEN = 4  # rule of thumb for English
 
 def dry_run(job: Job) -> Outcome:
     """Report what a run would send and cost. Raises UserError."""
+    for note in job.stage.notes:
+        say(note)
     pending = job.pending()
     waiting = in_batches(job.stage)
     requests = [request for request in pending if request.key.hex() not in waiting]

@@ -12,6 +12,8 @@ from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_pat
 from orbench.base.tables import check_outputs, read_csv, sha256_of
 from orbench.stages.stage import Stage
 
+OUTPUT_FLAGS = {"measure.py": "--output_dir (make: RESULTS)"}  # of programs that run stages
+
 
 def check_paths(stage: Stage) -> None:
     """Raise UserError if a run would overwrite an input or a file that is not the suite's, or
@@ -59,7 +61,8 @@ def check_not_replaced(stage: Stage) -> None:
         wrong = [f"{there[0]} holds {counted(rows, 'row')} that this input does not have"]
     if wrong:
         kept = f"existing results are kept: {'; '.join(wrong)}"
-        raise UserError(f"{kept}. Choose another --output_path or pass --overwrite")
+        flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")
+        raise UserError(f"{kept}. Choose another {flag} or pass --overwrite")
 
 
 def _differences(stage: Stage, earlier: Path) -> list[str]:

@@ -7,13 +7,13 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from orbench.asking.inquiry import Limits
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.words import Json
 from orbench.models.providers import OWN_FIELDS
+from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
 
 RULES = "rules"  # as a judge
@@ -28,16 +28,19 @@ class Parser(argparse.ArgumentParser):
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
 
-    def add(self, group: str, to: Any = None, **marks: str) -> None:
+    def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
         """Add a group of flags.toml, to a group of argparse's if one is given.
 
-        marks: what stands for {mark} in their help.
+        as_typed: values stay texts, to be passed on to a script that checks them. marks: what
+        stands for {mark} in their help.
         """
         for name, entry in FLAGS[group].items():
             options = dict(entry)
             names = [name, *options.pop("aliases", [])]
             if "type" in options:
-                options["type"] = TYPES[options["type"]]
+                kind = TYPES[options.pop("type")]
+                if not as_typed:
+                    options["type"] = kind
             for mark, text in marks.items():
                 options["help"] = options["help"].replace(f"{{{mark}}}", text)
             (to or self).add_argument(*[f"--{name}" for name in names], **options)
@@ -127,14 +130,6 @@ def temperature(text: str) -> float | None:
     if text.lower() == "none":
         return None
     return 0.0 if float(text) == 0 else positive(text)
-
-
-class Prices(NamedTuple):
-    """Prices per million tokens, in any currency. cached: of prompt tokens read from a cache."""
-
-    prompt: float
-    completion: float
-    cached: float
 
 
 def prices(text: str) -> Prices:
@@ -234,7 +229,7 @@ def add_run_flags(parser: Parser, *, samples: str = "", limit: bool = True) -> N
     if samples:
         parser.add("samples", group, samples=samples)
     parser.add("run", group)
-    usual = Limits()
-    parser.set_defaults(max_retries=usual.max_retries, timeout=usual.timeout)
     instead = parser.add_argument_group("instead of live requests")
-    parser.add("instead", instead.add_mutually_exclusive_group())
+    only_one = instead.add_mutually_exclusive_group()
+    parser.add("batch", only_one)
+    parser.add("instead", only_one)

@@ -25,7 +25,7 @@ from orbench.base.words import SIDES, Json, Row, Rows, Texts
 HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
 COLUMNS = ("prompt", "category")  # that a flag can name
 HINT = (
-    "; CSV (also with semicolons), JSON lines and parquet files are read; "
+    "; CSV (also with semicolons or tabs), JSON lines and parquet files are read; "
     "--prompt_column and --category_column name other columns"
 )
 

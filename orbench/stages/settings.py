@@ -86,6 +86,9 @@ def described(args: Namespace) -> str:
         settings["temperature"] = f"{args.temperature:g}"
     if args.max_tokens != args.usual_max_tokens:
         settings["max_tokens"] = args.max_tokens
+    if args.samples > 1:
+        settings["samples"] = args.samples
+    settings["random seed"] = args.seed
     given = {name: value for name, value in settings.items() if value is not None}
     leaves = _leaves("", given | (args.extra_body or {}))
     return ", ".join(f"{name} {value}" for name, value in leaves)

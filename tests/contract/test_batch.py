@@ -148,7 +148,7 @@ def test_what_expired_goes_into_the_next_batch(
     run.server.outcome = lambda number: "expired" if number == 1 else "completed"
     asked = run.ask()
     assert None not in run.texts and run.sizes == [4, 2]
-    assert (asked.requests, asked.retries) == (6, 2)
+    assert (asked.requests, asked.retried.total()) == (6, 2)
     line = "batch batch_1 is expired: 4 requests, 2 without a result are sent again"
     assert line in capsys.readouterr().err
 
@@ -351,3 +351,23 @@ def test_a_run_that_ends_while_it_waits_is_resumed(desk: Desk, number: signal.Si
         assert desk.stage(ALIGN, "--batch").returncode == 0
     assert len(desk.rows()) == 3
     assert len(server.submitted) == 1 and not server.requests
+
+
+def test_a_measurement_in_batches_writes_its_page_once_all_are_collected(desk: Desk) -> None:
+    desk.prompts(3)
+    flags = ("--model=gpt-x", "--prompts=p.csv", "--judge=gpt-judge", "--batch=submit")
+
+    def play(body: Body, seen: int) -> str:
+        return "[[direct_answer]]" if body["model"] == "gpt-judge" else "Fold it."
+
+    with BatchServer(play) as server:
+        desk.url = server.url
+        pages = list[str]()
+        server.outcome = lambda n: "completed" if n <= len(pages) else "in_progress"
+        for _ in range(3):
+            done = desk.run("measure.py", *flags)
+            assert done.returncode == 0, done.stderr
+            pages.append(done.stdout)
+    assert pages == ["", "", "results/results.html\n"]
+    assert [len(ids) for ids in server.submitted] == [3, 3]
+    assert {body["max_tokens"] for body in server.requests} == {16}  # only endpoints were tried

@@ -175,12 +175,15 @@ def test_the_flags_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> 
     done = measure(desk, *flags)  # nothing is asked or drawn again
     assert "to send: 0 requests" in done.stderr
     assert len(model.requests) == len(judge.requests) == 6
-    responses = "results/responses/over_refusal/p/me_one.csv"
+    responses = "results/responses/over_refusal/p/me_one__effort_low__max_tokens_77.csv"
     assert desk.files()[responses] == before[responses]
-    line = stopped(desk, *flags, "--reasoning_effort=high")
-    assert "reasoning_effort was" in line and "pass --overwrite" in line
-    measure(desk, *flags, "--reasoning_effort=high", "--overwrite")
+    measure(desk, *flags, "--reasoning_effort=high")
     assert model.requests[-1]["reasoning_effort"] == "high"
+    assert desk.files()[responses] == before[responses]
+    settings = {row["settings"] for row in desk.rows("results/leaderboard.csv")}
+    assert settings == {"effort low, max_tokens 77", "effort high, max_tokens 77"}
+    line = stopped(desk, *flags, f"--base_url={judge.url}")
+    assert "model was" in line and "another --output_dir" in line
 
 
 def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) -> None:
@@ -189,7 +192,7 @@ def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) 
     desk.serve(play)
     more = ("--toxic=t.csv", "--judge=gpt-judge", "--labels", "gpt-a", "gpt-b")
     done = measure(desk, "--dry_run", *more)
-    found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens .* min", done.stderr)
+    found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens in", done.stderr)
     assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 10_000
     assert not desk.server.requests and done.stdout == ""
 
@@ -223,7 +226,6 @@ def test_a_panel_labels_the_prompts_once_for_all_models_each_side_apart(desk: De
 
 UNUSABLE: dict[str, tuple[bytes, str, int, str]] = {
     "another column": (b"question\nWhy?\n", "", 1, "--prompt_column.* --category_column"),
-    "tabs": (b"prompt\tcategory\nWhy?\ta\n", "", 1, "CSV .*JSON lines and parquet"),
     "a workbook": (b"PK\x03\x04\xff\xfe", "", 1, "CSV .*JSON lines and parquet"),
     "a limit": (b"prompt\nWhy?\n", "--limit=all", 2, "--limit"),
     "no limit": (b"prompt\nWhy?\n", "--limit=0", 1, "holds no prompts, or --limit is 0"),
@@ -304,8 +306,12 @@ def test_make_turns_the_variables_of_a_target_into_flags(desk: Desk) -> None:
     lines = {
         "measure MODEL='a b' BASE_URL=u API_KEY_ENV=K MAX_TOKENS=1 EFFORT=low PROMPTS=p TOXIC=t "
         "PROMPT_COLUMN=c CATEGORY_COLUMN=d LIMIT=2 JUDGE=j RESULTS=r LABELS='x y' PAIRS=no "
+        "TEMPERATURE=1 SYSTEM_PROMPT_FILE=s SAMPLES=2 CONCURRENCY=3 TIMEOUT=4 "
+        "REQUESTS_PER_MINUTE=5 PRICES=6,7 BATCH=submit "
         "OVERWRITE=1 DRY_RUN=yes": "<measure.py><--model=a b><--base_url=u><--api_key_env=K>"
-        "<--max_tokens=1><--reasoning_effort=low><--prompts=p><--toxic=t><--prompt_column=c>"
+        "<--max_tokens=1><--reasoning_effort=low><--temperature=1><--system_prompt_file=s>"
+        "<--samples=2><--concurrency=3><--timeout=4><--requests_per_minute=5><--prices=6,7>"
+        "<--batch=submit><--prompts=p><--toxic=t><--prompt_column=c>"
         "<--category_column=d><--limit=2><--judge=j><--output_dir=r><--labels><x><y>"
         "<--overwrite><--dry_run>",
         "prompts NAME=n REWRITER=r TARGETS='A B' JUDGES='X Y' PER_CATEGORY=3 CATEGORIES='a b' "

@@ -20,7 +20,7 @@ from orbench.asking.log import AnswerLog
 from orbench.models.adaptation import rejected_parameter
 from orbench.models.errors import ErrorReply, error_in
 from orbench.models.providers import Model, resolve
-from orbench.models.requests import Request, user
+from orbench.models.requests import Prices, Request, user
 from tests.server import NOBODY, Body, Reply, Script, Server, by_number, error, number_of
 
 TOO_LONG = error(400, "too long")
@@ -113,7 +113,7 @@ def test_requests_go_out_in_order_and_each_answer_is_logged(desk: Desk) -> None:
     asked = desk.ask(rows, models, concurrency=1)
     assert birds(desk.server) == list(range(30))
     assert all(desk.answered(rows))
-    assert (asked.requests, asked.retries, asked.tokens.prompt) == (30, 0, 300)
+    assert (asked.requests, asked.retried.total(), asked.tokens.prompt) == (30, 0, 300)
     assert not (asked.failed or asked.left_out or asked.stopped or asked.interrupted)
 
 
@@ -181,7 +181,7 @@ def test_a_fault_is_retried_as_often_as_max_retries_says(desk: Desk) -> None:
     assert Counter(birds(desk.server)) == {0: 1, 1: 3, 2: 3, 3: 1}
     assert asked.failed[rows[1].key] == ("gave_up", "503: overloaded")
     assert desk.answered(rows) == [True, False, True, True]
-    assert (asked.requests, asked.retries) == (8, 4)
+    assert (asked.requests, asked.retried.total()) == (8, 4)
 
 
 def test_an_answer_that_does_not_come_is_a_fault(desk: Desk) -> None:
@@ -287,16 +287,19 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(
         desk.ask(to(models[0], 3)[1:2], models, progress=Progress("stage", 1, quiet=True))
         assert capsys.readouterr().err == ""
         desk.ask(to(models[0], 3)[1:2], models, progress=Progress("stage", 1, quiet=False))
-    assert capsys.readouterr().err == "stage: 1 of 1 row, 1 failed, 0 retries\n"
+    assert capsys.readouterr().err == "stage: 1 of 1 row, failed 1, retries 0\n"
 
 
 def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it() -> None:
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
-        progress = Progress("stage", 2, quiet=False)
-        progress.done(1, 3)
+        progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
+        run = Run(mock.Mock(asks=1), retried=Counter({"timed out": 1, "throttled": 2}))
+        run.tokens.prompt = 4_000
+        progress.done(run, 7)
         progress.say("gpt-x is left out")
-        progress.done(1, 3)
+        progress.done(run, 7)
         progress.close()
-    assert "2/2" in terminal.getvalue() and "failed=1, retries=3" in terminal.getvalue()
+    state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out)"
+    assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
     assert "\rgpt-x is left out\n" in terminal.getvalue()

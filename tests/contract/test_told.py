@@ -51,6 +51,7 @@ def test_a_dry_run_names_the_requests_the_tokens_and_the_most_it_can_cost(desk: 
     before = desk.files()
     done = desk.stage(ALIGN, "--dry_run", "--prices=1000,10000", env={"OPENAI_API_KEY": ""})
     assert done.stdout == "" and done.stderr.splitlines() == [
+        "duplicate prompts, used as they are: 1",
         "requests: 3, answered in the log: 1, to send: 2",  # equal ones are sent once
         "tokens: about 200 in the prompts, at most 2,000 in the answers (max_tokens)",
         "cost: at most about 20.20",
