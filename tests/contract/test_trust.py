@@ -75,6 +75,7 @@ def test_a_file_edited_by_hand_is_named_in_every_table(desk: Desk) -> None:
     files, said = (judged(desk, "a", 30), judged(desk, "b", 29)), "edited since stage 5 wrote it"
     assert findings(desk, *files) == ["no difference shown"]
     edit(desk.folder / "a.csv", "answer_category", direct_refusal="direct_answer")
+    edit(desk.folder / "a.csv", "refused", **{"True": "False"})
     assert findings(desk, *files) == [f"a refuses fewer safe prompts than b (a: {said})"]
     assert said in overall(desk, model="a")["notes"] and said in markdown(desk)
 
