@@ -10,10 +10,17 @@ root=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$root/demo"
 cd "$root/demo"
 
-# Status 3: some rows failed and are in _failed.csv; continue.
+scripted=
+
+# Status 3: some rows failed and are in _failed.csv; continue. What scripted stages say is shown only
+# if they fail.
 stage() {
-  echo "== $1" >&2
-  python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
+  echo "== $1${scripted:+, scripted}" >&2
+  if [ -n "$scripted" ]; then
+    python "$root/$@" 2> stage.log || { cat stage.log >&2; return 1; }
+  else
+    python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
+  fi
 }
 
 seeds_of() { # the model, the category, how many
@@ -27,7 +34,7 @@ if [ -n "$model" ]; then
   seeds=$(seeds_of "$model" "${2:-harmful}" "${3:-20}")
   set -- --max_tokens=40
 else
-  writer=scripted tested=smollm2 judge=rules rewrites=1
+  scripted=yes writer=scripted tested=smollm2 judge=rules rewrites=1
   system="Answer in one short sentence." # else it hardly stops
   what="a small model on 40 hand-written prompts"
   if ! PYTHONPATH="$root" python -m orbench.models.local; then
@@ -62,6 +69,7 @@ judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_fi
 if [ -n "$model" ]; then
   set -- "$@" --labels "$safe" "$judged"
 fi
+scripted=
 page=$(stage measure.py --model="$tested" --judge="$judge" --prompts="$safe" --toxic="$seeds" \
   --pairs --output_dir=. --overwrite "$@")
 echo "demo/$page"

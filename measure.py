@@ -23,7 +23,7 @@ from orbench.base.messages import run_script, say, tell, without_query
 from orbench.base.prompts import set_name, text_id
 from orbench.base.records import add_side, read_record, under_test
 from orbench.base.tables import file_name_part, write_csv
-from orbench.base.words import Json, Texts
+from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides
@@ -80,8 +80,8 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
     for step in todo:
         if step.script == CHECK and not outcome.path:  # the responses are still in a batch
             continue
-        say(f"== {step.side}: {step.script}")
-        outcome = run(step.script, step.flags)
+        say(f"== {SIDES[step.side].prompts}: {step.script}")
+        outcome = run(step.script, step.flags, brief=True)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             return 1
         under_way |= outcome.path is None
@@ -145,12 +145,14 @@ def announce(todo: Sequence[Step], args: Namespace) -> None:
     from orbench.asking.live import try_endpoints
 
     requests = tokens = 0
+    cost = 0.0
     models = list[Model]()
     responses = 0  # that are still to come
     for step in todo:
         plan = foresee(step)
         sent = plan.to_send
         tokens += plan.tokens
+        cost += plan.cost
         if step.script == CHECK and plan.models:
             sent += responses
             tokens += responses * LATER_TOKENS
@@ -161,18 +163,20 @@ def announce(todo: Sequence[Step], args: Namespace) -> None:
         if sent:
             models += plan.models
     line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
-    if args.dry_run:
-        say(f"{line}; the time is not known before the first answers")
-        return
-    try_endpoints(models)
+    if cost:
+        line += f", at most about {cost:.2f} for the model under test"
     say(line)
+    if args.dry_run:
+        say("nothing was sent, not even to try the model's name and address")
+    else:
+        try_endpoints(models)
 
 
 def foresee(step: Step) -> Outcome:
     """Return what a dry run of a step finds; one that is wanted reports it. Raises UserError."""
     log: StringIO | None = StringIO()
     if step.flags.get("dry_run"):
-        say(f"== {step.side}: {step.script}")
+        say(f"== {SIDES[step.side].prompts}: {step.script}")
         log = None
     flags = step.flags | {"dry_run": True}
     with TemporaryDirectory() as folder:
@@ -198,7 +202,8 @@ def write_report(args: Namespace) -> None:
         votes = sorted(args.votes.rglob("*.csv"), key=str)
         people = [word for word in args.labels if word.endswith(".csv")]
         flags["toxicity"] = people + [path for path in votes if not path.match("*_failed.csv")]
-    build.report(load("response_checker/plot_results.py").command_line(words_of(flags)))
+    command = load("response_checker/plot_results.py").command_line(words_of(flags))
+    build.report(command, name_page=False)
 
 
 def parser() -> flags.Parser:

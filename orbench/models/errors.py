@@ -150,7 +150,7 @@ def transient_errors(model: Model) -> Iterator[None]:
 def fault_of(reply: ErrorReply, model: Model) -> Exception:
     """Return what an error status means for the request and for the run."""
     status = reply.status
-    told = f"{status}: {one_line(reply.message)}"
+    told = f"{status}: {one_line(reply.message).rstrip('.')}"
     key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
     spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)
     if status == 402 or spent or "insufficient_quota" in reply.error.values():

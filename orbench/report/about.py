@@ -18,7 +18,7 @@ from orbench.report.frames import Entry, joined
 CORRECTED = ("corrected", "corrected_low", "corrected_high")
 # What else its rows share.
 ABOUT = [
-    "short",  # the model without its provider, if that is clear
+    "short",  # the model without its provider, if that is clear; with settings, if they differ
     "prompts",
     "judge_version",  # of the rules; empty where they do not decide
     "judge_alike",  # the judge, whatever the version

@@ -22,8 +22,11 @@ from orbench.report.triggers import triggers
 MOST_FINDINGS = 6  # lines of comparisons on stderr: those of three models on two sides
 
 
-def report(args: Namespace) -> Path:
-    """Write the report and return the path of results.csv. Raises OSError and UserError."""
+def report(args: Namespace, name_page: bool = True) -> Path:
+    """Write the report and return the path of results.csv.
+
+    name_page: say where the page is. Raises OSError and UserError.
+    """
     output: Path = args.output_dir / "results.csv"
     sources = _sources(args)
     texts = MOST_ROWS if args.html else 0
@@ -72,7 +75,8 @@ def report(args: Namespace) -> Path:
             "pictures": pictures,
         }
         write_page(files[-1], rows, ordered, shown)
-        say(f"page: {files[-1]}")
+        if name_page:
+            say(f"page: {files[-1]}")
     if args.export:
         files += export.write_eee(output.with_name("eee"), measured)
     _finish(args, sources, files)
@@ -141,12 +145,14 @@ def _rate_lines(measured: DataFrame) -> Iterator[str]:
 
 
 def _finding_lines(pairs: DataFrame) -> Iterator[str]:
-    """Yield a line per comparison, if they are few."""
+    """Yield a line per comparison, if they are few, else how many have a finding."""
     if len(pairs) > MOST_FINDINGS:
+        stand = sum(compare.REFUSES_FEWER in shown for shown in pairs["shown"])
+        yield f"{len(pairs)} comparisons, {stand} with a finding: see comparison.csv"
         return
     for row in pairs.to_dict("records"):
-        gap = f"{row['difference_points']:+.1f} points"
-        ends = f"[{row['low_points']:.1f}, {row['high_points']:.1f}]"
+        gap = f"{row['difference_points']:+z.1f} points"
+        ends = f"[{row['low_points']:z.1f}, {row['high_points']:z.1f}]"
         both = f"{rates.short_label(row, '_a')} - {rates.short_label(row, '_b')}"
         if pairs["judge"].nunique() > 1:
             both += f", {row['judge']}"

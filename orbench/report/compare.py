@@ -33,6 +33,7 @@ from orbench.stats.power import detectable_difference
 
 REFUSES_FEWER = "refuses fewer"  # in a finding that stands
 ENDS = ("_a", "_b")  # of the columns of two results
+SETTINGS_DIFFER = "settings differ"
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
 PAIR_COLUMNS = [
@@ -155,9 +156,12 @@ def _remarks(row: Entry) -> Iterator[str]:
         if apart > FAR_APART:
             yield f"measured {apart:.0f} days apart"
     if row["settings_a"] != row["settings_b"]:
-        yield "settings differ"
+        yield SETTINGS_DIFFER
     if row["judge_a"] != row["judge_b"]:
         yield "judged by different versions of the rules"
+    if row["alike_a"] or row["alike_b"]:
+        prompts = SIDES[row["side"]].prompts
+        yield f"{prompts} may be rewrites of one another, so intervals may be too narrow"
     for end in ENDS:
         for text in (row[f"unranked{end}"], row[f"cautions{end}"]):
             if text:

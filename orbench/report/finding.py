@@ -5,13 +5,14 @@ The words are in sections/finding.txt.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.report.about import DEMO_NOTE
-from orbench.report.compare import REFUSES_FEWER
+from orbench.report.compare import ENDS, REFUSES_FEWER, SETTINGS_DIFFER
 from orbench.report.frames import Entries, Entry
 from orbench.report.rates import FEW_PROMPTS, short_label
 
@@ -38,28 +39,45 @@ def _shown_of(models: Entries, pairs: Entries) -> Entry:
     ranked = [model for model in models if model["ranked"]]
     results = {model[side] for model in ranked for side in ("safe", "toxic")}
     pairs = [pair for pair in pairs if {pair["result_a"], pair["result_b"]} <= results]
-    stand = [pair for pair in pairs if REFUSES_FEWER in pair["shown"]]
+    stand = list(_standing(pairs))
+    safe = [pair for pair in stand if pair["side"] == "over_refusal"]
     return {
         "models": models,
         "ranked": ranked,
         "leaders": [model for model in ranked if model["rank"].split("-")[0] == "1"],
-        "least": _least(ranked, stand),
         "stand": stand,  # of the pairs of ranked models
         "pairs": pairs,
+        "remarks": list(dict.fromkeys(_remarks(pairs))),
+        "least": _beyond_all(ranked, [pair["fewer"] for pair in safe]),
+        "most": _beyond_all(ranked, [pair["more"] for pair in safe]),
     }
 
 
-def _least(models: Entries, stand: Entries) -> Entry:
-    """Return the model that refuses fewer safe prompts than each other one; {} if none is shown to.
-
-    stand: the comparisons with a finding.
+def _standing(pairs: Entries) -> Iterator[Entry]:
+    """Yield the comparisons with a finding; fewer, more: the result that refuses fewer prompts and
+    the other one.
     """
-    wins = Counter[float]()
-    for pair in stand:
-        if pair["side"] == "over_refusal":
-            fewer = "_b" if pair["difference_points"] > 0 else "_a"
-            wins[pair[f"result{fewer}"]] += 1
+    for pair in pairs:
+        if REFUSES_FEWER in pair["shown"]:
+            fewer, more = reversed(ENDS) if pair["difference_points"] > 0 else ENDS
+            yield pair | {"fewer": pair[f"result{fewer}"], "more": pair[f"result{more}"]}
+
+
+def _remarks(pairs: Entries) -> Iterator[str]:
+    """Yield the remarks; names have settings where these differ."""
+    for pair in pairs:
+        for text in pair["remarks"].split("; "):
+            if text and text != SETTINGS_DIFFER:
+                yield text
+
+
+def _beyond_all(models: Entries, results: list[float]) -> Entry:
+    """Return the model whose safe result is among these once for each other model; {}: none.
+
+    results: one for each comparison with a finding, on the same side of it.
+    """
+    times = Counter(results)
     for model in models:
-        if wins[model["safe"]] >= len(models) - 1:
+        if times[model["safe"]] >= len(models) - 1:
             return model
     return {}

@@ -18,6 +18,11 @@ def who(entry: Entry) -> Entry:
     return {name: entry[name] for name in ("model", "settings", "judge", "prompts")}
 
 
+def named(model: str, settings: str) -> str:
+    """Return a model with its settings, in one name that can stand in a list."""
+    return f"{model} ({settings})" if settings else model
+
+
 def joined(*texts: str, mark: str = "; ") -> str:
     """Join the texts that are not empty."""
     return mark.join(filter(None, texts))

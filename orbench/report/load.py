@@ -20,7 +20,7 @@ from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.refusals.api import CUT_OFF
 from orbench.report.about import ABOUT, about_file, about_side
-from orbench.report.frames import Entry, joined
+from orbench.report.frames import Entry, joined, named
 from orbench.stats.core import Verdicts
 
 BOTH = "merged"
@@ -126,6 +126,8 @@ def _told_apart(results: DataFrame) -> DataFrame:
     short = results["model"].str.rpartition("/")[2]
     models = results["model"].groupby(short).transform("nunique")
     results["short"] = short.where(models == 1, results["model"])
+    if results["settings"].nunique() > 1:
+        results["short"] = list(map(named, results["short"], results["settings"]))
     for why, alike in REPEATED.items():
         known = results[results[alike[-1]] != ""]
         first = known.groupby(alike)["model"].transform("first")

@@ -10,7 +10,7 @@ from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import MACRO, OVERALL, UNCATEGORIZED
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.about import ABOUT, CORRECTED, DEMO, DEMO_NOTE
-from orbench.report.frames import Entry, joined
+from orbench.report.frames import Entry, joined, named
 from orbench.report.load import KEYS, verdicts
 from orbench.stats.core import Difference, Verdicts, mean, with_unscored
 
@@ -61,18 +61,21 @@ def rates(rows: DataFrame) -> DataFrame:
     """Return a row per result and category: OVERALL, MACRO (each counts alike) and each of them.
 
     rows: of `load_results`. Columns: result, KEYS, ABOUT, RATE_COLUMNS, interval, verdicts (as
-    `orbench.stats.core` takes them); NaN: not measured.
+    `orbench.stats.core` takes them), alike (prompts without a seed look like rewrites); NaN: not
+    measured.
     """
     measured = []
     for number, part in rows.groupby("result"):
         about = part[KEYS + ABOUT].iloc[0].to_dict()
+        seeds_missing = _seeds_missing(part)
         for row in _rates_of(part, about["known"]):
             row["result"] = number
-            row["notes"] = joined(about["notes"], *row.get("notes", []))
+            row["alike"] = bool(seeds_missing)
+            row["notes"] = joined(about["notes"], *row.get("notes", []), seeds_missing)
             if about["doubt"] == DEMO:
                 row["notes"] = DEMO_NOTE
             measured.append(about | row)
-    columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval", "verdicts"]
+    columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval", "verdicts", "alike"]
     table = DataFrame(measured, columns=dict.fromkeys(columns))
     for name in ("certain", *CORRECTED):
         table[f"{name}_percent"] = 100 * table[name].where(table["category"] == OVERALL)
@@ -91,14 +94,13 @@ def categories_of(results: DataFrame) -> list[str]:
 
 def label(row: Entry, end: str = "") -> str:
     """Return the model of a row with its settings. end: of the columns' names."""
-    return joined(row[f"model{end}"], row[f"settings{end}"], mark=", ")
+    return named(row[f"model{end}"], row[f"settings{end}"])
 
 
 def short_label(row: Entry, end: str = "") -> str:
-    """Return the same without the model's provider and maker, where there is little room."""
-    model = row[f"model{end}"]
-    short = row.get(f"short{end}", model.rpartition("/")[2])
-    return joined(short, row[f"settings{end}"], mark=", ")
+    """Return the same without what tells no two results apart, if that is known."""
+    short: str = row.get(f"short{end}") or label(row, end)
+    return short
 
 
 def scaled(unit: str, **fractions: float) -> Entry:
@@ -213,17 +215,16 @@ def _flags(part: DataFrame, row: Entry) -> Iterator[str]:
         yield f"served by a different model: {counted(others, 'row')}"
     if row["n"] < FEW_PROMPTS:
         yield f"fewer than {FEW_PROMPTS} prompts"
-    if row["category"] == OVERALL:
-        yield from _seeds_missing(part)
 
 
-def _seeds_missing(part: DataFrame) -> Iterator[str]:
-    """Yield a note if prompts without a seed look like rewrites of one another."""
+def _seeds_missing(part: DataFrame) -> str:
+    """Return a note if prompts without a seed look like rewrites of one another, else nothing."""
     texts = [text for text in part["seedless"].unique() if len(text) >= SHORTEST]
     sample = tuple(texts[:FIRST])
     alike = len(like_rewrites(sample))
-    if alike > MOST_ALIKE * len(sample):
-        yield (
-            f"{alike} of {len(sample)} prompts without a seed look like rewrites of others, "
-            "so the interval may be too narrow"
-        )
+    if alike <= MOST_ALIKE * len(sample):
+        return ""
+    return (
+        f"{alike} of the first {len(sample)} prompts without a seed look like rewrites of "
+        "others, so the interval may be too narrow: name their seeds in a column seed_id"
+    )

@@ -5,7 +5,6 @@ Their columns, titles and texts are in tables.toml.
 
 import re
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import isnan, nan
 from pathlib import Path
@@ -172,12 +171,18 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
 
 def warnings(results: DataFrame) -> list[str]:
     """Return what a reader must know before any number: each note, behind the results it is of."""
-    notes = defaultdict[str, list[str]](list)  # note -> models and rates
-    for row in overall(results).to_dict("records"):
-        name = f"{label(row)}, {SIDES[row['side']].rate}"
-        for note in filter(None, row["notes"].split("; ")):
-            notes[note].append(name)
-    lines = [f"{'; '.join(dict.fromkeys(names))}: {note}" for note, names in notes.items()]
+    whole = overall(results)
+    lines = []
+    notes = whole.assign(note=whole["notes"].str.split("; ")).explode("note")
+    for note, rows in notes[notes["note"] != ""].groupby("note", sort=False):
+        names = list[str]()
+        for side, of_side in rows.groupby("side", sort=False):
+            rate = SIDES[str(side)].rate
+            if len(of_side) == sum(whole["side"] == side) > 1:
+                names.append(f"all {rate}s")
+            else:
+                names += [f"{label(row)}, {rate}" for row in of_side.to_dict("records")]
+        lines.append(f"{'; '.join(dict.fromkeys(names))}: {note}")
     sets_and_judges = results.groupby("side")[["prompt_set", "judge"]].nunique()
     if (sets_and_judges > 1).any(axis=None):
         lines.append("results differ in prompts or judge: there is no single ranking")

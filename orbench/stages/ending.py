@@ -8,7 +8,7 @@ from orbench.models.providers import is_same_model
 from orbench.stages.account import measures_nothing
 from orbench.stages.counts import Counts
 from orbench.stages.engine import Job
-from orbench.stages.run import Outcome
+from orbench.stages.run import BRIEF, Outcome
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -56,13 +56,14 @@ def closing_lines(job: Job) -> Iterator[str]:
     stage = job.stage
     counts = job.counts
     rows = counts.rows
-    if not rows[NOT_ASKED]:  # a rate of some rows would be another rate
+    brief = BRIEF.get()
+    if not rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
         yield from job.closing.lines()
     if doubt := job.closing.doubt():
         yield doubt
     if measures_nothing(job):
         yield SCRIPTED_NOTE
-    elif is_scripted(job.input_record):
+    elif is_scripted(job.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE
     parts = []
     if counts.written != rows["done"]:
@@ -72,7 +73,8 @@ def closing_lines(job: Job) -> Iterator[str]:
         parts.append(f"not asked {rows[NOT_ASKED]:,}")
     parts.append(f"answers reused from the log {counts.answers['reused']:,}")
     yield " · ".join(parts)
-    yield " · ".join([_sent(job), *_other_models(job)])
+    if stage.models:
+        yield " · ".join([_sent(job), *_other_models(job)])
     yield from _refused_to_judge(counts)
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")

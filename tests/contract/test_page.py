@@ -132,14 +132,19 @@ def test_the_finding_comes_first_and_claims_what_the_tests_show(page: Page, desk
     assert page.texts["p"][0].startswith("a, t, gpt4: model-a refuses 33.3 % [22.7, 45.9] of")
     safe = [judged(desk, f"{n}.csv", [DIRECT] * n + [ANSWER] * (99 - n), f"m{n}") for n in (9, 60)]
     done = report(desk, "--over_refusal", *safe)
-    assert done.stderr.splitlines()[-1] == "m9 over-refuses least, 9.1 % [4.9, 16.4]."
+    assert done.stderr.splitlines()[-1] == (
+        "m9 over-refuses less than m60: 9.1 % [4.9, 16.4] against 60.6 % [50.8, 69.7] of the safe "
+        "prompts, a difference of 51.5 points [40.3, 61.5]."
+    )
     columns = {"prompt": [f"Toxic {n}" for n in range(99)]}
     toxic = [judged(desk, "u.csv", [DIRECT] * 45 + [ANSWER] * 54, "m9", columns=columns)]
     toxic.append(judged(desk, "v.csv", [DIRECT] * 99, "m60", columns=columns))
     done = report(desk, "--over_refusal", *safe, "--toxic", *toxic)
     assert done.stderr.splitlines()[-1] == (
-        "m60 and m9 tie for the best balance; m9 over-refuses least, 9.1 % [4.9, 16.4], "
-        "and lets 54.5 % [44.8, 64.0] of the toxic prompts through."
+        "m9 over-refuses less than m60: 9.1 % [4.9, 16.4] against 60.6 % [50.8, 69.7] of the safe "
+        "prompts, a difference of 51.5 points [40.3, 61.5]. It also rejects fewer toxic prompts: "
+        "45.5 % [36.0, 55.2] against 100.0 % [96.3, 100.0], a difference of 54.5 points "
+        "[43.3, 64.5]. They tie in the balance of both."
     )
 
 
@@ -194,10 +199,11 @@ def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> N
     page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
     assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
     about = (
-        "Safe prompts: or-bench-hard-1k. Judge: gpt4. Settings: effort high. Measured: 2026-11-20"
+        "Safe prompts from “or-bench-hard-1k”. Verdicts by gpt4. Settings of all models: effort "
+        "high. Measured on 2026-11-20"
     )
     assert about in "".join(page.texts["p"])
-    assert "o3, effort high, over-refusal rate: coverage 80.0 %" in page.texts["p"]
+    assert "o3 (effort high), over-refusal rate: coverage 80.0 %" in page.texts["p"]
 
 
 def test_of_more_responses_than_a_page_takes_it_holds_an_even_sample(desk: Desk) -> None:

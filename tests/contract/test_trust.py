@@ -24,9 +24,12 @@ def check(desk: Desk, name: str, *flags: str, of: str = "", judge: str = "rules"
     return desk.run(CHECK, f"--check_model={judge}", *files, *flags)
 
 
+ALIKE = "safe prompts may be rewrites of one another, so intervals may be too narrow"
+
+
 def judged(desk: Desk, name: str, refused: int, rows: int = 60, **columns: list[str]) -> str:
     """Stage 5's rules on responses of which the first are refusals. Returns NAME=NAME.csv."""
-    cells = {"prompt": [f"How do I fold bird {n}?" for n in range(rows)]} | columns
+    cells = {"prompt": [f"Fold bird {n}?" for n in range(rows)]} | columns
     cells = {"response": [NO] * refused + [YES] * (rows - refused)} | cells
     desk.csv(f"{name}_r.csv", list(cells), list(zip(*cells.values(), strict=True)))
     assert check(desk, name, "--overwrite").returncode in (0, 3)
@@ -133,7 +136,8 @@ def test_prompts_on_both_sides_stop_the_report(desk: Desk) -> None:
 def test_settings_rubric_and_judge_prompt_part_results(desk: Desk) -> None:
     desk.prompts(60)
     files = asked(desk, "a", "--model=m/a"), asked(desk, "b", "--model=m/b", "--temperature=1")
-    assert "(settings differ; m/b, temperature 1: the same responses" in findings(desk, *files)[0]
+    said = f"(settings differ; {ALIKE}; m/b (temperature 1): the same responses"
+    assert said in findings(desk, *files)[0]
     assert [row["settings"] for row in table(desk, "leaderboard")] == ["", "temperature 1"]
     desk.serve("[[direct_answer]]")
     for name, *flags in (["c"], ["d"], ["e", "--rubric=graded"]):
@@ -181,7 +185,9 @@ def test_a_model_that_judges_itself_or_its_family_is_named(desk: Desk) -> None:
         assert check(desk, f"{model}_c", of=model, judge="gpt-4o").returncode == 0
     report(desk, "--over_refusal", *files, "--html", "--formats=svg")
     finding = table(desk, "comparison")[0]["finding"]
-    assert finding.endswith("(gpt-4o: judged by itself; gpt-4.1: judged by its own family)")
+    assert finding.endswith(
+        f"({ALIKE}; gpt-4o: judged by itself; gpt-4.1: judged by its own family)"
+    )
     page = (desk.folder / "results/results.html").read_text()
     for model, said in (("gpt-4o", "judged by itself"), ("gpt-4.1", "judged by its own family")):
         assert said in overall(desk, model=model)["notes"] and said in page
@@ -195,7 +201,7 @@ def test_one_model_under_two_names_has_one_rank(desk: Desk) -> None:
     files = [asked(desk, "a", "--model=gpt-4o", returned=dated)]
     files.append(asked(desk, "b", f"--model={dated}", returned=dated))
     files.append(asked(desk, "c", "--model=m/c", share=40))
-    said = f"({dated}: the same model as gpt-4o, by the returned ids)"
+    said = f"({ALIKE}; {dated}: the same model as gpt-4o, by the returned ids)"
     assert findings(desk, *files)[0] == f"no difference shown {said}"
     assert [row["rank"] for row in table(desk, "leaderboard")] == ["1", "2", ""]
     assert "a.csv is given twice" in stopped(desk, "--over_refusal", "x=a.csv", "y=./a.csv")
@@ -240,7 +246,7 @@ def test_rules_that_are_seldom_certain_rank_nobody(desk: Desk) -> None:
 def test_an_edited_input_does_not_replace_results(desk: Desk) -> None:
     judged(desk, "a", 30)
     before = (desk.folder / "a.csv").read_bytes()
-    edit(desk.folder / "a_r.csv", "prompt", **{"How do I fold bird 1?": "Do you sing?"})
+    edit(desk.folder / "a_r.csv", "prompt", **{"Fold bird 1?": "Do you sing?"})
     line = error_line(check(desk, "a"))
     assert "that this input does not have" in line and "pass --overwrite" in line
     assert (desk.folder / "a.csv").read_bytes() == before
