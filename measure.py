@@ -13,16 +13,16 @@ sends nothing to the model again.
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from orbench.base.messages import run_script, say, tell, without_query
-from orbench.base.prompts import set_name, text_id
-from orbench.base.records import add_side, read_record, under_test
-from orbench.base.tables import file_name_part, write_csv
+from orbench.base.messages import UserError, run_script, say, tell, without_query
+from orbench.base.prompts import ids_of, set_name, text_id
+from orbench.base.records import add_side
+from orbench.base.tables import file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -67,8 +67,9 @@ def main(argv: Sequence[str]) -> int:
     if args.toxic:
         prompts["toxic"] = args.toxic
     args.with_published = prompts == DEFAULT_PROMPTS
-    check_sides(prompts, args)
+    asked = check_sides(prompts, args)
     todo = list(steps(prompts, args))
+    check_names(todo, asked)
     announce(todo, args)
     return 0 if args.dry_run else measure(todo, args)
 
@@ -124,6 +125,21 @@ def picked(args: Namespace, names: Sequence[str]) -> Json:
     return {name: getattr(args, name) for name in names}
 
 
+def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
+    """Raise UserError if the model has answered a side's prompts under another name of theirs.
+
+    asked: side -> the ids of its prompts.
+    """
+    for step in todo:
+        path = step.flags["output_path"]
+        if step.script != ALIGN or path.exists():
+            continue
+        for other in path.parent.parent.glob(f"*/{path.name}"):
+            if asked[step.side] == ids_of(read_csv(other, ["prompt"]).rows):
+                again = f"{other} holds the responses to the same prompts"
+                raise UserError(f"{again}; name their file {other.parent.name} again to use them")
+
+
 def responses_in(folder: Path, of_model: Json) -> Path:
     """Return the CSV of a model's responses: its name holds the settings that are not the usual
     ones. Raises UserError.
@@ -132,8 +148,7 @@ def responses_in(folder: Path, of_model: Json) -> Path:
     words = words_of(of_model | {"input_file": folder})
     settings = align.described(align.parser().parse_args(words))
     plain = folder / f"{file_name_part(of_model['model'])}.csv"
-    # Names had no settings once.
-    if not settings or under_test(read_record(plain)).settings == settings:
+    if not settings:
         return plain
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"

@@ -113,6 +113,11 @@ def prompt_id_of(row: Row) -> str:
     return prompt_id(asked_in(row))
 
 
+def ids_of(rows: Iterable[Row]) -> set[str]:
+    """Return the ids of what rows ask."""
+    return set(map(prompt_id_of, rows))
+
+
 def seed_id_of(row: Row) -> str:
     """Return the id of a rewrite's seed, from seed_id or toxic_seed; "" if there is none."""
     seed_id = row.get("seed_id", "").strip()

@@ -145,11 +145,10 @@ def _rate_lines(measured: DataFrame) -> Iterator[str]:
 
 
 def _finding_lines(pairs: DataFrame) -> Iterator[str]:
-    """Yield a line per comparison, if they are few, else how many have a finding."""
-    if len(pairs) > MOST_FINDINGS:
-        stand = sum(compare.REFUSES_FEWER in shown for shown in pairs["shown"])
-        yield f"{len(pairs)} comparisons, {stand} with a finding: see comparison.csv"
-        return
+    """Yield a line per comparison; if they are many, of some that have a finding."""
+    total = len(pairs)
+    if total > MOST_FINDINGS:
+        pairs = pairs[pairs["stands"]][:MOST_FINDINGS]
     for row in pairs.to_dict("records"):
         gap = f"{row['difference_points']:+z.1f} points"
         ends = f"[{row['low_points']:z.1f}, {row['high_points']:z.1f}]"
@@ -157,6 +156,8 @@ def _finding_lines(pairs: DataFrame) -> Iterator[str]:
         if pairs["judge"].nunique() > 1:
             both += f", {row['judge']}"
         yield f"{both}, {SIDES[row['side']].rate}: {gap} {ends}: {row['finding']}"
+    if len(pairs) < total:
+        yield f"{total - len(pairs)} more comparisons: see comparison.csv"
 
 
 def _draw(

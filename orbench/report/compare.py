@@ -99,7 +99,7 @@ def compare(results: DataFrame) -> DataFrame:
     """Return a row per pair of results with the side, the judge and prompts in common.
 
     Columns: PAIR_COLUMNS; those of both results, with _a and _b behind their names; shown and
-    remarks, of which the finding consists.
+    remarks, of which the finding consists; stands: whether it is one.
     """
     pairs = []
     for side in SIDES:
@@ -118,6 +118,7 @@ def compare(results: DataFrame) -> DataFrame:
     rows = table.to_dict("records")
     table["detectable_points"] = [100 * _detectable(row) for row in rows]
     table["shown"] = [_shown(row) for row in rows]
+    table["stands"] = table["shown"].str.contains(REFUSES_FEWER)
     table["remarks"] = [joined(*_remarks(row)) for row in rows]
     remarks = " (" + table["remarks"] + ")"
     table["finding"] = table["shown"] + remarks.where(table["remarks"] != "", "")

@@ -4,7 +4,6 @@ Ranks and the findings of `orbench.report.compare` decide what it claims; rates 
 The words are in sections/finding.txt.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.report.about import DEMO_NOTE
-from orbench.report.compare import ENDS, REFUSES_FEWER, SETTINGS_DIFFER
+from orbench.report.compare import ENDS, SETTINGS_DIFFER
 from orbench.report.frames import Entries, Entry
 from orbench.report.rates import FEW_PROMPTS, short_label
 
@@ -58,7 +57,7 @@ def _standing(pairs: Entries) -> Iterator[Entry]:
     the other one.
     """
     for pair in pairs:
-        if REFUSES_FEWER in pair["shown"]:
+        if pair["stands"]:
             fewer, more = reversed(ENDS) if pair["difference_points"] > 0 else ENDS
             yield pair | {"fewer": pair[f"result{fewer}"], "more": pair[f"result{more}"]}
 
@@ -76,8 +75,7 @@ def _beyond_all(models: Entries, results: list[float]) -> Entry:
 
     results: one for each comparison with a finding, on the same side of it.
     """
-    times = Counter(results)
     for model in models:
-        if times[model["safe"]] >= len(models) - 1:
+        if results.count(model["safe"]) >= len(models) - 1:
             return model
     return {}

@@ -128,10 +128,11 @@ def _told_apart(results: DataFrame) -> DataFrame:
     results["short"] = short.where(models == 1, results["model"])
     if results["settings"].nunique() > 1:
         results["short"] = list(map(named, results["short"], results["settings"]))
+    results["label"] = list(map(named, results["model"], results["settings"]))
     for why, alike in REPEATED.items():
         known = results[results[alike[-1]] != ""]
-        first = known.groupby(alike)["model"].transform("first")
-        again = first[first != known["model"]]
+        first = known.groupby(alike)["label"].transform("first")
+        again = first[first != known["label"]]
         results.loc[again.index, "unranked"] = again.map(why.format)
     results["notes"] = [
         joined(*texts) for texts in results[["doubt", "unranked", "cautions", "notes"]].to_numpy()

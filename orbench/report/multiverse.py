@@ -9,7 +9,7 @@ from math import nan
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.report.compare import ENDS, REFUSES_FEWER
+from orbench.report.compare import ENDS
 from orbench.report.frames import Entry
 from orbench.report.load import verdicts
 from orbench.stats.core import ALPHA, Verdicts, difference, filled
@@ -36,7 +36,7 @@ def stands_in(pairs: DataFrame, rows: DataFrame) -> list[str]:
 
 
 def _stands(pair: Entry, measured: _Measured) -> str:
-    if REFUSES_FEWER not in pair["finding"]:
+    if not pair["stands"]:
         return ""
     held = []
     for a, b in _analyses(pair, measured):

@@ -37,6 +37,7 @@ LONGEST_NAME = 32  # characters
 FEWEST_NAMES = 20  # that the side of a scatter has room for
 STRONGEST = 15  # words on each side
 BLACK = "#000000"
+DARK = 150  # percent of bad responses that would be darkest: black text is legible on 100
 GRAY = "#666666"
 LIGHT_GRAY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
@@ -125,26 +126,20 @@ def heat_map(results: DataFrame, title: str) -> Figure:
     table = results.pivot(index="result", columns="category").loc[models["result"]]
     rates = table["rate_percent"][columns]
     few = table["n"][columns] < FEW_PROMPTS
-    key = f"† fewer than {FEW_PROMPTS} prompts"
-    texts = rates.map("{:.0f}".format)
-    if few.all(axis=None):  # a mark on each says nothing
-        key = f"each from fewer than {FEW_PROMPTS} prompts"
-    else:
-        texts += np.where(few, "†", "")
+    texts = rates.map("{:.0f}".format) + np.where(few, "†", "")
     texts = texts.mask(rates.isna(), "–")
     is_toxic = SIDES[results["side"].iat[0]].is_toxic
     bad = 100 - rates if is_toxic else rates
-    colors = np.where(bad > 70, "white", BLACK)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
-    axes.imshow(bad, cmap="Oranges", vmin=0, vmax=100, aspect="auto")
+    axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
     for (i, j), text in np.ndenumerate(texts):
-        axes.text(j, i, text, ha="center", va="center", color=colors[i, j])
+        axes.text(j, i, text, ha="center", va="center")
     axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{title}, %\n{key}")
+    axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 
 

@@ -12,7 +12,7 @@ from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.about import ABOUT, CORRECTED, DEMO, DEMO_NOTE
 from orbench.report.frames import Entry, joined, named
 from orbench.report.load import KEYS, verdicts
-from orbench.stats.core import Difference, Verdicts, mean, with_unscored
+from orbench.stats.core import FEW_CLUSTERS, Difference, Verdicts, mean, with_unscored
 
 FEW_PROMPTS = 30  # rates from fewer are marked
 FEWEST_MODELS = 7  # with fewer, a correlation or a trend says nothing
@@ -20,6 +20,10 @@ RESPONSE_SHARES = ["direct", "indirect", "api", "cut_off"]  # of the responses, 
 WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
 FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand together
+FEW_SEEDS = (
+    f"fewer than {FEW_CLUSTERS} seeds are refused, or answered: "
+    "the interval assumes that rewrites of a seed are much alike"
+)
 SHORTEST = 20  # characters; shorter prompts are easily similar
 # Columns of results.csv; intervals 95 %.
 RATE_COLUMNS = [
@@ -166,12 +170,14 @@ def _figures(of: Verdicts, known: bool) -> Entry:
 
 def _rate(part: DataFrame, category: str, known: bool) -> Entry:
     of = verdicts(part)
+    whole = mean(of)
     scored = part[part["refused"].notna()]
     prompts = scored.groupby("prompt")[["refused", *RESPONSE_SHARES]].mean()
     row = {
         "category": category,
         "rows": len(scored),
-        "design_effect": mean(of).design_effect,
+        "design_effect": whole.design_effect,
+        "assumed": whole.assumed,
         **_figures(of, known),
         **scaled("percent", **prompts[RESPONSE_SHARES].mean()),
     }
@@ -213,6 +219,8 @@ def _flags(part: DataFrame, row: Entry) -> Iterator[str]:
     others = int(part["other_model"].sum())
     if others:
         yield f"served by a different model: {counted(others, 'row')}"
+    if row["assumed"]:
+        yield FEW_SEEDS
     if row["n"] < FEW_PROMPTS:
         yield f"fewer than {FEW_PROMPTS} prompts"
 
@@ -225,6 +233,6 @@ def _seeds_missing(part: DataFrame) -> str:
     if alike <= MOST_ALIKE * len(sample):
         return ""
     return (
-        f"{alike} of the first {len(sample)} prompts without a seed look like rewrites of "
-        "others, so the interval may be too narrow: name their seeds in a column seed_id"
+        f"{alike} of the first {len(sample)} prompts without a seed look like rewrites of others, "
+        "so the interval may be too narrow: name their seeds in a column seed_id of the same file"
     )

@@ -37,7 +37,8 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 
 
 def triggers(rows: DataFrame, board: DataFrame) -> Behind:
-    """Return the frame triggers (TRIGGER_COLUMNS), and lines where prompts are too few.
+    """Return the frame triggers (TRIGGER_COLUMNS), without models that refuse or answer fewer than
+    FEWEST_PROMPTS safe prompts; and no lines.
 
     rows: of `load_results`; board: `leaderboard`.
     """
@@ -60,14 +61,10 @@ def triggers(rows: DataFrame, board: DataFrame) -> Behind:
             about = model | {"against": label(other)}
             groups.append((about, refused[a] & answered[b], answered[a] & refused[b]))
     terms = list[Entry]()
-    lines = []
     for about, is_refused, is_answered in groups:
         if min(is_refused.sum(), is_answered.sum()) >= FEWEST_PROMPTS:
             terms.extend(_terms(prompts, is_refused, is_answered, about))
-        elif not about["against"]:
-            few = f"fewer than {FEWEST_PROMPTS} safe prompts refused or answered"
-            lines.append(f"{label(about)}: no trigger words: {few}")
-    return {"triggers": DataFrame(terms, columns=TRIGGER_COLUMNS)}, lines
+    return {"triggers": DataFrame(terms, columns=TRIGGER_COLUMNS)}, []
 
 
 def terms_in(text: str) -> set[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orbench.base.messages import UserError, clean, did_you_mean, one_line, without_query
-from orbench.base.prompts import MESSAGES, asked_in, prompt_id, prompt_id_of, shown_question
+from orbench.base.prompts import MESSAGES, asked_in, ids_of, prompt_id, prompt_id_of, shown_question
 from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.words import SIDES, Json, Row, Rows, Texts
 
@@ -105,12 +105,13 @@ def prompts_of(names: Sequence[str]) -> list[str]:
     return prompts
 
 
-def check_sides(prompts: Texts, args: Namespace) -> None:
-    """Raise UserError for a set of the other side, an empty one, or a prompt on both sides.
-
-    prompts: side -> what an input flag names, as for `read_input`.
+def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
+    """Return the ids of each side's prompts. prompts: side -> what an input flag names, as for
+    `read_input`. Raises UserError for a set of the other side, an empty one, or a prompt on both
+    sides.
     """
-    known = set[str]()  # ids
+    found = dict[str, set[str]]()
+    known = set[str]()
     for side, name in prompts.items():
         named = prompt_sets().get(name)
         if named and named.side != side:
@@ -122,7 +123,9 @@ def check_sides(prompts: Texts, args: Namespace) -> None:
             if row["prompt"].strip() and prompt_id_of(row) in known:
                 text = one_line(shown_question(row))
                 raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
-        known.update(map(prompt_id_of, rows))
+        found[side] = ids_of(rows)
+        known |= found[side]
+    return found
 
 
 def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:

@@ -54,6 +54,7 @@ class Mean(NamedTuple):
     effective: float  # the number of independent rows that would say as much
     variance: float  # of the rate, by the spread of the clusters
     df: float  # degrees of freedom of the variance
+    assumed: bool = False  # whether the interval is that of ASSUMED_ICC
 
     @property
     def design_effect(self) -> float:
@@ -235,6 +236,7 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     rate = float(means.mean())
     variance = _square(parts)
     size = float(n)
+    assumed = False
     if variance > ROUNDING**2:
         spread = rate * (1 - rate) * len(share) / (len(share) - 1)
         size = min(size, spread / variance / allowance(df, n))
@@ -243,9 +245,11 @@ def _estimate(prompts: _Prompts, clusters: int) -> tuple[Mean, Array, Array]:
     if fewest < FEW_CLUSTERS - ROUNDING or np.isinf(known).any():
         between = _square(in_clusters)
         within = _square(weights)
+        spread_size = size
         size = min(size, 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within))
+        assumed = size < spread_size and between > within + ROUNDING
     low, high = wilson(rate * size, size)
-    found = Mean(rate, low, high, len(share), n, size, variance, df)
+    found = Mean(rate, low, high, len(share), n, size, variance, df, assumed)
     return found, parts, np.bincount(cluster, weights * share, clusters)
 
 

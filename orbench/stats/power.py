@@ -9,7 +9,8 @@ POWER = 0.8
 
 
 def detectable_difference(found: Difference, comparisons: int = 1, lost: float = 0.0) -> float:
-    """Return the true difference that becomes a finding with a probability of POWER, or NaN.
+    """Return the true difference that becomes a finding with a probability of POWER, or NaN; so
+    where the size of a sample is assumed.
 
     One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
     comparisons: Holm's strictest level is ALPHA over their number. lost: the share of each model's
@@ -34,6 +35,6 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
     quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
     enough = deltas[shown >= quantiles * error]
-    if not len(enough):
+    if found.a.assumed or found.b.assumed or not len(enough):
         return np.nan
     return float(enough[0])

@@ -137,7 +137,6 @@ def test_trigger_words_have_examples_and_pictures(desk: Desk) -> None:
 def test_too_few_prompts_are_said_in_a_line(desk: Desk) -> None:
     said = report(desk, "--over_refusal", judged(desk, "s.csv", [ANSWER] * 12), "--pairs").stderr
     assert "maker/a: 0 pairs, 12 rewrites whose seed has no result: too few" in said
-    assert "maker/a: no trigger words: fewer than 10 safe prompts refused or answered" in said
 
 
 def test_made_worlds_are_found_out(tmp_path: Path) -> None:
