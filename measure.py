@@ -19,14 +19,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from orbench.base.messages import UserError, run_script, say, tell, without_query
+from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import ids_of, set_name, text_id
 from orbench.base.records import add_side
 from orbench.base.tables import file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
-from orbench.stages.prompt_sets import check_sides
+from orbench.stages.prompt_sets import check_sides, read_input
 from orbench.stages.run import Outcome, load, run, words_of
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
@@ -68,6 +68,10 @@ def main(argv: Sequence[str]) -> int:
         prompts["toxic"] = args.toxic
     args.with_published = prompts == DEFAULT_PROMPTS
     asked = check_sides(prompts, args)
+    if args.baseline:
+        from orbench.report import gate
+
+        gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
     todo = list(steps(prompts, args))
     check_names(todo, asked)
     announce(todo, args)
@@ -90,14 +94,16 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
             add_side(outcome.path, step.side)
     if under_way:
         return 0
-    write_report(args)
+    checked = [str(step.flags["output_path"]) for step in todo if step.script == CHECK]
+    status = write_report(args, checked)
     tell(args.output_dir / "results.html")
-    return 0
+    return status
 
 
 def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
     """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError."""
     folder = args.output_dir
+    judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
     everywhere = picked(args, EVERYWHERE)
     sample = picked(args, INPUT) | everywhere
     judges = picked(args, JUDGES) | everywhere
@@ -106,12 +112,12 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
         for name, entry in flags.FLAGS[group].items():
             of_model[name] = getattr(args, entry.get("dest", name))
     for side, name in prompts.items():
-        stem = file_name_part(set_name(Path(without_query(name))))
+        stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = responses_in(folder / "responses" / side / stem, of_model)
         where = {"input_file": name, "output_path": responses}
         yield Step(side, ALIGN, where | of_model | sample)
-        checked = folder / side / file_name_part(args.judge) / stem / responses.name
-        where = {"input_file": responses, "output_path": checked}
+        checked = folder / side / judge / stem / responses.name
+        where = {"input_file": responses, "output_path": checked, "rubric": args.rubric}
         yield Step(side, CHECK, where | judges | {"check_model": args.judge})
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
@@ -202,12 +208,16 @@ def foresee(step: Step) -> Outcome:
         return run(step.script, flags, log)
 
 
-def write_report(args: Namespace) -> None:
-    """Write the tables, the pictures and the page. Raises UserError."""
+def write_report(args: Namespace, checked: Sequence[str]) -> int:
+    """Write the tables, the pictures and the page, and return the exit status.
+
+    checked: the files that --fail_if is about. Raises UserError.
+    """
     from orbench.report import build
 
     folder = args.output_dir
-    flags: Json = {"html": True, "output_dir": folder}
+    flags: Json = {"html": True, "output_dir": folder, "baseline": args.baseline}
+    flags["fail_if"] = args.fail_if or None
     flags["over_refusal"] = [folder / "over_refusal"]
     if (folder / "toxic").is_dir():
         flags["toxic"] = [folder / "toxic"]
@@ -217,14 +227,18 @@ def write_report(args: Namespace) -> None:
         votes = sorted(args.votes.rglob("*.csv"), key=str)
         people = [word for word in args.labels if word.endswith(".csv")]
         flags["toxicity"] = people + [path for path in votes if not path.match("*_failed.csv")]
-    command = load("response_checker/plot_results.py").command_line(words_of(flags))
-    build.report(command, name_page=False)
+    of_report = load("response_checker/plot_results.py").command_line(words_of(flags))
+    of_report.gated = checked
+    of_report.name_page = False
+    return build.report(of_report)
 
 
 def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
     parser.add("measure")
+    parser.add("rubric")
     parser.add("columns")
+    parser.add("gate")
     parser.add("judge")
     parser.add("run", as_typed=True)
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"

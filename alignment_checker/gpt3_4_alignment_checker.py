@@ -3,12 +3,14 @@
     python gpt3_4_alignment_checker.py --model=gpt-5.4 --input_file=prompts.csv
 
 Reads a CSV with the column prompt and, optionally, category; or with the column messages, a
-conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set or
-hf://datasets/OWNER/NAME/FILE works too. Writes ./final_{model}_results/{model}_merged_{input file
-name}, or with --merge_result=False the files {model}_rejected_... and {model}_accepted_... instead.
-Adds the columns response, is_rejected, rejection_reason (the rule, or the API's own signal as
-api:...), finish_reason, api_category (of the API's own refusal, if it names one) and served_by (the
-model id as returned, and the provider behind a gateway). Ends with a table of refusal rates.
+conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set, or
+a file or split on the Hugging Face Hub (docs/new_prompts.md), works too.
+
+Writes ./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the
+files {model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,
+rejection_reason (the rule, or the API's own signal as api:...), finish_reason, api_category (of the
+API's own refusal, if it names one) and served_by (the model id as returned, and the provider behind
+a gateway). Ends with a table of refusal rates.
 """
 
 import sys

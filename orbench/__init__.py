@@ -1,4 +1,6 @@
-"""What the five stages of the over-refusal benchmark share. The packages, lowest first:
+"""What the five stages of the over-refusal benchmark share.
+
+Public is `classify` alone (docs/python.md). The packages, lowest first:
 
 base      messages, words in CSVs, CSV files, run records
 stats     intervals, tests, agreement
@@ -13,7 +15,21 @@ report    result files into tables, pictures and a page
 
 import os
 import sys
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+__all__ = ["classify"]
+
+if TYPE_CHECKING:
+    from orbench.refusals.detect import Verdict
+
+
+def classify(text: str) -> "Verdict":
+    """Return whether a model's response is a refusal, as `kind`, `rule` and `certain`."""
+    from orbench.refusals import detect
+
+    return detect.classify(text)
 
 
 def _end_quietly(
@@ -25,5 +41,7 @@ def _end_quietly(
     sys.__excepthook__(kind, error, trace)
 
 
-if sys.excepthook is sys.__excepthook__:
+# Only in a clone: a program that has installed the package has its own way to end.
+_IN_CLONE = Path(__file__).parents[1].joinpath("measure.py").exists()
+if _IN_CLONE and sys.excepthook is sys.__excepthook__:
     sys.excepthook = _end_quietly

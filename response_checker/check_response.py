@@ -91,7 +91,10 @@ class ResponseChecker(Stage):
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
-            raise UserError("--rubric graded needs a chat model as the judge, without rules")
+            raise UserError(
+                "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
+                f"{args.check_model} does not tell the graded classes apart"
+            )
         prompt_file, classes = RUBRICS[args.rubric]
         path, self.template = prompt_template(__file__, prompt_file)
         self.listed = numbered_list(classes)
@@ -218,6 +221,7 @@ def run(argv: Sequence[str]) -> Outcome:
 def parser() -> flags.Parser:
     parser = flags.Parser(__doc__)
     parser.add("check_response")
+    parser.add("rubric")
     default = "./{input stem}_response_check_merged_{check model}.csv"
     flags.add_output_flags(parser, default, "one per class")
     parser.add("phrases")

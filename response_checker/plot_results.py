@@ -3,11 +3,12 @@
     python plot_results.py --over_refusal final_*/*hard-1k*.csv --toxic final_*/*toxic*.csv
     python plot_results.py --merged MODEL=results.csv --table
     python plot_results.py --over_refusal results/over_refusal --toxic results/toxic --html
+    python plot_results.py --over_refusal new/over_refusal --baseline old --fail_if worse
     python plot_results.py --with_published
 
 Reads result files of stage 4 (is_rejected) or stage 5 (answer_category) with the column prompt and,
-optionally, category, toxic_seed or seed_id, is_toxic (--merged) and response. The model's name
-comes from the run record beside the file, or from MODEL=FILE. Unscored rows come from
+optionally, category, tier, toxic_seed or seed_id, is_toxic (--merged) and response. The model's
+name comes from the run record beside the file, or from MODEL=FILE. Unscored rows come from
 {stem}_failed.csv; do not give that file.
 
 Writes to --output_dir:
@@ -17,13 +18,17 @@ Writes to --output_dir:
     drift.csv          with two prompt sets: how rates change from one to the other
     triggers.csv       words in refused versus answered safe prompts, with examples
     toxicity*.csv      with --toxicity: rates over prompts with agreed labels, and by score
+    hedging.csv        with graded results: how often models hedge, compared
+    tiers*.csv         with a column tier: rates by tier, and whether refusals rise with it
     pairs*.csv         with --pairs: seeds refused and their rewrites answered
+    results.json       a summary for programs: rates, rank and score per model and side
     results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side}, toxicity, triggers_{model} in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Removes files from the last run that this run does not write.
+Removes files from the last run that this run does not write. Exit status 4: a gate of --fail_if is
+not met; 1: one cannot be decided.
 """
 
 import argparse
@@ -41,13 +46,17 @@ def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
     from orbench.report import build
 
-    tell(build.report(args))
-    return 0
+    status = build.report(args)
+    tell(args.output_dir / "results.csv")
+    return status
 
 
 def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(__doc__)
     parser.add("plot_results")
+    parser.add("gate")
+    # What measure.py sets: the files that --fail_if is about, and whether it names the page itself.
+    parser.set_defaults(gated=[], name_page=True)
     args: argparse.Namespace = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):

@@ -12,7 +12,6 @@ rewrites with their outcome to ..._candidates.csv.
 import argparse
 import random
 import sys
-import tomllib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from orbench.base.messages import UserError, say
 from orbench.base.prompts import same
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import Json, Row, Rows
 from orbench.datasets import card
 from orbench.datasets.lineage import (
@@ -69,8 +69,8 @@ class Search:
         # Requests for a parent at most, repeats aside.
         self.cost = 1 + PER_PARENT * (len(self.families) + len(self.judges))
         seeds = read_csv(args.seeds, DESCENT[:2]).rows
-        operators = Path(__file__).with_name("operators.toml").read_text()
-        self.lineages = Lineages(seeds, tomllib.loads(operators), args.wanted)
+        operators = toml_beside(__file__, "operators.toml")
+        self.lineages = Lineages(seeds, operators, args.wanted)
         self.excluded = prompts_of(args.exclude)
         self.refusing = defaultdict[str, list[str]](list)  # prompt of this round -> targets
         self.brought: list[int] = []  # hits of each round

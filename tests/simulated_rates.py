@@ -6,6 +6,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri  # type: ignore[import-untyped]
 from scipy.stats import beta  # type: ignore[import-untyped]
 
 from orbench.stats.core import (
@@ -39,9 +40,14 @@ WANTED = {
     "small sets": (0.83, ANY),  # Wilson's own dips
     "nearly equal models": (0.92, ANY),
     "rate corrected by labels": (0.92, ANY),
+    "share of a graded class": (0.92, ANY),
+    "type I error, hedged responses": (-ANY, 0.06),
+    "difference of tiers": (0.92, ANY),
+    "trend over tiers, type I error": (-ANY, 0.06),
+    "trend over tiers, power": (0.9, ANY),
 }
 MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER, *_ = WANTED
-*_, SMALL, NEARLY, CORRECTED = WANTED
+*_, SMALL, NEARLY, CORRECTED, SHARE, HEDGED, TIERED, TREND, TREND_POWER = WANTED
 
 
 class Cell(NamedTuple):
@@ -348,13 +354,117 @@ def corrected_cells() -> Iterator[Cell]:
         yield Cell(name, (CORRECTED,), partial(draw, rate, judge, labels, uneven, seeds))
 
 
+# ---------------------------------------------------------------------------------- graded classes
+
+# Shares of helped, partial, safe completion, indirect, direct and by API; of .02 to .9.
+GRADED = {
+    "few refusals": (0.9, 0.02, 0.02, 0.02, 0.02, 0.02),
+    "many hedge": (0.22, 0.1, 0.4, 0.04, 0.2, 0.04),
+    "all alike": (1 / 6,) * 6,
+}
+
+
+def graded(random: Random, shares: Sequence[float], leaning: Array, seed: Array) -> Array:
+    """The class of each prompt; leaning: a uniform number a seed, which decides for half of its
+    rewrites, so that rewrites resemble each other in any class.
+    """
+    chance = np.where(random.random(len(seed)) < 0.5, leaning[seed], random.random(len(seed)))
+    return np.searchsorted(np.cumsum(shares)[:-1], chance)
+
+
+def graded_cells() -> Iterator[Cell]:
+    """Each class's share; and two models with the same share of hedged responses and other
+    refusals, partly to the same prompts.
+    """
+
+    def share(shares: Sequence[float], part: int, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        seed = np.repeat(np.arange(len(sizes)), sizes)
+        found = graded(random, shares, random.random(len(sizes)), seed) == part
+        interval = mean(Verdicts(found * 1.0, np.arange(len(seed)), seed))[1:3]
+        return (within(*interval, shares[part]),)
+
+    def hedged(shares: Sequence[float], sizes: Sizes, random: Random) -> tuple[bool, ...]:
+        seed = np.repeat(np.arange(len(sizes)), sizes)
+        other = (shares[3], *shares[1:3], shares[0], *shares[4:])  # helped less, refuses more
+        leaning = random.random(len(sizes))
+        mixed = np.where(random.random(len(sizes)) < 0.5, leaning, random.random(len(sizes)))
+        both = []
+        for of_model, lean in ((shares, leaning), (other, mixed)):
+            classes = graded(random, of_model, lean, seed)
+            hedges = ((classes == 1) | (classes == 2)) * 1.0
+            both.append(Verdicts(hedges, np.arange(len(seed)), seed))
+        return (difference(*both, paired=True).p < ALPHA,)
+
+    designs = [(60, 1), (600, 1), (12, 5), (60, 5), (120, 5), (20, 3), (200, 3)]
+    for (name, shares), (seeds, size) in product(GRADED.items(), designs):
+        sizes = [size] * seeds
+        cell = f"{name}, {seeds} x {size}"
+        for part, one in enumerate(shares):
+            yield Cell(
+                f"{cell}, class {part} ({one:.2g})", (SHARE,), partial(share, shares, part, sizes)
+            )
+        yield Cell(cell, (HEDGED,), partial(hedged, shares, sizes))
+
+
+# The tiers of each seed's prompts; uneven: one design after the other.
+TIERS: dict[str, Sequence[Sequence[int]]] = {
+    "1, 1": [[0, 1]],
+    "1, 1, 1": [[0, 1, 2]],
+    "5, 1": [[0] * 5 + [1]],
+    "5, 5, 5": [[0] * 5 + [1] * 5 + [2] * 5],
+    "uneven": [[0, 2], [0, 1, 1, 2], [0, 0, 1], [0] * 8 + [1] * 4 + [2] * 12],
+}
+# The variance that prompts of a seed share, and those of a seed and tier.
+SHARED = {"icc .3": (0.3, 0.0), "icc .7": (0.7, 0.0), "icc .3, .4 in a tier": (0.3, 0.4)}
+
+
+def trend_cells() -> Iterator[Cell]:
+    """Refusals that do not depend on the tier; and those that rise from 20 to 40 or 60 %. Compared
+    as the report does: in each seed, the prompts above its mean tier with those below.
+    """
+
+    def draw(
+        rate: float, rise: float, shared: str, design: str, seeds: int, random: Random
+    ) -> tuple[bool, ...]:
+        each = TIERS[design]
+        tiers = [each[seed % len(each)] for seed in range(seeds)]
+        sizes = [len(one) for one in tiers]
+        seed = np.repeat(np.arange(seeds), sizes)
+        tier = np.concatenate(tiers)
+        of_seed, of_tier = SHARED[shared]
+        harm = of_seed**0.5 * random.normal(size=seeds)[seed]
+        harm += of_tier**0.5 * random.normal(size=(seeds, 3))[seed, tier]
+        harm += (1 - of_seed - of_tier) ** 0.5 * random.normal(size=len(seed))
+        refused = (harm < ndtri(rate + rise * tier)).astype(float)
+        mean_tier = np.repeat([np.mean(one) for one in tiers], sizes)
+        both = []
+        expected = []
+        for part in (tier > mean_tier, tier < mean_tier):
+            both.append(Verdicts(refused[part], seed[part], seed[part]))
+            steps = np.bincount(seed[part], tier[part]) / np.bincount(seed[part])
+            expected.append(rate + rise * steps.mean())
+        found = difference(*both, paired=False)
+        return found.p < ALPHA, within(found.low, found.high, expected[0] - expected[1])
+
+    designs = product(TIERS, SHARED, (10, 20, 60, 200))
+    for (design, shared, seeds), rate in product(designs, (0.05, 0.2, 0.5)):
+        name = f"{rate:g} in each tier, {seeds} seeds x {design}, {shared}"
+        yield Cell(name, (TREND, TIERED), partial(draw, rate, 0.0, shared, design, seeds))
+    for (design, shared), (seeds, rise) in product(
+        product(TIERS, SHARED), ((60, 0.3), (200, 0.15))
+    ):
+        name = f"20 % and {100 * rise:g} points per tier, {seeds} seeds x {design}, {shared}"
+        groups = (TREND_POWER, TIERED)
+        yield Cell(name, groups, partial(draw, 0.2, rise, shared, design, seeds))
+
+
 # ---------------------------------------------------------------------------------- the table
 
 
 def cells() -> list[Cell]:
     """All of them."""
     some = [mean_cells, macro_cells, missing_cells, difference_cells, power_cells]
-    some += [small_cells, nearly_equal_cells, corrected_cells]
+    some += [small_cells, nearly_equal_cells, corrected_cells, graded_cells, trend_cells]
     return [cell for each in some for cell in each()]
 
 

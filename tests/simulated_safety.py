@@ -27,9 +27,10 @@ BOARD = pd.DataFrame([NAMES | {"published": False, "safe": 0, "toxic": 1}])
 
 def rows_of(refused: Array, **columns: object) -> pd.DataFrame:
     """Rows as `load` gives them: of safe prompts without seeds, if not said otherwise."""
-    usual = {"result": 0, "side": "over_refusal", "category": "a", "refused": refused.astype(float)}
+    usual = {"result": 0, "side": "over_refusal", "category": "a", "tier": ""}
     numbers = np.arange(len(refused))
-    return pd.DataFrame({"prompt": numbers, "seed": numbers}).assign(**usual | columns)
+    frame = pd.DataFrame({"prompt": numbers, "seed": numbers, "refused": refused.astype(float)})
+    return frame.assign(**usual | columns)
 
 
 def uniform(random: Random, seed: Array, icc: float) -> Array:

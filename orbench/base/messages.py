@@ -31,8 +31,11 @@ def say(line: str) -> None:
 
 
 def without_query(text: str) -> str:
-    """Return a text with web addresses without user, password, query and fragment: secrets."""
-    return re.sub(r"(\w+://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
+    """Return a text with web addresses without user, password, query and fragment: secrets.
+
+    The query of a dataset's address on the Hub stays: it holds none.
+    """
+    return re.sub(r"\b(?!hf://datasets/)(\w+://)(?:[^/\s]*@)?([^\s?#]*)\S*", r"\1\2", text)
 
 
 def tell(path: Path) -> None:

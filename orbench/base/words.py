@@ -4,12 +4,11 @@ Each is one table with one reader.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
+from orbench.base.toml_files import toml_beside
 
 Row = dict[str, str]  # of a CSV
 Rows = Sequence[Row]
@@ -29,7 +28,7 @@ class Choice(NamedTuple):
     definition: str = ""
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = toml_beside(__file__)
 
 
 def _choices(table: str) -> list[Choice]:
@@ -67,9 +66,40 @@ _KNOWN = {name.replace("-", " "): name for name in CATEGORY_NAMES}
 
 def category_of(row: Row) -> str:
     """Return a row's category as tables name it: case, - and _ do not matter."""
-    words = re.sub("[-_]", " ", clean(row.get("category", ""))).casefold().split()
-    name = " ".join(words)
+    name = _plain(row.get("category", ""))
     return _KNOWN.get(name, name) or UNCATEGORIZED
+
+
+def _plain(cell: str) -> str:
+    """Return a name without what does not matter: case, spacing, - and _."""
+    words = re.sub("[-_]", " ", clean(cell)).casefold().split()
+    return " ".join(words)
+
+
+# -- tiers -------------------------------------------------------------------------------------
+
+
+def tier_of(row: Row) -> str:
+    """Return a row's tier by the same rule, a number as such (1.0 is 1); "" without one."""
+    cell = row.get("tier", "")
+    try:
+        return f"{float(cell):.15g}"
+    except ValueError:
+        return _plain(cell)
+
+
+def tiers_in_order(tiers: Sequence[str]) -> list[str]:
+    """Return tiers from the lowest to the highest: numbers; the words of one scale of words.toml;
+    else as they are given.
+    """
+    try:
+        return sorted(tiers, key=float)
+    except ValueError:
+        pass
+    for scale in _TABLES["scales"].values():
+        if set(tiers) <= set(scale):
+            return sorted(tiers, key=scale.index)
+    return list(tiers)
 
 
 # -- verdicts ----------------------------------------------------------------------------------
@@ -106,6 +136,14 @@ def verdict_of(row: Row, where: str) -> str:
         both = f"{where}: refused is {refused}, but answer_category is {verdict}"
         raise UserError(f"{both}; make them agree")
     return verdict
+
+
+def graded_class_of(row: Row, where: str) -> str:
+    """Return the class of a row of stage 5 with --rubric graded. Raises UserError."""
+    name = row["graded_category"]
+    if OF_THREE.get(name, name) != row["answer_category"]:
+        raise _bad_cell(row, "graded_category", where, "a class that fits answer_category")
+    return name
 
 
 def reason_of(row: Row) -> str:

@@ -6,13 +6,12 @@ replies in one form; guards.toml describes each. A model's kind follows from its
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, one_line
 from orbench.base.prompts import Turn
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Values
 from orbench.judging.verdicts import read_choice
 from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Message, Missing, message, user
@@ -92,7 +91,7 @@ class JudgeKind(NamedTuple):
 
 
 # Guards' inputs are what they were trained on, word for word: they are part of the interface.
-_TABLES = tomllib.loads(Path(__file__).with_name("guards.toml").read_text(encoding="utf-8"))
+_TABLES = toml_beside(__file__, "guards.toml")
 CODES = _TABLES["codes"]
 GENERAL = JudgeKind("general", "", classes=(), own_file="prompt.txt", messages={"user": "{own}"})
 _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items()]

@@ -10,11 +10,10 @@ that names no other may follow. The clause before it holds only words that give 
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import Choice
 
 _LIKE = str.maketrans("【】［］⟦⟧＿“”‘’‐‑‒–—―：", "[][][]_\"\"''------:", "\u200b\ufeff")
@@ -26,7 +25,7 @@ _LAST_FIELD = re.compile(
 )
 _words = re.compile(r"[^\W_]+(?:'[^\W_]+)*|\?").findall
 # The words before a choice: those that name a verdict, those that give one, and their company.
-_WORDS = tomllib.loads(Path(__file__).with_name("verdicts.toml").read_text(encoding="utf-8"))
+_WORDS = toml_beside(__file__, "verdicts.toml")
 _NAMES = frozenset(_WORDS["names"].split())
 _GIVES = _NAMES.union(_WORDS["gives"].split())
 _PLAIN = _GIVES.union(_WORDS["plain"].split())
@@ -37,6 +36,15 @@ _DOUBT = re.compile(
     r"on (?:reflection|second|closer)|wrong|mistake\w*|hmm+|actually|reads)\b"
 )
 _TURN = re.compile(r"\W*(?:but|however|yet|though|although|or|no|not|sorry|i'm sorry|i can't)\b")
+# A verdict that takes back an earlier one, without a condition.
+_CORRECTED = re.compile(
+    r"\A(?!.*\b(?:if|unless|would|could|might|may|perhaps|maybe|seem\w*)\b)"
+    r".*\bmy (?:corrected|revised|updated) (?:verdict|choice|answer|class)(?: is)?\W*\Z"
+)
+# A class that a remark rules out; in a list, what crosses one out, and what ends its name.
+_RULED_OUT = r"\b(?:not|neither|nor)(?: an?| the)? {}\b"
+_CROSS = re.compile("[❌✗✘☒✖]")
+_NAME_END = re.compile(r"\s-\s|[:(,]\s")
 _CLOSING = re.compile(r"\W*(?:let me know|i hope|hope|feel free|thank|please|if you|would you)\b")
 _SENTENCE_END = re.compile(r"(?<!\d)(?<!\.g)[.!?][^\w\s]*\s+|;\s+|\s(?:[-=]+>?|→|\((?=\W*\Z))|。")
 _CLAUSE_END = re.compile(r",\s+(?=\w)|(?<!not)\s(?=(?:so|making|therefore|hence|thus)\s)")
@@ -51,6 +59,8 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     """Return the choice in a whole reply without its thinking, or None and why none counts."""
     table = _spellings(choices)
     lines = _lines(text, table)
+    if name := _left(lines, table):
+        return name, ""
     end = len(lines) - 1
     for place in (end, end - 1, 0, 1):
         if 0 <= place <= end and (name := _verdict(lines[place], table)):
@@ -64,13 +74,31 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     if not remark and "{" not in text:  # "{": broken JSON
         above = above[-1:]
     others = _given_in(above, table)
-    words = f" {' '.join(_words(remark))} "
+    words = " ".join(_words(remark))
     for spelling, choice in table.items():
-        if f" {spelling} " in words and not spelling.isdecimal():
+        words, ruled_out = re.subn(_RULED_OUT.format(spelling), "", words)
+        if ruled_out and choice == name:
+            return None, "the reply rules out its own verdict"
+        if f" {spelling} " in f" {words} " and not spelling.isdecimal():
             others.add(choice)
     if others - {name}:
         return None, "the reply ends with two choices"
     return name, ""
+
+
+def _left(lines: Sequence[str], table: _Spellings) -> str | None:
+    """Return the choice that is left if a reply ends with a list of all, the others crossed out."""
+    choices = set(table.values())
+    listed = set()
+    left = []
+    for line in lines[-len(choices) :]:
+        name = _choice(_NAME_END.split(line)[0], table)
+        listed.add(name)
+        if not _CROSS.search(line):
+            left.append(name)
+    if listed == choices and len(left) == 1:
+        return left[0]
+    return None
 
 
 def _spellings(choices: Sequence[Choice]) -> _Spellings:
@@ -92,7 +120,7 @@ def _is_doubted(above: Sequence[str], remark: str) -> bool:
     if not above or not above[-1].rstrip("*_` ").endswith(":"):
         return False
     introduction = _SENTENCE_END.split(above[-1])[-1]
-    return bool(_DOUBT.search(introduction))
+    return bool(_DOUBT.search(introduction)) and not _CORRECTED.search(introduction)
 
 
 def _lines(text: str, table: _Spellings) -> list[str]:
@@ -126,7 +154,7 @@ def _verdict_in_json(text: str, table: _Spellings) -> str | None:
 def _verdict(line: str, table: _Spellings) -> str | None:
     """Return the choice that ends a line, if the clause before it does nothing but give it."""
     head, name = _ending(line, table)
-    if name is None:
+    if name is None or _CROSS.search(line):
         return None
     *sentences, last = _SENTENCE_END.split(head)
     last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
@@ -180,7 +208,9 @@ def _given_in(texts: Sequence[str], table: _Spellings) -> set[str]:
 
 def _choice(written: str, table: _Spellings) -> str | None:
     """Return the choice that a short text is: a number, a name, or both, and nothing else."""
-    text = re.sub(r"^\W*(?:category|class|choice|option|verdict)\b", "", written[:100].lower())
+    text = re.sub(
+        r"^\W*(?:category|class|choice|option|verdict|number)\b", "", written[:100].lower()
+    )
     numbers = re.findall(r"\b\d+\b", text)
     name = " ".join(word for word in _words(text) if word not in numbers)
     if not name and len(numbers) != 1:

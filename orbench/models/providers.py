@@ -7,12 +7,11 @@ are in providers.toml.
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, did_you_mean
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import Values
 
 # The protocols, see orbench.models.requests.
@@ -37,7 +36,7 @@ class Provider(NamedTuple):
     begins: Sequence[str] = ()  # how the bare ids of its models begin
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = toml_beside(__file__)
 PROVIDERS = {name: Provider(**entry) for name, entry in _TABLES["providers"].items()}
 ALIASES: dict[str, str] = _TABLES["aliases"]
 OWN_FIELDS = set(_TABLES["own_fields"])

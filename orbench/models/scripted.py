@@ -7,15 +7,13 @@ to the byte. It measures nothing.
 import asyncio
 import hashlib
 import json
-import tomllib
-from pathlib import Path
 
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import CATEGORIES, Json, Texts
 
 PER_ANSWER = 20  # seeds or rewrites; a stage takes as many as it needs
 # Toxic requests and safe prompts that share their words: category, toxic, safe.
-_FILE = Path(__file__).with_name("scripted_prompts.toml")
-PAIRS: list[Texts] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["pairs"]
+PAIRS: list[Texts] = toml_beside(__file__, "scripted_prompts.toml")["pairs"]
 # Makes further prompts out of those of the file, which are few.
 VARIATION = "Variation {number}: {prompt}"
 ANSWERS = (

@@ -6,13 +6,13 @@ that no text of a model can trigger it.
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+from orbench.base.toml_files import toml_beside
+
+_TABLES = toml_beside(__file__)
 FINISH: dict[str, dict[str, str]] = _TABLES["finish"]  # meaning -> reason -> category
 CUT_OFF = frozenset(FINISH["cut_off"])
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+from orbench.base.toml_files import toml_beside
+
+_TABLES = toml_beside(__file__)
 
 LEAD_IN_POINTS = _TABLES["lead_in_points"]
 NO_POINTS = _TABLES["no_points"]  # kind -> what -> points in the opening

@@ -33,6 +33,7 @@ ABOUT = [
     "unranked",  # why it is not ranked
     "cautions",  # stand in findings
     "notes",
+    "baseline",  # what others are compared with
     *CORRECTED,
 ]
 # Entry of a run record, its value, and what that makes of the result.

@@ -1,7 +1,7 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pandas import DataFrame  # type: ignore[import-untyped]
@@ -10,43 +10,33 @@ from orbench.base.messages import UserError, say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import SIDES
-from orbench.report import compare, drift, export, load, rates, tables, toxicity
+from orbench.report import compare, drift, export, gate, hedging, load, rates, tables, toxicity
 from orbench.report.about import DEMO
 from orbench.report.finding import findings
 from orbench.report.frames import Behind, Frames
+from orbench.report.lines import lines_of
 from orbench.report.multiverse import stands_in
 from orbench.report.page import MOST_ROWS, Picture, write_page
 from orbench.report.seed_pairs import seed_pairs
+from orbench.report.tiers import tiers
 from orbench.report.triggers import triggers
 
-MOST_FINDINGS = 6  # lines of comparisons on stderr: those of three models on two sides
 
-
-def report(args: Namespace, name_page: bool = True) -> Path:
-    """Write the report and return the path of results.csv.
-
-    name_page: say where the page is. Raises OSError and UserError.
+def report(args: Namespace) -> int:
+    """Write the report and return the exit status that --fail_if asks for. Raises OSError and
+    UserError.
     """
     output: Path = args.output_dir / "results.csv"
     sources = _sources(args)
-    texts = MOST_ROWS if args.html else 0
-    rows = load.load_results(sources, texts)
+    rows = load.load_results(sources, MOST_ROWS if args.html else 0)
     measured = rates.rates(rows)
     pairs = compare.compare(measured)
+    pairs["stands_in"] = stands_in(pairs, rows)
     own = compare.leaderboard(measured)
     board = own
     if args.with_published:
         board = compare.with_published(own)
     frames, lines = _behind(args, rows, measured, own)
-    is_demo = measured["doubt"].eq(DEMO).all()
-    if is_demo:
-        lines = []  # they are about what few prompts cannot show
-    pairs["stands_in"] = stands_in(pairs, rows)
-    finding = findings(own, pairs)
-    warnings = tables.warnings(measured)
-    ordered = compare.in_order(measured, own)
-    grids = tables.grids(ordered, board, pairs)
-    details = [*lines, *compare.rank_correlation(board)]
     csvs = {
         "comparison": pairs[compare.PAIR_COLUMNS],
         "leaderboard": board[compare.BOARD_COLUMNS],
@@ -54,35 +44,61 @@ def report(args: Namespace, name_page: bool = True) -> Path:
     }
     inputs = [source.path for source in sources] + args.toxicity
     files = _write_tables(output, csvs | frames, inputs)
-    files += tables.write_documents(output, grids, [*warnings, *details])
-    for line in [*warnings, *lines, *_rate_lines(measured), *_finding_lines(pairs)]:
-        if not (is_demo and line in warnings):  # the finding says it
-            say(line)
+    files.append(export.write_summary(output, measured, own))
+    notes = [*tables.warnings(measured), *lines]
+    if measured["doubt"].eq(DEMO).all():
+        notes = []  # the finding says the first; the rest is about what few prompts cannot show
+    notes += lines_of("rates.txt", results=rates.overall(measured).to_dict("records"))
+    notes += lines_of("comparisons.txt", pairs=pairs.to_dict("records"))
+    for line in notes:
+        say(line)
+    lines += compare.rank_correlation(board)
     # The numbers are safe before anything is drawn.
+    files += _show(args, rows, compare.in_order(measured, own), board, pairs, frames, lines)
+    _finish(args, sources, files)
+    for line in findings(own, pairs):
+        say(line)
+    if args.fail_if:
+        return gate.check(args.fail_if, measured, pairs, args.gated)
+    return 0
+
+
+def _show(
+    args: Namespace,
+    rows: DataFrame,
+    measured: DataFrame,
+    board: DataFrame,
+    pairs: DataFrame,
+    frames: Frames,
+    lines: Sequence[str],
+) -> list[Path]:
+    """Write what people look at, and return the paths. measured: in the leaderboard's order."""
+    output = args.output_dir / "results.csv"
+    warnings = tables.warnings(measured)
+    grids = tables.grids(measured, board, pairs)
+    files = tables.write_documents(output, grids, [*warnings, *lines])
     pictures = []
     if not args.table:
-        pictures = _draw(args, ordered, board, frames, files)
+        pictures = _draw(args, measured, board, frames, files)
     if args.html:
         files.append(output.with_suffix(".html"))
         shown = {
-            "finding": finding,
+            "finding": findings(board[~board["published"]], pairs),
             "notes": warnings,
             "board": board.to_dict("records"),
             "pairs": pairs.to_dict("records"),
             "grids": grids,
             "behind_rates": tables.behind(frames),
-            "details": details,
+            "tiers": frames.get("tiers", DataFrame()).to_dict("records"),
+            "details": lines,
             "pictures": pictures,
         }
-        write_page(files[-1], rows, ordered, shown)
-        if name_page:
+        write_page(files[-1], rows, measured, shown)
+        if args.name_page:
             say(f"page: {files[-1]}")
     if args.export:
         files += export.write_eee(output.with_name("eee"), measured)
-    _finish(args, sources, files)
-    for line in finding:
-        say(line)
-    return output
+    return files
 
 
 def _sources(args: Namespace) -> list[load.Source]:
@@ -90,6 +106,8 @@ def _sources(args: Namespace) -> list[load.Source]:
     for side in (*SIDES, load.BOTH):
         for text in vars(args)[side]:
             sources += load.sources_of(text, side)
+    if args.baseline:
+        sources = gate.with_baseline(args.baseline, sources)
     needs_rows = args.html or not args.with_published
     if needs_rows and not sources:
         raise UserError("only files of failed rows were given; give the results beside them")
@@ -107,6 +125,8 @@ def _behind(args: Namespace, rows: DataFrame, measured: DataFrame, own: DataFram
         parts.append(toxicity.toxicity(rows, own, args.toxicity))
     if args.pairs:
         parts.append(seed_pairs(rows, own))
+    parts.append(hedging.hedging(measured))
+    parts.append(tiers(rows, own))
     parts.append(drift.drift(measured))
     parts.append(triggers(rows, own))
     frames = dict[str, DataFrame]()
@@ -120,44 +140,12 @@ def _behind(args: Namespace, rows: DataFrame, measured: DataFrame, own: DataFram
 def _write_tables(output: Path, csvs: Frames, inputs: Sequence[Path]) -> list[Path]:
     """Write the CSVs and return their paths. Raises UserError if an output is an input."""
     paths = [output.with_stem(name) for name in csvs]
-    others = [output.with_suffix(kind) for kind in (".md", ".tex", ".html")]
+    others = [output.with_suffix(kind) for kind in (".md", ".tex", ".html", ".json")]
     check_outputs([*paths, *others], inputs)
     make_folder(output.parent)
     for path, table in zip(paths, csvs.values(), strict=True):
         tables.write_table(path, table)
     return paths
-
-
-def _rate_lines(measured: DataFrame) -> Iterator[str]:
-    """Yield `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319, unscored 0)` per result."""
-    several_judges = measured["judge"].nunique() > 1
-    for row in rates.overall(measured).to_dict("records"):
-        name = rates.label(row)
-        if several_judges:
-            name += f", {row['judge']}"
-        about = f"n {row['n']:,.0f}"
-        if row["unscored"] >= 0:  # else it is not known
-            about += f", unscored {row['unscored']:,.0f}"
-        if row["doubt"]:
-            about += f", {row['doubt']}"
-        rate = f"{SIDES[row['side']].rate} {row['rate_percent']:.1f} % {row['interval']}"
-        yield f"{name}: {rate} ({about})"
-
-
-def _finding_lines(pairs: DataFrame) -> Iterator[str]:
-    """Yield a line per comparison; if they are many, of some that have a finding."""
-    total = len(pairs)
-    if total > MOST_FINDINGS:
-        pairs = pairs[pairs["stands"]][:MOST_FINDINGS]
-    for row in pairs.to_dict("records"):
-        gap = f"{row['difference_points']:+z.1f} points"
-        ends = f"[{row['low_points']:z.1f}, {row['high_points']:z.1f}]"
-        both = f"{rates.short_label(row, '_a')} - {rates.short_label(row, '_b')}"
-        if pairs["judge"].nunique() > 1:
-            both += f", {row['judge']}"
-        yield f"{both}, {SIDES[row['side']].rate}: {gap} {ends}: {row['finding']}"
-    if len(pairs) < total:
-        yield f"{total - len(pairs)} more comparisons: see comparison.csv"
 
 
 def _draw(
@@ -190,7 +178,7 @@ def _finish(args: Namespace, sources: Sequence[load.Source], files: list[Path]) 
     folder: Path = args.output_dir
     output = folder / "results.csv"
     inputs = [{"path": str(path), "sha256": sha256_of(path)} for path in args.toxicity]
-    for path, model, _ in sources:
+    for path, model, *_ in sources:
         inputs.append({"path": str(path), "model": model, "sha256": sha256_of(path)})
     before = read_record(output).get("files", [])
     names = [path.relative_to(folder).as_posix() for path in files]

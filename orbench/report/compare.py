@@ -95,13 +95,16 @@ MORE = [
 ]
 
 
-def compare(results: DataFrame) -> DataFrame:
+def compare(results: DataFrame, fewer: str = REFUSES_FEWER) -> DataFrame:
     """Return a row per pair of results with the side, the judge and prompts in common.
 
-    Columns: PAIR_COLUMNS; those of both results, with _a and _b behind their names; shown and
-    remarks, of which the finding consists; stands: whether it is one.
+    fewer: what a finding says of the lower rate. Columns: PAIR_COLUMNS; those of both results, with
+    _a and _b behind their names; shown and remarks, of which the finding consists; stands: whether
+    it is one.
     """
     pairs = []
+    # The same order after each run, a baseline last.
+    results = results.sort_values(["baseline", "model", "settings"], kind="stable")
     for side in SIDES:
         for a, b in combinations(_of_side(results, side), 2):
             if a["judge_alike"] == b["judge_alike"] and label(a) != label(b):
@@ -117,8 +120,8 @@ def compare(results: DataFrame) -> DataFrame:
     table["p_worst"] = of_side["p_worst"].transform(holm)
     rows = table.to_dict("records")
     table["detectable_points"] = [100 * _detectable(row) for row in rows]
-    table["shown"] = [_shown(row) for row in rows]
-    table["stands"] = table["shown"].str.contains(REFUSES_FEWER)
+    table["shown"] = [_shown(row, fewer) for row in rows]
+    table["stands"] = table["shown"].str.contains(f" {fewer} ", regex=False)
     table["remarks"] = [joined(*_remarks(row)) for row in rows]
     remarks = " (" + table["remarks"] + ")"
     table["finding"] = table["shown"] + remarks.where(table["remarks"] != "", "")
@@ -169,7 +172,8 @@ def _remarks(row: Entry) -> Iterator[str]:
                 yield f"{label(row, end)}: {text}"
 
 
-def _shown(row: Entry) -> str:
+def _shown(row: Entry, fewer: str) -> str:
+    """Return what a comparison shows, without what speaks against it."""
     doubt: str = row["doubt_a"] or row["doubt_b"]
     if doubt:
         return doubt
@@ -182,9 +186,12 @@ def _shown(row: Entry) -> str:
         return "no difference shown"
     if not row["p_worst"] < ALPHA:
         return "inconclusive: unscored rows could reverse this"
-    fewer, more = ("_b", "_a") if row["difference_points"] > 0 else ("_a", "_b")
+    less, more = ("_b", "_a") if row["difference_points"] > 0 else ("_a", "_b")
     prompts = SIDES[row["side"]].prompts
-    return f"{short_label(row, fewer)} {REFUSES_FEWER} {prompts} than {short_label(row, more)}"
+    finding = f"{short_label(row, less)} {fewer} {prompts} than {short_label(row, more)}"
+    if fewer != REFUSES_FEWER and row[f"rate_percent{less}"] > row[f"rate_percent{more}"]:
+        finding += ", but its over-refusal rate is higher"
+    return finding
 
 
 # -- leaderboard -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Rates in the schema of Every Eval Ever 0.3 (github.com/evaleval/every_eval_ever,
-every_eval_ever/schemas/eval.schema.json): aggregates, without prompts and responses.
+"""A summary for programs, results.json; and rates in the schema of Every Eval Ever 0.3
+(github.com/evaleval/every_eval_ever, every_eval_ever/schemas/eval.schema.json). Both hold
+aggregates, without prompts and responses.
 """
 
 import json
@@ -13,9 +14,10 @@ from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import MACRO, SIDES
 from orbench.report.frames import Entry
-from orbench.report.rates import label
+from orbench.report.rates import RATE_COLUMNS, label, overall
 
 NAME = "orbench"
+SUMMARY_VERSION = 1  # of the format of results.json; a new column does not change it
 ANY = {"additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
 SOURCE = {
     "source_name": NAME,
@@ -26,6 +28,23 @@ SOURCE = {
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 DETAILS = ("category", "judge", "settings", "prompt_set", "unscored", "design_effect", "notes")
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
+
+
+def write_summary(output: Path, results: DataFrame, board: DataFrame) -> Path:
+    """Write results.json beside `output` and return its path: a row of results.csv per result, with
+    its rank and its score, null for what is not known. Raises OSError.
+
+    results, board: of `rates` and `leaderboard`. A result in several rows of the leaderboard has
+    neither rank nor score.
+    """
+    places = board.melt(["rank", "score"], ["safe", "toxic"], value_name="result")
+    places = places.drop_duplicates("result", keep=False)
+    table = overall(results).merge(places, "left", "result")
+    table = table[["rank", "score", *RATE_COLUMNS]].drop(columns="category")
+    content = table.replace("", None).convert_dtypes().to_json(orient="records", indent=2)
+    path = output.with_suffix(".json")
+    write_text(path, f'{{"version": {SUMMARY_VERSION}, "results": {content}}}\n')
+    return path
 
 
 def write_eee(folder: Path, results: DataFrame) -> list[Path]:

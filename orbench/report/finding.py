@@ -5,17 +5,13 @@ The words are in sections/finding.txt.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.report.about import DEMO_NOTE
 from orbench.report.compare import ENDS, SETTINGS_DIFFER
 from orbench.report.frames import Entries, Entry
-from orbench.report.rates import FEW_PROMPTS, short_label
-
-FOLDER = Path(__file__).parent / "sections"
+from orbench.report.lines import lines_of
 
 
 def findings(board: DataFrame, pairs: DataFrame) -> list[str]:
@@ -27,10 +23,7 @@ def findings(board: DataFrame, pairs: DataFrame) -> list[str]:
     groups = []
     for _, group in board.groupby("group", sort=False):
         groups.append(_shown_of(group.to_dict("records"), comparisons))
-    jinja = Environment(loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True)
-    jinja.globals |= {"few": FEW_PROMPTS, "demo": DEMO_NOTE, "name": short_label}
-    text = jinja.get_template("finding.txt").render(groups=groups)
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return lines_of("finding.txt", groups=groups, demo=DEMO_NOTE)
 
 
 def _shown_of(models: Entries, pairs: Entries) -> Entry:

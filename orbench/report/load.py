@@ -24,6 +24,7 @@ from orbench.report.frames import Entry, joined, named
 from orbench.stats.core import Verdicts
 
 BOTH = "merged"
+BASELINE = " (baseline)"  # behind the name of a model
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
 # What is not ranked, since another model's result equals it in some columns; the last one is known.
 REPEATED = {
@@ -43,6 +44,7 @@ class Source(NamedTuple):
     path: Path
     model: str  # empty: as the run record says
     side: str  # a key of SIDES; BOTH: the column is_toxic tells the sides apart
+    baseline: bool = False  # what others are compared with
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -65,12 +67,13 @@ def sources_of(text: str, side: str) -> list[Source]:
 def load_results(sources: Sequence[Source], texts: int = 0) -> DataFrame:
     """Return one row per response, results in the order given.
 
-    Columns: result (its number), KEYS, ABOUT; category; id, text (of the prompt); prompt, seed
-    (numbers, the same in all files; without a seed the prompt is its own); seedless (the text
+    Columns: result (its number), KEYS, ABOUT; category, tier; id, text (of the prompt); prompt,
+    seed (numbers, the same in all files; without a seed the prompt is its own); seedless (the text
     of a prompt without a seed); verdict (of VERDICTS, empty: unscored); refused, direct, indirect,
-    api (refused by the API itself; with api_category, and after_text), cut_off (at the token
-    limit), other_model (another one answered), judge_refused (to judge it): 1, 0, NaN: not
-    known; TEXTS, of `texts` rows.
+    api (refused by the API itself, then neither direct nor indirect; with api_category, and
+    after_text), cut_off (at the token limit), other_model (another one answered), judge_refused
+    (to judge it): 1, 0, NaN: not known; graded (the class; empty: another rubric); TEXTS, of
+    `texts` rows.
 
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
     of one model or of two.
@@ -156,6 +159,9 @@ def _results_in(source: Source, texts: int) -> Iterator[tuple[Entry, DataFrame]]
     records.check_whole(path, record)
     by_judge = _is_judged(table)
     about = about_file(path, source.model, record, by_judge)
+    about["baseline"] = source.baseline
+    if source.baseline:
+        about["model"] += BASELINE
     expected = record.get("output", {}).get("failed")  # else the file was removed since
     about["known"] = bool(lost) or (bool(record) and not expected)
     if not record:  # else the column came with the prompts
@@ -238,6 +244,7 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
     fields = {
         "side": _side(row, of_file, where),
         "category": words.category_of(row),
+        "tier": "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
         "id": prompt,
         "text": text,
         "prompt": prompt,
@@ -245,6 +252,7 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
         "seedless": "" if seed else text,
         "verdict": verdict,
         "refused": refused,
+        "graded": "",
         "direct": nan,
         "indirect": nan,
         "api": api,
@@ -256,8 +264,10 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
     }
     if "answer_category" in row:
-        fields["direct"] = verdict == "direct_refusal"
-        fields["indirect"] = verdict == words.INDIRECT
+        fields["direct"] = verdict == "direct_refusal" and not api
+        fields["indirect"] = verdict == words.INDIRECT and not api
+        if "graded_category" in row:
+            fields["graded"] = words.graded_class_of(row, where)
     if "finish_reason" in row:
         fields["cut_off"] = row["finish_reason"].lower() in CUT_OFF
     return fields

@@ -8,7 +8,6 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +16,14 @@ from pandas import Categorical, DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import shortened
 from orbench.base.tables import write_text
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, SIDES, VERDICTS
 from orbench.report.frames import Entries, Entry
 from orbench.report.rates import FEW_PROMPTS, label, overall, short_label
 from orbench.report.tables import BEHIND, LEGEND
 
 FOLDER = Path(__file__).parent
-REASONS = tomllib.loads((FOLDER / "reasons.toml").read_text(encoding="utf-8"))
+REASONS = toml_beside(__file__, "reasons.toml")
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 SHOWN = ["result", "category", "verdict", "question", "response", "reason"]  # as page.js reads it
 

@@ -34,7 +34,6 @@ from orbench.report.tables import category_tables
 WIDTH = 4.6  # inches: a column and a half of a paper
 NARROW = 3.4  # of pictures on the page: legible on a phone
 LONGEST_NAME = 32  # characters
-FEWEST_NAMES = 20  # that the side of a scatter has room for
 STRONGEST = 15  # words on each side
 BLACK = "#000000"
 DARK = 150  # percent of bad responses that would be darkest: black text is legible on 100
@@ -152,11 +151,11 @@ def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
 
     models, gray: rows of `leaderboard` with both rates; notes: lines above the picture.
     """
-    figure = Figure((WIDTH, max(3.4, 0.9 + 0.16 * len(models))))
+    figure = Figure((WIDTH, max(3.4, 1.3 + 0.16 * len(models))))
     axes = figure.subplots()
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
-    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY)
+    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY, label="_")
     marks = concat([models, gray], ignore_index=True)
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
@@ -166,7 +165,8 @@ def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
     )
     axes.grid()
     axes.set_title("\n".join([*map(fill, notes), GOOD_CORNER]))
-    _draw_models(axes, models.sort_values([Y, X], ascending=[False, True]))
+    _draw_models(axes, models)
+    figure.legend(loc="outside right lower")  # in the order of the leaderboard
     return figure
 
 
@@ -186,28 +186,15 @@ def _draw_trend(axes: Axes, models: DataFrame) -> None:
 
 
 def _draw_models(axes: Axes, models: DataFrame) -> None:
-    """Draw marks with their intervals, and names in a column at the side, with lines to the marks.
-
-    models: from the top of the picture.
-    """
-    bottom, top = axes.get_ylim()
-    gap = (top - bottom) / max(len(models), FEWEST_NAMES)
-    place = top
-    below = len(models)  # names
+    """Draw marks with their intervals."""
     for name, row in zip(_names(models), models.to_dict("records"), strict=True):
         look: Any = {"color": COLORS[row["look"] % len(COLORS)], "clip_on": False, "zorder": 3}
         x = row[X]
         y = row[Y]
-        axes.scatter(x, y, s=24, marker=MARKERS[row["look"] % len(MARKERS)], **look)
+        marker = MARKERS[row["look"] % len(MARKERS)]
+        axes.scatter(x, y, s=24, marker=marker, label=name, **look)
         axes.hlines(y, *[row[end] for end in X_ENDS], **look)
         axes.vlines(x, *[row[end] for end in Y_ENDS], **look)
-        # At its mark's height, but leaving room for the names below.
-        below -= 1
-        place = min(place, max(y, bottom + gap * below))
-        at_side: Any = axes.get_yaxis_transform()
-        line = {"arrowstyle": "-", "color": GRAY, "lw": 0.4, "shrinkA": 0, "shrinkB": 4}
-        axes.annotate(name, (x, y), (1.05, place), textcoords=at_side, va="center", arrowprops=line)
-        place -= gap
 
 
 def toxicity_curves(curve: DataFrame) -> Figure:

@@ -5,17 +5,16 @@
 whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 """
 
-import tomllib
-from pathlib import Path
-
 from pandas import DataFrame  # type: ignore[import-untyped]
+
+from orbench.base.toml_files import toml_beside
 
 SETS = ("or-bench-hard-1k", "or-bench-toxic")  # today's names
 
 
 def published_models() -> DataFrame:
     """Rows of `orbench.report.compare.leaderboard`, best first, without intervals."""
-    published = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    published = toml_beside(__file__)
     models = [(prompts, *one) for prompts, several in published.items() for one in several]
     columns = ["prompts", "model", "over_refusal_percent", "toxic_percent"]
     board = DataFrame(models, columns=columns)

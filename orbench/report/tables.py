@@ -4,7 +4,6 @@ Their columns, titles and texts are in tables.toml.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from math import isnan, nan
 from pathlib import Path
@@ -13,13 +12,15 @@ from typing import NamedTuple
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import MACRO, OVERALL, SIDES
 from orbench.report.frames import Entry, Frames
+from orbench.report.lines import lines_of
 from orbench.report.rates import FEW_PROMPTS, WIDER, categories_of, label, overall, short_label
 
 DASH = "–"  # not measured
 UNITS = ("percent", "points")  # of figures, in the names of their columns
-GRIDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+GRIDS = toml_beside(__file__)
 BEHIND = GRIDS["behind_rates"]  # by frame
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
@@ -93,14 +94,14 @@ def _cell(row: Entry, name: str) -> Cell:
         return Cell(label(row))
     if name.startswith("model"):
         return Cell(short_label(row, name.removeprefix("model")))
-    if name == "side" and row["side"] in SIDES:
+    if name == "side" and row.get("side") in SIDES:
         return Cell(SIDES[row["side"]].rate)
     key = name
     for unit in UNITS:
         if f"{name}_{unit}" in row:
             key = f"{name}_{unit}"
             break
-    value = row[key]
+    value = row.get(key, "")
     if name == "rank" and value:  # sorted by the better one
         return Cell(value, float(value.split("-")[0]))
     if isinstance(value, str):
@@ -171,18 +172,7 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
 
 def warnings(results: DataFrame) -> list[str]:
     """Return what a reader must know before any number: each note, behind the results it is of."""
-    whole = overall(results)
-    lines = []
-    notes = whole.assign(note=whole["notes"].str.split("; ")).explode("note")
-    for note, rows in notes[notes["note"] != ""].groupby("note", sort=False):
-        names = list[str]()
-        for side, of_side in rows.groupby("side", sort=False):
-            rate = SIDES[str(side)].rate
-            if len(of_side) == sum(whole["side"] == side) > 1:
-                names.append(f"all {rate}s")
-            else:
-                names += [f"{label(row)}, {rate}" for row in of_side.to_dict("records")]
-        lines.append(f"{'; '.join(dict.fromkeys(names))}: {note}")
+    lines = lines_of("notes.txt", results=overall(results).to_dict("records"))
     sets_and_judges = results.groupby("side")[["prompt_set", "judge"]].nunique()
     if (sets_and_judges > 1).any(axis=None):
         lines.append("results differ in prompts or judge: there is no single ranking")

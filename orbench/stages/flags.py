@@ -4,13 +4,13 @@ import argparse
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import Json
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
@@ -18,7 +18,11 @@ from orbench.stages.settings import THINKERS_MAX_TOKENS
 
 RULES = "rules"  # as a judge
 FORMATS = ("png", "svg", "pdf")  # of pictures
-FLAGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORSE = "worse"
+# In percent: a limit below 1 is meant as a fraction, and would not be what the user wants.
+ONE_GATE = rf"({WORSE}|(over_refusal >|toxic <) [1-9]\d?(\.\d+)?)"
+GATES = re.compile(f"{ONE_GATE}(; {ONE_GATE})*")
+FLAGS = toml_beside(__file__)
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,6 +64,8 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         parsed = super().parse_args(words, namespace)
         parsed.command = [self.prog, *words]
+        if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
+            self.error(f"--fail_if {WORSE} needs --baseline")
         return parsed
 
     def error(self, message: str) -> NoReturn:
@@ -161,6 +167,15 @@ def similarity(text: str) -> float:
     return float(text)
 
 
+def gates(text: str) -> str:
+    """Accept what `--fail_if` may say; several with semicolons between."""
+    text = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
+    if not GATES.fullmatch(text):
+        how = f"'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, PERCENT from 1 to below 100"
+        raise argparse.ArgumentTypeError(f"{text!r} is no gate; write {how}")
+    return text
+
+
 def picture_formats(text: str) -> tuple[str, ...]:
     """`png,pdf` -> ("png", "pdf")."""
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
@@ -175,6 +190,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "count": whole_number(1),
     "extra_body": extra_body,
     "folder": Path,
+    "gates": gates,
     "given": given,
     "integer": int,
     "judge_name": judge_name,

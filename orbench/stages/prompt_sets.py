@@ -1,28 +1,33 @@
-"""A stage's input: a file, a named set, or a file of the Hugging Face Hub; and samples.
+"""A stage's input: a file, a named set, or a file or split of the Hugging Face Hub; and samples.
 
     --input_file=or-bench-hard-1k
-    --input_file=hf://datasets/OWNER/NAME@REVISION/FILE --prompt_column=question
+    --input_file="hf://datasets/OWNER/NAME?config=C&split=S" --prompt_column=question
 
-The named sets are in prompt_sets.toml. Hub files stay in huggingface_hub's cache; of them, the
-stage sees the columns prompt and, if they are there, category and seed_id.
+The named sets are in prompt_sets.toml, addresses of the Hub in hub.py. Of what is on the Hub, the
+stage sees the columns prompt and, if they are there, category, tier, seed_id and messages.
 """
 
 import hashlib
-import logging
-import re
-import tomllib
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
-from orbench.base.messages import UserError, clean, did_you_mean, one_line, without_query
-from orbench.base.prompts import MESSAGES, asked_in, ids_of, prompt_id, prompt_id_of, shown_question
+from orbench.base.messages import UserError, did_you_mean, one_line, without_query
+from orbench.base.prompts import (
+    MESSAGES,
+    asked_in,
+    ids_of,
+    prompt_id,
+    prompt_id_of,
+    shown_question,
+)
 from orbench.base.tables import Table, read_csv, sha256_of
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import SIDES, Json, Row, Rows, Texts
+from orbench.stages.hub import PromptSet, fetch, prompt_set_at
 
-HUB_FILE = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?/(.+)")
 COLUMNS = ("prompt", "category")  # that a flag can name
 HINT = (
     "; CSV (also with semicolons or tabs), JSON lines and parquet files are read; "
@@ -30,26 +35,9 @@ HINT = (
 )
 
 
-class PromptSet(NamedTuple):
-    """A public set of prompts: where it is, and how its columns map to ours."""
-
-    repository: str
-    file: str
-    revision: str  # a commit; "" is the newest
-    license: str = ""
-    side: str = ""  # a key of SIDES
-    rows: int = 0  # as the makers say
-    prompt: str = "prompt"
-    category: str = "category"
-    only: Sequence[str] = ()  # column and value of the rows that belong to it
-    seed: str = ""  # the column with the toxic prompt that a row's prompt is paired with
-    name: str = ""  # none for other files of the Hub
-
-
 def prompt_sets() -> dict[str, PromptSet]:
     """Return the named sets."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    return {name: PromptSet(**one, name=name) for name, one in tomllib.loads(text).items()}
+    return {name: PromptSet(**one, name=name) for name, one in toml_beside(__file__).items()}
 
 
 def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
@@ -152,11 +140,9 @@ def _order_of(row: Row, seed: int) -> bytes:
 
 
 def _wanted(name: str, columns: Json) -> PromptSet | None:
-    """Return a named set, or a file of the Hub with these columns; else None. Raises UserError."""
-    hub_file = HUB_FILE.fullmatch(name)
-    if hub_file:
-        repository, revision, file = hub_file.groups()
-        return PromptSet(repository, file, revision or "", **columns)
+    """Return a named set, or what is on the Hub with these columns; else None. Raises UserError."""
+    if name.startswith("hf://"):
+        return prompt_set_at(name, columns)
     if not name or Path(name).exists():
         return None
     sets = prompt_sets()
@@ -167,42 +153,23 @@ def _wanted(name: str, columns: Json) -> PromptSet | None:
 
 
 def _of_set(wanted: PromptSet) -> Table:
-    """Return the rows of a Hub file that belong to a set. Raises UserError."""
-    path = _fetch(wanted)
-    table = read_csv(path, [wanted.prompt], hint=HINT)
-    columns = {"prompt": wanted.prompt, "category": wanted.category, "seed_id": wanted.seed}
-    columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
+    """Return the rows of what is on the Hub that belong to a set. Raises UserError."""
+    columns = {"prompt": wanted.prompt, "category": wanted.category, "tier": "tier"}
+    columns["seed_id"] = wanted.seed or "seed_id"
+    if wanted.prompt == "prompt":
+        columns[MESSAGES] = MESSAGES
+    folder, paths = fetch(wanted)
+    tables = [read_csv(path, [wanted.prompt], hint=HINT) for path in paths]
+    there = tables[0].columns
+    columns = {ours: theirs for ours, theirs in columns.items() if theirs in there}
     rows = []
-    for row in table.rows:
+    for row in chain.from_iterable(table.rows for table in tables):
         if wanted.only and row[wanted.only[0]] != wanted.only[1]:
             continue
-        ours = {column: row[theirs] for column, theirs in columns.items()}
+        ours = {column: row.get(theirs, "") for column, theirs in columns.items()}
         if wanted.seed:
             ours["seed_id"] = prompt_id(row[wanted.seed])
         rows.append(ours)
-    source = wanted._asdict() | {"sha256": sha256_of(path)}
-    commit = re.search(r"/snapshots/([0-9a-f]{40})/", str(path))
-    if commit:
-        source["revision"] = commit[1]
-    name = wanted.name or Path(wanted.file).stem
-    return Table(Path(f"{name}.csv"), list(columns), rows, source)
-
-
-def _fetch(wanted: PromptSet) -> Path:
-    """Return the file in huggingface_hub's cache. Raises UserError."""
-    from huggingface_hub import errors, hf_hub_download
-
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for each attempt
-    revision = wanted.revision or None
-    try:
-        return Path(
-            hf_hub_download(wanted.repository, wanted.file, repo_type="dataset", revision=revision)
-        )
-    except errors.GatedRepoError:
-        page = f"huggingface.co/datasets/{wanted.repository}"
-        raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None
-    except errors.LocalEntryNotFoundError:
-        why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        why = clean(str(error))[:200]
-    raise UserError(f"{wanted.file} of {wanted.repository} cannot be downloaded: {why}")
+    files = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
+    source = wanted._asdict() | {"revision": folder.name, "files": files}
+    return Table(Path(f"{wanted.name}.csv"), list(columns), rows, source)

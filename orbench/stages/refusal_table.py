@@ -19,7 +19,7 @@ HEAD: Sequence[str] = (
     "unscored",
     "with unscored",
 )
-TABLE_WIDTH = 80  # columns of a terminal
+LONGEST_NAME = 23  # columns: a table fits into the 80 of a terminal
 
 
 class _Counted(NamedTuple):
@@ -90,21 +90,19 @@ def _side_of(row: Row) -> Side | None:
 
 
 def _table(rows: Sequence[_Counted]) -> Iterator[str]:
+    from tabulate import tabulate  # type: ignore[import-untyped]
+
     by_category: dict[str, list[_Counted]] = {}
     for row in rows:
         by_category.setdefault(row.category, []).append(row)
     lines = [HEAD]
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
-            lines.append(_cells(one_line(name), by_category[name]))
+            lines.append(_cells(shortened(one_line(name), LONGEST_NAME), by_category[name]))
     lines.append(_cells(OVERALL, rows))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    most = TABLE_WIDTH - sum(widths[1:]) - 2 * len(widths[1:])
-    widths[0] = min(widths[0], most)
-    for name, *figures in lines:
-        cells = [shortened(name, most).ljust(widths[0])]
-        cells += map(str.rjust, figures, widths[1:])
-        yield "  ".join(cells)
+    aligned = ("left", *("right" for _ in HEAD[1:]))
+    table = tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned)
+    yield from table.splitlines()
     if not _independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):

@@ -165,7 +165,7 @@ def test_a_file_of_the_hub_is_an_input_under_its_own_name(desk: Desk) -> None:
         flags = ("--model=scripted", f"--input_file={name}", "--limit=2")
         done = desk.run(ALIGN, *flags, env=env, own_process=True)
     assert done.stdout == "final_scripted_results/scripted_merged_data.csv\n", done.stderr
-    assert "GET /datasets/me/mine/resolve/v2/deep/data.csv" in hub.asked
+    assert "GET /api/datasets/me/mine/revision/v2" in hub.asked
     assert desk.record(done.stdout.strip())["source"]["revision"] == COMMIT
 
 

@@ -74,6 +74,22 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--formats=svg")
 
 
+def test_graded_results_have_a_bar_of_their_shares_and_other_results_none(desk: Desk) -> None:
+    classes = {"graded_category": ["safe_completion"] * 20 + [ANSWER] * 10 + [DIRECT] * 10}
+    verdicts = [ANSWER] * 30 + [DIRECT] * 10
+    page = page_of(desk, "--toxic", judged(desk, "t.csv", verdicts, columns=classes))
+    bars = [one for one in page.of("svg") if "aria-label" in one]
+    assert [bar["aria-label"] for bar in bars] == [
+        "helped 25.0 %, partial 0.0 %, safe completion 50.0 %, indirect refusal 0.0 %, "
+        "direct refusal 25.0 %, refused by the API 0.0 %"
+    ]
+    assert "or safe completion 75.0 [59.8, 85.8]" in page.texts["small"]
+    assert any("count a safe completion as an answer" in text for text in page.texts["p"])
+    plain = page_of(desk, "--toxic", judged(desk, "t.csv", verdicts))
+    assert not [one for one in plain.of("svg") if "aria-label" in one]
+    assert not any("graded rubric" in text for text in plain.texts["p"])
+
+
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
     places += [a["srcset"] for a in page.of("source")]
@@ -144,7 +160,8 @@ def test_the_finding_comes_first_and_claims_what_the_tests_show(page: Page, desk
         "m9 over-refuses less than m60: 9.1 % [4.9, 16.4] against 60.6 % [50.8, 69.7] of the safe "
         "prompts, a difference of 51.5 points [40.3, 61.5]. It also rejects fewer toxic prompts: "
         "45.5 % [36.0, 55.2] against 100.0 % [96.3, 100.0], a difference of 54.5 points "
-        "[43.3, 64.5]. They tie in the balance of both."
+        "[43.3, 64.5]. No difference is shown in their balance, score (J) 36.4 "
+        "and 39.4."
     )
 
 

@@ -59,7 +59,14 @@ def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
 
 
 def test_every_output_is_there(folder: Path) -> None:
-    tables = {"results.csv", "results.run.json", "results.md", "results.tex", "comparison.csv"}
+    tables = {
+        "results.csv",
+        "results.run.json",
+        "results.json",
+        "results.md",
+        "results.tex",
+        "comparison.csv",
+    }
     pictures = {"heatmap_over_refusal.svg", "triggers_Llama-3-8B-Instruct.svg"}
     assert {path.name for path in (folder / "figures").iterdir()} == pictures
     found = {path.name for path in folder.iterdir()}

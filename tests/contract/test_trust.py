@@ -184,10 +184,9 @@ def test_a_model_that_judges_itself_or_its_family_is_named(desk: Desk) -> None:
     for model in models:
         assert check(desk, f"{model}_c", of=model, judge="gpt-4o").returncode == 0
     report(desk, "--over_refusal", *files, "--html", "--formats=svg")
-    finding = table(desk, "comparison")[0]["finding"]
-    assert finding.endswith(
-        f"({ALIKE}; gpt-4o: judged by itself; gpt-4.1: judged by its own family)"
-    )
+    finding = table(desk, "comparison")[2]["finding"]
+    said = "gpt-4.1: judged by its own family; gpt-4o: judged by itself"
+    assert finding.endswith(f"({ALIKE}; {said})")
     page = (desk.folder / "results/results.html").read_text()
     for model, said in (("gpt-4o", "judged by itself"), ("gpt-4.1", "judged by its own family")):
         assert said in overall(desk, model=model)["notes"] and said in page

@@ -21,8 +21,13 @@ SLACK = 0.01  # two Monte Carlo standard errors in 2,000 draws
 
 
 def shares_of(number: int, draws: int) -> list[tuple[str, float]]:
-    """What `measured` finds in a cell, by its number."""
-    return measured(CELLS[number], draws)
+    """What `measured` finds in a cell, by its number; with ten times as many draws if that is not
+    as wanted, since the worst of many cells is so by chance, too.
+    """
+    found = measured(CELLS[number], draws)
+    if any(beyond(group, share) > 0 for group, share in found):
+        found = measured(CELLS[number], 10 * draws)
+    return found
 
 
 def main(draws: int) -> None:

@@ -1,5 +1,6 @@
 """README and docs: their links, their commands, flags and variables, the messages they quote."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -90,3 +91,10 @@ def test_messages_are_quoted_as_the_scripts_print_them() -> None:
         for pattern, mark in VARIES.items():
             line = re.sub(pattern, mark, line)
         assert line in printed
+
+
+def test_the_examples_in_python_are_true() -> None:
+    text = (ROOT / "docs" / "python.md").read_text().replace("```", "")
+    examples = doctest.DocTestParser().get_doctest(text, {}, "python.md", None, None)
+    results = doctest.DocTestRunner().run(examples)
+    assert results.attempted >= 3 and not results.failed

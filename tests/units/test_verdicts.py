@@ -38,16 +38,26 @@ READ = [(TABLES[one["choices"]], one["text"]) for one in REPLIES if one["expecte
 
 @pytest.mark.parametrize("style", ["openai", "anthropic", "open", "quote", "short"])
 def test_replies_are_read_as_a_person_reads_them_or_not_at_all(style: str) -> None:
-    replies = [one for one in REPLIES if one["style"] == style]
-    said = [(one, read_choice(one["text"], TABLES[one["choices"]])[0]) for one in replies]
-    assert not [one for one, name in said if name and name != one["expected"]]  # none misread
     shares = {}
     for refusal in (True, False):
-        of = [pair for pair in said if pair[0]["expected"].endswith("refusal") is refusal]
-        names = [name for one, name in of if one["expected"]]
+        names = [name for one, name in read_of(style) if one.endswith("refusal") is refusal]
         shares[refusal] = sum(map(bool, names)) / len(names)
     assert min(shares.values()) >= 0.95, shares
     assert abs(shares[True] - shares[False]) <= 0.02, shares
+
+
+def test_sixty_new_replies_to_the_graded_prompt_are_read() -> None:
+    names = [name for _, name in read_of("graded")]
+    assert len(names) == 50  # the other 10 say nothing that could be read
+    assert sum(map(bool, names)) / len(names) >= 0.95
+
+
+def read_of(style: str) -> list[tuple[str, str | None]]:
+    """What readable replies say and what is read in them; none of any reply is misread."""
+    replies = [one for one in REPLIES if one["style"] == style]
+    said = [(one, read_choice(one["text"], TABLES[one["choices"]])[0]) for one in replies]
+    assert not [one for one, name in said if name and name != one["expected"]]
+    return [(one["expected"], name) for one, name in said if one["expected"]]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""Prompts on the Hugging Face Hub: a file of a dataset, or one of its splits.
+
+    hf://datasets/OWNER/NAME@REVISION/FILE
+    hf://datasets/OWNER/NAME?config=C&split=S&revision=R
+
+Without a revision, a split is read from the parquet files that the Hub makes of every dataset, on
+the branch refs/convert/parquet; else from the files in that revision. A file's name tells the
+config (its folder) and the split. Splits that only the dataset's card defines are not covered.
+"""
+
+import glob
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from orbench.base.messages import UserError, clean, without_query
+from orbench.base.tables import file_name_part
+from orbench.base.words import Json
+
+ADDRESS = re.compile(
+    r"hf://datasets/([^/@?]+/[^/@?]+)"
+    r"(?:(?:@([^/?]+))?/([^?]+)|(?:\?((?:(?:config|split|revision)=[^&]+&?)+))?)"
+)
+FORMS = (
+    "hf://datasets/OWNER/NAME?config=C&split=S&revision=R or hf://datasets/OWNER/NAME@REVISION/FILE"
+)
+CONVERTED = "refs/convert/parquet"
+# Config -> its folders; those of other configs are called like them.
+FOLDERS = {"default": ["default/", "data/", ""]}
+# What follows a split's name in its files.
+ENDINGS = (
+    "/????.parquet",  # the Hub's own files: CONFIG/SPLIT/0000.parquet
+    ".parquet",
+    ".csv",
+    ".jsonl",
+    "-?????-of-?????.parquet",  # train-00000-of-00002.parquet
+    "-?????-of-?????.csv",
+    "-?????-of-?????.jsonl",
+)
+NUMBER = re.compile(r"\d{4,}(?=\.parquet$|-of-\d)")  # of a file among those of a split
+
+
+class PromptSet(NamedTuple):
+    """A public set of prompts: where it is, and how its columns map to ours."""
+
+    repository: str
+    file: str  # none for a split
+    revision: str  # a commit; "" is the newest
+    license: str = ""
+    side: str = ""  # a key of SIDES
+    rows: int = 0  # as the makers say
+    prompt: str = "prompt"
+    category: str = "category"
+    only: Sequence[str] = ()  # column and value of the rows that belong to it
+    seed: str = ""  # the column with the toxic prompt that a row's prompt is paired with
+    name: str = ""
+    config: str = "default"
+    split: str = ""
+
+
+def prompt_set_at(address: str, columns: Json) -> PromptSet:
+    """Return what an address on the Hub names, with these columns. Raises UserError."""
+    parts = ADDRESS.fullmatch(address)
+    if not parts:
+        raise UserError(f"{without_query(address)}: an address on the Hub is {FORMS}")
+    repository, revision, file, query = parts.groups("")
+    given: Json = dict(parse_qsl(query))
+    revision = given.pop("revision", revision)
+    words = [Path(file or repository).stem, *given.values()]
+    name = file_name_part("-".join(words))
+    return PromptSet(repository, file, revision, name=name, **given, **columns)
+
+
+def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
+    """Return a set's folder in huggingface_hub's cache, called like the commit, and its files in
+    order. Raises UserError.
+    """
+    from httpx2 import HTTPError
+    from huggingface_hub import HfApi, errors, snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for each attempt
+    repository = wanted.repository
+    what = wanted.file or f"split {wanted.split or '(none named)'}, config {wanted.config},"
+    revision = wanted.revision or ("main" if wanted.file else CONVERTED)
+    patterns = _patterns(wanted)
+    try:
+        folder = Path(
+            snapshot_download(
+                repository, repo_type="dataset", revision=revision, allow_patterns=patterns
+            )
+        )
+        files = list[Path]()
+        for pattern in patterns:
+            files += sorted(folder.glob(pattern))
+        if len({NUMBER.sub("", str(file)) for file in files}) == 1:
+            return folder, files
+        names = HfApi().list_repo_files(repository, repo_type="dataset", revision=revision)
+        there = sorted({NUMBER.sub("*", name) for name in names})
+        why = f"the files there are {clean(', '.join(there))[:600]}"
+    except errors.GatedRepoError:
+        page = f"huggingface.co/datasets/{repository}"
+        raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None
+    except errors.LocalEntryNotFoundError:
+        why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
+    except errors.RevisionNotFoundError:
+        why = f"there is no revision {revision}; name another one, such as main"
+    except (HTTPError, errors.HFValidationError, OSError) as error:
+        why = clean(str(error))[:200]
+    raise UserError(f"{what} of {repository} cannot be read: {why}")
+
+
+def _patterns(wanted: PromptSet) -> list[str]:
+    """Return what the names of a set's files look like; one of the patterns fits."""
+    if wanted.file:
+        return [glob.escape(wanted.file)]
+    split = wanted.split or "(none)"
+    folders = FOLDERS.get(wanted.config, [f"{wanted.config}/"])
+    return [folder + split + ending for folder in folders for ending in ENDINGS]

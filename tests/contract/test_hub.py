@@ -1,0 +1,92 @@
+"""Splits of datasets on the Hugging Face Hub as input."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import ALIGN, Desk, run
+from tests.contract.test_bad_input import hub_env
+from tests.hub_server import COMMIT, CONVERTED_COMMIT, HubServer
+
+pytest.importorskip("huggingface_hub")
+pyarrow: Any = pytest.importorskip("pyarrow")
+parquet: Any = pytest.importorskip("pyarrow.parquet")
+SCRIPTED = ("--model=scripted", "--output_path=o.csv", "--overwrite")
+
+
+def asking(*prompts: str, column: str = "prompt", **more: object) -> bytes:
+    """A parquet file with a row for each prompt."""
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([{column: p} | more for p in prompts]), file)
+    return file.getvalue()
+
+
+CONVERTED_FILES = {
+    "me/mine/en/test/0000.parquet": asking("A?", "B?", column="question", seed_id="s"),
+    "me/mine/en/test/0001.parquet": asking("C?", column="question", seed_id="t"),
+    "me/mine/fr/test/0000.parquet": asking("D?", column="question", seed_id="u"),
+}
+
+
+def test_a_split_is_read_recorded_and_read_again_offline(desk: Desk) -> None:
+    with HubServer({}, converted=CONVERTED_FILES) as hub:
+        address = "hf://datasets/me/mine?config=en&split=test"
+        column = "--prompt_column=question"
+        env = hub_env(desk, hub.url)
+        input_file = f"--input_file={address}"
+        done = run(ALIGN, input_file, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
+        assert done.returncode == 0, done.stderr
+    record = desk.record()
+    source = record["source"]
+    assert (source["revision"], source["config"]) == (CONVERTED_COMMIT, "en")
+    assert list(source["files"]) == ["en/test/0000.parquet", "en/test/0001.parquet"]
+    assert input_file in record["command"]
+    env["HF_HUB_OFFLINE"] = "1"
+    pinned = f"{input_file}&revision={CONVERTED_COMMIT}"
+    done = run(ALIGN, pinned, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
+    assert done.returncode == 0, done.stderr
+    found = [(row["prompt"], row["seed_id"]) for row in desk.rows()]
+    assert found == [("A?", "s"), ("B?", "s"), ("C?", "t")]
+
+
+def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None:
+    turns = [{"role": "user", "content": text} for text in ("Fold it.", "Again?")]
+    files = {
+        "me/mine/data/test-00000-of-00002.parquet": asking("B?", category="red"),
+        "me/mine/data/test-00001-of-00002.parquet": asking("A?", category="red"),
+        "me/mine/chats/test.jsonl": json.dumps({"messages": turns}).encode(),
+    }
+    with HubServer(files, converted=CONVERTED_FILES) as hub:
+        flags = [
+            "--model=scripted",
+            "--prompts=hf://datasets/me/mine?split=test&revision=main",
+            "--toxic=hf://datasets/me/mine?config=chats&split=test&revision=main",
+            "--output_dir=results",
+        ]
+        env = hub_env(desk, hub.url)
+        done = run("measure.py", *flags, cwd=desk.folder, env=env, own_process=True)
+        assert done.returncode == 0, done.stderr
+    responses = {"over_refusal/mine-test": ["B?", "A?"], "toxic/mine-chats-test": ["Again?"]}
+    for name, prompts in responses.items():
+        path = f"results/responses/{name}/scripted.csv"
+        assert [row["prompt"] for row in desk.rows(path)] == prompts
+        assert desk.record(path)["source"]["revision"] == COMMIT
+    assert json.loads(desk.rows(path)[0]["messages"]) == turns
+
+
+def test_a_split_that_is_not_there_is_one_line_with_those_that_are(desk: Desk) -> None:
+    there = "the files there are en/test/*.parquet, fr/test/*.parquet"
+    says = {
+        "mine": f"split (none named), config default, of me/mine cannot be read: {there}",
+        "bare?split=test": "no revision refs/convert/parquet; name another one, such as main",
+        "twice?split=test&revision=main": "the files there are test.csv, test.jsonl",
+    }
+    files = {name: b"prompt\nA?\n" for name in ("me/twice/test.csv", "me/bare/test.csv")}
+    files["me/twice/test.jsonl"] = b"{}"
+    with HubServer(files, converted=CONVERTED_FILES) as hub:
+        for name, what in says.items():
+            flag = f"--input_file=hf://datasets/me/{name}"
+            env = hub_env(desk, hub.url)
+            assert what in desk.stopped(ALIGN, *SCRIPTED, flag, env=env, own_process=True)

@@ -1,0 +1,103 @@
+"""How often `--fail_if worse` fires on two runs of one model, and on a model that is worse.
+
+    python tests/simulations/gate.py --draws 2000
+
+The model refuses some of 1,319 safe and most of 655 toxic prompts, rewrites of seeds. In each run,
+each verdict flips with a probability of 3 %, independently. The gate is the one of the report.
+Random seeds are fixed. Nothing is sent; files are written to a temporary folder.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from pandas import DataFrame  # type: ignore[import-untyped]
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from orbench.base.records import record_path
+from orbench.report import compare, gate, load, rates
+from orbench.stats.core import ALPHA, Array, Verdicts, difference
+from tests.conftest import write_csv
+from tests.simulated_rates import Random, answered
+
+PROMPTS = {"over_refusal": 1319, "toxic": 655}
+FLIPS = 0.03
+WANTED = 0.05  # at most
+NOT_MET = 4  # the exit status
+SLACK = 0.01  # two Monte Carlo standard errors in 2,000 draws
+SEED_SIZES = (1, 5)  # rewrites of a seed
+ICC = 0.3
+# Rates on safe and on toxic prompts, and by how much the second run is worse.
+CELLS = ((0.02, 0.95, 0), (0.1, 0.9, 0), (0.4, 0.7, 0), (0.1, 0.9, 0.02), (0.1, 0.9, 0.04))
+
+
+def rows_of(folder: Path) -> DataFrame:
+    """The report's rows of both runs; their verdicts are filled in later."""
+    sources = []
+    for side, run in product(PROMPTS, ("new", "old")):
+        path = folder / f"{side}_{run}.csv"
+        answers = [[f"{side} {n}", f"{run} {n}", "direct_answer"] for n in range(PROMPTS[side])]
+        write_csv(path, ["prompt", "response", "answer_category"], answers)
+        about = {"under_test": {"asked": run, "id": run}, "parameters": {"check_model": "judge"}}
+        record_path(path).write_text(json.dumps(about))
+        sources.append(load.Source(path, "", side))
+    return load.load_results(gate.with_baseline("old", sources))
+
+
+def verdicts(random: Random, safe: float, toxic: float, worse: float) -> Iterator[Array]:
+    """Seeds, and the verdicts of the new and the old run, of each side."""
+    for side, rate, sign in (("over_refusal", safe, 1), ("toxic", toxic, -1)):
+        n = PROMPTS[side]
+        sizes = random.integers(*SEED_SIZES, n, endpoint=True)
+        truth, seed = answered(random, rate, ICC, random.random(n), sizes.tolist())
+        truth, seed = truth[:n], seed[:n]
+        changed = np.where(truth == (sign < 0), random.random(n) < worse / max(rate, 1 - rate), 0)
+        for extra in (changed.astype(bool), np.zeros(n, bool)):
+            flipped = random.random(n) < FLIPS
+            yield np.array([seed, (truth != extra) != flipped], float)
+
+
+def differs(new: Array, old: Array) -> bool:
+    """Whether the paired test, without any correction, tells the runs apart."""
+    ids = np.arange(new.shape[1])
+    gap = difference(Verdicts(new[1], ids, new[0]), Verdicts(old[1], ids, old[0]), paired=True)
+    return gap.p < ALPHA
+
+
+def fires(rows: DataFrame, random: Random, *cell: float) -> bool:
+    """Whether the gate is not met in one made data set."""
+    parts = list(verdicts(random, *cell))
+    if not (differs(*parts[:2]) or differs(*parts[2:])):
+        return False  # no finding without a difference; the report takes longer
+    drawn = np.concatenate(parts, axis=1)
+    first = rows["side"].eq("toxic") * 10_000  # no seed is on both sides
+    rows = rows.assign(seed=drawn[0].astype(int) + first, refused=drawn[1], seedless="")
+    results = rates.rates(rows)
+    with redirect_stderr(StringIO()):
+        return gate.check(["worse"], results, compare.compare(results), []) == NOT_MET
+
+
+def main(draws: int) -> None:
+    """Print the share of draws in which the gate fires, in each cell."""
+    with TemporaryDirectory() as folder:
+        rows = rows_of(Path(folder))
+    print("safe  toxic  worse by  fires")
+    for number, cell in enumerate(CELLS):
+        random = np.random.default_rng(number)
+        share = np.mean([fires(rows, random, *cell) for _ in range(draws)])
+        missed = "  MISSED" if share > WANTED + SLACK and not cell[2] else ""
+        print(f"{cell[0]:4}  {cell[1]:5}  {cell[2]:8g}  {share:5.3f}{missed}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--draws", type=int, default=2000, help="of each cell (default: 2000)")
+    main(parser.parse_args().draws)
