@@ -54,7 +54,7 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
-LONG = 20_000  # characters of a prompt: more than many models' context
+LONG_PROMPT = 20_000  # characters of a prompt: more than many models' context
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
@@ -201,7 +201,9 @@ def oddities(rows: Rows) -> list[str]:
     """Return what a user may not know of the prompts: duplicates, and very long ones."""
     found = {
         "duplicate prompts": len(rows) - len(set(map(prompt_id_of, rows))),
-        f"prompts longer than {LONG:,} characters": sum(len(row["prompt"]) > LONG for row in rows),
+        f"prompts longer than {LONG_PROMPT:,} characters": sum(
+            len(row["prompt"]) > LONG_PROMPT for row in rows
+        ),
     }
     return [f"{what}, used as they are: {n:,}" for what, n in found.items() if n]
 

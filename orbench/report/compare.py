@@ -32,7 +32,7 @@ from orbench.stats.intervals import Z95
 from orbench.stats.power import detectable_difference
 
 REFUSES_FEWER = "refuses fewer"  # in a finding that stands
-ENDS = ("_a", "_b")  # of the columns of two results
+NAME_ENDS = ("_a", "_b")  # of the columns of two results
 SETTINGS_DIFFER = "settings differ"
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
 # Columns of comparison.csv; rates in percent, differences in percentage points, intervals 95 %.
@@ -137,13 +137,13 @@ def _pair(a: Entry, b: Entry) -> Entry:
     gap = difference(a["verdicts"], b["verdicts"], paired=True)
     p_worst = worst_case(a["verdicts"], b["verdicts"])
     row = {"side": a["side"], "judge": a["judge_alike"], "gap": gap, "p_worst": p_worst}
-    for end, result in zip(ENDS, (a, b), strict=True):
+    for end, result in zip(NAME_ENDS, (a, b), strict=True):
         row |= {f"{name}{end}": value for name, value in result.items()}
     return row | contrast(a, b, gap, "rate")
 
 
 def _detectable(row: Entry) -> float:
-    lost = [np.isnan(row[f"verdicts{end}"].refused).mean() for end in ENDS]
+    lost = [np.isnan(row[f"verdicts{end}"].refused).mean() for end in NAME_ENDS]
     return detectable_difference(row["gap"], row["pairs"], sum(lost) / 2)
 
 
@@ -166,7 +166,7 @@ def _remarks(row: Entry) -> Iterator[str]:
     if row["alike_a"] or row["alike_b"]:
         prompts = SIDES[row["side"]].prompts
         yield f"{prompts} may be rewrites of one another, so intervals may be too narrow"
-    for end in ENDS:
+    for end in NAME_ENDS:
         for text in (row[f"unranked{end}"], row[f"cautions{end}"]):
             if text:
                 yield f"{label(row, end)}: {text}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.report.about import DEMO_NOTE
-from orbench.report.compare import ENDS, SETTINGS_DIFFER
+from orbench.report.compare import NAME_ENDS, SETTINGS_DIFFER
 from orbench.report.frames import Entries, Entry
 from orbench.report.lines import lines_of
 
@@ -51,7 +51,7 @@ def _standing(pairs: Entries) -> Iterator[Entry]:
     """
     for pair in pairs:
         if pair["stands"]:
-            fewer, more = reversed(ENDS) if pair["difference_points"] > 0 else ENDS
+            fewer, more = reversed(NAME_ENDS) if pair["difference_points"] > 0 else NAME_ENDS
             yield pair | {"fewer": pair[f"result{fewer}"], "more": pair[f"result{more}"]}
 
 

@@ -9,12 +9,12 @@ from orbench.base.messages import counted
 from orbench.base.words import SIDES
 from orbench.report.rates import FEW_PROMPTS, label, short_label
 
-FOLDER = Path(__file__).parent / "sections"
+SECTIONS = Path(__file__).parent / "sections"
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
     """Return the lines of a template that are not empty."""
-    jinja = Environment(loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True)
+    jinja = Environment(loader=FileSystemLoader(SECTIONS), trim_blocks=True, lstrip_blocks=True)
     jinja.globals |= {"label": label, "short_label": short_label, "counted": counted}
     jinja.globals |= {"sides": SIDES, "few": FEW_PROMPTS}
     text = jinja.get_template(template).render(values)

@@ -233,9 +233,7 @@ def _fields(row: words.Row, where: str, of_file: str, scored: bool) -> Entry:
     """Return the columns of `load_results` that a row has itself, and side, served_by and
     response_id. Raises UserError for what cannot be read.
     """
-    verdict = ""
-    if scored:
-        verdict = words.verdict_of(row, where)
+    verdict = words.verdict_of(row, where) if scored else ""
     refused = words.VERDICTS.get(verdict, nan)
     prompt = prompts.prompt_id_of(row)
     text = sys.intern(row["prompt"])

@@ -9,7 +9,7 @@ from math import nan
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.report.compare import ENDS
+from orbench.report.compare import NAME_ENDS
 from orbench.report.frames import Entry
 from orbench.report.load import verdicts
 from orbench.stats.core import ALPHA, Verdicts, difference, filled
@@ -48,7 +48,7 @@ def _stands(pair: Entry, measured: _Measured) -> str:
 
 def _analyses(pair: Entry, measured: _Measured) -> Iterator[tuple[Verdicts, Verdicts]]:
     """Yield the verdicts on both models in each analysis."""
-    of_a, of_b = (measured[tuple(pair[f"{name}{end}"] for name in WHO)] for end in ENDS)
+    of_a, of_b = (measured[tuple(pair[f"{name}{end}"] for name in WHO)] for end in NAME_ENDS)
     for judge in of_a.keys() & of_b.keys():
         a = of_a[judge]
         b = of_b[judge]

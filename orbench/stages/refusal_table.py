@@ -19,7 +19,7 @@ HEAD: Sequence[str] = (
     "unscored",
     "with unscored",
 )
-LONGEST_NAME = 23  # columns: a table fits into the 80 of a terminal
+LONGEST_CATEGORY = 23  # columns: a table fits into the 80 of a terminal
 
 
 class _Counted(NamedTuple):
@@ -98,7 +98,7 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
     lines = [HEAD]
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
-            lines.append(_cells(shortened(one_line(name), LONGEST_NAME), by_category[name]))
+            lines.append(_cells(shortened(one_line(name), LONGEST_CATEGORY), by_category[name]))
     lines.append(_cells(OVERALL, rows))
     aligned = ("left", *("right" for _ in HEAD[1:]))
     table = tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned)
