@@ -28,7 +28,7 @@ BASELINE = " (baseline)"  # behind the name of a model
 KEYS = ["model", "settings", "side", "prompt_set", "judge"]  # what makes a result
 # What is not ranked, since another model's result equals it in some columns; the last one is known.
 REPEATED = {
-    "the same responses as {} throughout": ["side", "responses"],
+    "the same responses as {} throughout, a copy or an ignored setting": ["side", "responses"],
     "the same model as {}, by the returned ids": ["settings", "side", "prompt_set", "judge", "ids"],
 }
 TEXTS = {

@@ -31,7 +31,7 @@ MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like re
 FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand together
 FEW_SEEDS = (
     f"fewer than {FEW_CLUSTERS} seeds have a refused prompt, or an answered one: "
-    "the interval assumes that rewrites of a seed are much alike"
+    "the interval is widened, as if the rewrites of a seed were much alike"
 )
 SHORTEST = 20  # characters; shorter prompts are easily similar
 # Columns of results.csv; intervals 95 %.
