@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import ids_of, set_name, text_id
-from orbench.base.records import add_side
+from orbench.base.records import add_side, failed_rows
 from orbench.base.tables import file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
@@ -93,7 +93,7 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
         if step.script == ALIGN and outcome.path:
             add_side(outcome.path, step.side)
     if under_way:
-        return 0
+        return 1 if args.fail_if else 0
     checked = [str(step.flags["output_path"]) for step in todo if step.script == CHECK]
     status = write_report(args, checked)
     tell(args.output_dir / "results.html")
@@ -141,7 +141,7 @@ def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
         if step.script != ALIGN or path.exists():
             continue
         for other in path.parent.parent.glob(f"*/{path.name}"):
-            if asked[step.side] == ids_of(read_csv(other, ["prompt"]).rows):
+            if asked[step.side] == ids_of(read_csv(other, ["prompt"]).rows + failed_rows(other)):
                 again = f"{other} holds the responses to the same prompts"
                 raise UserError(f"{again}; name their file {other.parent.name} again to use them")
 

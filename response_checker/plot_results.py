@@ -23,7 +23,7 @@ Writes to --output_dir:
     pairs*.csv         with --pairs: seeds refused and their rewrites answered
     results.json       a summary for programs: rates, rank and score per model and side
     results.md, .tex   all tables, for reading
-    figures/           scatter, heatmap_{side}, toxicity, triggers_{model} in each of --formats
+    figures/           scatter, heatmap_{side} and toxicity in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses

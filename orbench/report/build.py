@@ -59,7 +59,7 @@ def report(args: Namespace) -> int:
     for line in findings(own, pairs):
         say(line)
     if args.fail_if:
-        return gate.check(args.fail_if, measured, pairs, args.gated)
+        return gate.check(args.fail_if, measured, args.gated)
     return 0
 
 

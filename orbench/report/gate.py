@@ -13,9 +13,10 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 from orbench.base.messages import UserError, say
 from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES
-from orbench.report.frames import Entries, Entry, named
+from orbench.report.compare import compare
+from orbench.report.frames import Entry, named
 from orbench.report.load import Source, sources_of
-from orbench.report.rates import label, overall
+from orbench.report.rates import FEW_PROMPTS, label, overall
 from orbench.stats.core import ALPHA
 
 NOT_MET = 4  # exit statuses
@@ -43,9 +44,8 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     earlier = [source for source in measured_in(name) if source not in given]
     sources += [source._replace(baseline=True) for source in earlier]
     if not any(source.baseline for source in sources):
-        models = "; ".join(dict.fromkeys(map(_shown, given))) or "none"
-        what = "neither a model with results here nor a folder of other results"
-        raise UserError(f"--baseline {name} is {what}; the models: {models}")
+        what = "neither a model as the report names it nor a folder of other results"
+        raise UserError(f"--baseline {name} is {what}")
     return sources
 
 
@@ -55,65 +55,76 @@ def _shown(source: Source) -> str:
     return named(source.model or tested.shown, tested.settings)
 
 
-def check(gates: Sequence[str], results: DataFrame, pairs: DataFrame, files: Sequence[str]) -> int:
+def check(gates: Sequence[str], results: DataFrame, files: Sequence[str]) -> int:
     """Report each gate that is not met or cannot be decided, and return the exit status.
 
-    gates: texts, or several in one with semicolons. results, pairs: of `rates` and `compare`.
-    files: whose results are meant; none: all but the baseline's.
+    gates: texts, or several in one with semicolons. results: of `rates`. files: whose results are
+    meant; none: all but the baseline's.
     """
     whole = overall(results)
     if files:
         whole = whole.query("baseline or file in @files")
     tested = whole.query("not baseline").to_dict("records")
-    against = [pair for pair in pairs.to_dict("records") if pair["baseline_b"]]
     models = dict.fromkeys(map(label, tested)) or ["no result but the baseline's"]
     statuses = {0}
     for gate in "; ".join(gates).split("; "):
         kind, _, limit = gate.partition(" ")
         for side, name in product(whole["side"].unique() if kind == "worse" else [kind], models):
             rows = [row for row in tested if row["side"] == side and label(row) == name]
-            found = [_failure(row, limit, against) for row in rows] or [f"{UNCLEAR}not measured"]
-            for text in filter(None, found):
+            found = [_beyond(row, limit) if limit else _worse(row, whole) for row in rows]
+            for text in filter(None, found or [f"{UNCLEAR}not measured"]):
                 say(f"gate: {name}: {SIDES[side].rate} {text}")
                 statuses.add(UNDECIDED if text.startswith(UNCLEAR) else NOT_MET)
     return max(statuses)
 
 
-def _failure(row: Entry, limit: str, against: Entries) -> str:
-    """Return why a result does not pass; empty if it does.
-
-    limit: such as `> 12`; empty: worse than the baseline. against: comparisons with it.
-    """
-    doubt = row["doubt"] or row["unranked"]
+def _doubt(row: Entry) -> str:
+    """Return why a rate decides nothing; empty if it does."""
+    doubt: str = row["doubt"] or row["unranked"]
+    if not doubt and row["n"] < FEW_PROMPTS:
+        doubt = f"fewer than {FEW_PROMPTS} prompts"
     if not doubt and isnan(row["low_all_percent"]):
         doubt = "the number of unscored rows is unknown"
-    if not doubt and not row["n"]:
-        doubt = "nothing is scored"
-    if doubt:
-        return f"{UNCLEAR}{doubt}"
-    if not limit:
-        found = [_worse(pair) for pair in against if pair["result_a"] == row["result"]]
-        return max(found, default=f"{UNCLEAR}not compared with the baseline")
+    return doubt and f"{UNCLEAR}{doubt}"
+
+
+def _beyond(row: Entry, limit: str) -> str:
+    """Return how the whole interval is beyond a limit, such as `> 12`; empty if it is not."""
     sign, number = limit.split(" ")
-    beyond = row["high_all_percent"] < float(number)
-    if sign == ">":
-        beyond = row["low_all_percent"] > float(number)
-    return f"{row['rate_percent']:.1f} % {row['interval']} is {limit}" if beyond else ""
+    low, high = row["low_all_percent"], row["high_all_percent"]
+    beyond = low > float(number) if sign == ">" else high < float(number)
+    said = f"{row['rate_percent']:.1f} % {row['interval']} is {limit}" if beyond else ""
+    return _doubt(row) or said
 
 
-def _worse(pair: Entry) -> str:
-    """Return how a comparison shows a rate worse than the baseline's, or why it decides nothing."""
+def _worse(row: Entry, whole: DataFrame) -> str:
+    """Return how a result is worse than a baseline, or why that is not decided; empty if neither.
+
+    A finding is corrected for the baselines and for both sides: else a false alarm is twice as
+    likely.
+    """
+    baselines = whole[whole["baseline"] & (whole["side"] == row["side"])].to_dict("records")
+    said = [_doubt(row)] if baselines else [f"{UNCLEAR}the baseline was not measured"]
+    for base in baselines:
+        said.append(_doubt(base))
+        numbers = [row["result"], base["result"]]
+        pairs = compare(whole[whole["result"].isin(numbers)]).to_dict("records")
+        said += [_of_pair(pair, len(baselines)) for pair in pairs]
+        if not pairs:
+            said.append(f"{UNCLEAR}prompts or judge are not those of {label(base)}")
+    return next(filter(None, said), "")
+
+
+def _of_pair(pair: Entry, baselines: int) -> str:
+    """Return what a comparison with a baseline says against a model."""
     gap = pair["difference_points"]
-    is_worse = gap > 0 if pair["side"] == "over_refusal" else gap < 0
-    shown: str = pair["shown"]
-    if isnan(pair["low_all_percent_b"]):
-        shown = "the number of the baseline's unscored rows is unknown"
-    elif pair["stands"]:
-        # Corrected for the two sides, too: else a false alarm is twice as likely.
-        if not is_worse or pair["p_holm"] * len(SIDES) >= ALPHA:
-            return ""
+    is_worse = (gap < 0) == SIDES[pair["side"]].is_toxic
+    wide = "‡" in pair["interval_a"] + pair["interval_b"]
+    if pair["stands"] and is_worse and pair["p"] * baselines * len(SIDES) < ALPHA:
         ends = f"[{pair['low_points']:.1f}, {pair['high_points']:.1f}]"
         return f"is worse than that of {label(pair, '_b')}: {gap:+.1f} points {ends}"
-    elif shown.startswith("no difference") or (shown.startswith("inconclusive") and not is_worse):
+    if wide and (is_worse or not pair["stands"]):
+        return f"{UNCLEAR}too many rows are unscored"
+    if pair["stands"] or pair["shown"].startswith("no difference"):
         return ""
-    return f"{UNCLEAR}{shown}"
+    return f"{UNCLEAR}{pair['shown']}"

@@ -133,7 +133,7 @@ def _told_apart(results: DataFrame) -> DataFrame:
         results["short"] = list(map(named, results["short"], results["settings"]))
     results["label"] = list(map(named, results["model"], results["settings"]))
     for why, alike in REPEATED.items():
-        known = results[results[alike[-1]] != ""]
+        known = results[(results[alike[-1]] != "") & ~results["baseline"]]
         first = known.groupby(alike)["label"].transform("first")
         again = first[first != known["label"]]
         results.loc[again.index, "unranked"] = again.map(why.format)

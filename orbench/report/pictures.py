@@ -25,7 +25,6 @@ from orbench.report.rates import (
     FEW_PROMPTS,
     FEWEST_MODELS,
     categories_of,
-    label,
     overall,
     short_label,
 )
@@ -34,7 +33,6 @@ from orbench.report.tables import category_tables
 WIDTH = 4.6  # inches: a column and a half of a paper
 NARROW = 3.4  # of pictures on the page: legible on a phone
 LONGEST_NAME = 32  # characters
-STRONGEST = 15  # words on each side
 BLACK = "#000000"
 DARK = 150  # percent of bad responses that would be darkest: black text is legible on 100
 GRAY = "#666666"
@@ -65,7 +63,7 @@ def as_file(figure: Figure, kind: str) -> bytes:
 def pictures(results: DataFrame, board: DataFrame, frames: Frames) -> Iterator[_Picture]:
     """Draw all there is something to draw for.
 
-    results: `rates`; board: `leaderboard`; frames: `toxicity` and `triggers`.
+    results: `rates`; board: `leaderboard`; frames: of `toxicity`.
     """
     mpl.rc_file(STYLE)
     yield from _scatters(results, board)
@@ -74,13 +72,6 @@ def pictures(results: DataFrame, board: DataFrame, frames: Frames) -> Iterator[_
         yield _of_rates(name, title, part, heat_map(rows, title), rows)
     if "toxicity_curve" in frames:
         yield "toxicity", "Refusals by prompt toxicity", toxicity_curves(frames["toxicity_curve"])
-    if "triggers" in frames:
-        terms = frames["triggers"].query("against == ''")
-        for (_, _, part), rows in terms.groupby(["model", "settings", "part"], sort=False):
-            first = rows.iloc[0]
-            name = joined("triggers_" + label(first), part, mark=", ")
-            title = joined(short_label(first), part, mark=", ")
-            yield file_name_part(name), f"Words: {title}", trigger_words(rows, title)
 
 
 def _of_rates(name: str, title: str, part: str, figure: Figure, rows: DataFrame) -> _Picture:
@@ -217,19 +208,4 @@ def toxicity_curves(curve: DataFrame) -> Figure:
         ylim=(-3, 103),
     )
     figure.legend(loc="outside lower left")
-    return figure
-
-
-def trigger_words(terms: DataFrame, name: str) -> Figure:
-    """Draw the strongest terms of each side by their log-odds."""
-    shown = terms.groupby("side").head(STRONGEST).sort_values("log_odds")
-    places = range(len(shown))
-    colors = shown["side"].map({"answered": COLORS[0], "refused": COLORS[1]})
-    figure = Figure((NARROW, 1 + 0.15 * len(shown)))
-    axes = figure.subplots()
-    axes.scatter(shown["log_odds"], places, s=12, c=colors)
-    axes.axvline(0, lw=0.6, color=GRAY)
-    axes.set_yticks(places, [shortened(term, LONGEST_NAME) for term in shown["term"]])
-    axes.set_xlabel("Log-odds: more common in\nanswered (left) or refused (right) prompts")
-    figure.suptitle(shortened(name, LONGEST_NAME))
     return figure

@@ -9,7 +9,7 @@ from orbench.base.messages import counted
 from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import MACRO, OVERALL, UNCATEGORIZED
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.about import ABOUT, CORRECTED, DEMO, DEMO_NOTE
+from orbench.report.about import ABOUT, CORRECTED
 from orbench.report.frames import Entry, joined, named
 from orbench.report.load import KEYS, verdicts
 from orbench.stats.core import FEW_CLUSTERS, Difference, Verdicts, mean, with_unscored
@@ -106,8 +106,6 @@ def rates(rows: DataFrame) -> DataFrame:
             row["result"] = number
             row["alike"] = bool(seeds_missing)
             row["notes"] = joined(about["notes"], *row.get("notes", []), seeds_missing)
-            if about["doubt"] == DEMO:
-                row["notes"] = DEMO_NOTE
             measured.append(about | row)
     columns = ["result", *KEYS, *ABOUT, *RATE_COLUMNS, "interval", "verdicts", "hedged_verdicts"]
     columns.append("alike")

@@ -36,9 +36,9 @@ def seed_pairs(rows: DataFrame, board: DataFrame) -> Behind:
     """
     shares = []
     contrasts = list[Entry]()
-    for step, rewrites, partners in _steps(rows):
+    for step, group, rewrites, partners in _steps(rows, board):
         models = []
-        for entry in board.to_dict("records"):
+        for entry in group.to_dict("records"):
             categories = dict(_by_category(_pairs(rewrites, partners, entry)))
             models.append((entry, categories))
             for category, part in categories.items():
@@ -52,20 +52,23 @@ def seed_pairs(rows: DataFrame, board: DataFrame) -> Behind:
     return {"pairs": DataFrame(shares), "pairs_comparison": comparison}, findings
 
 
-def _steps(rows: DataFrame) -> Iterator[tuple[Entry, DataFrame, DataFrame]]:
+def _steps(
+    rows: DataFrame, board: DataFrame
+) -> Iterator[tuple[Entry, DataFrame, DataFrame, DataFrame]]:
     """Yield rewrites and seeds, if there are seeds or no tiers; and, with their names, the rows of
-    each two tiers.
+    each two tiers; each behind the part of the leaderboard that has them.
     """
-    of_tiers = tiered(rows)
     toxic = rows[rows["side"] == "toxic"]
     # A toxic prompt with the rewrite's seed id is the seed, unless several have it.
     seeds = toxic[toxic.groupby(["result", "seed"])["prompt"].transform("nunique") == 1]
-    if of_tiers.empty or len(seeds):
-        yield {}, rows[rows["side"] != "toxic"], seeds
-    for scale, part in of_tiers.groupby("scale"):
-        tiers = part.groupby("tier", sort=False)
-        for (lower, rewrites), (higher, partners) in combinations(tiers, 2):
-            yield {"side": scale, "lower": lower, "higher": higher}, rewrites, partners
+    if len(seeds) or (rows["tier"] == "").all():
+        yield {}, board, rows[rows["side"] != "toxic"], seeds
+    for group, of_group in tiered(rows, board):
+        for scale, part in of_group.groupby("scale"):
+            tiers = part.groupby("tier", sort=False)
+            for (lower, rewrites), (higher, partners) in combinations(tiers, 2):
+                names = {"side": scale, "lower": lower, "higher": higher}
+                yield names, group, rewrites, partners
 
 
 def _pairs(rewrites: DataFrame, partners: DataFrame, entry: Entry) -> DataFrame:

@@ -172,11 +172,7 @@ def _category_grid(title: str, results: DataFrame) -> Grid:
 
 def warnings(results: DataFrame) -> list[str]:
     """Return what a reader must know before any number: each note, behind the results it is of."""
-    lines = lines_of("notes.txt", results=overall(results).to_dict("records"))
-    sets_and_judges = results.groupby("side")[["prompt_set", "judge"]].nunique()
-    if (sets_and_judges > 1).any(axis=None):
-        lines.append("results differ in prompts or judge: there is no single ranking")
-    return lines
+    return lines_of("notes.txt", results=overall(results).to_dict("records"))
 
 
 def write_table(path: Path, table: DataFrame) -> None:

@@ -7,7 +7,7 @@ and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ h
 
 from collections.abc import Iterator
 
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import DataFrame, Series, concat  # type: ignore[import-untyped]
 
 from orbench.base.words import tiers_in_order
 from orbench.report.frames import Behind, Entry, who
@@ -16,6 +16,8 @@ from orbench.report.load import verdicts
 from orbench.report.rates import RATE_COLUMNS, rates, scaled
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, FEW_CLUSTERS, Difference, difference
+
+SAME = ["model", "settings", "judge", "side", "p", "difference_points"]  # in a repeated trend
 
 
 def tiers(rows: DataFrame, board: DataFrame) -> Behind:
@@ -27,32 +29,44 @@ def tiers(rows: DataFrame, board: DataFrame) -> Behind:
     difference and its interval; p, p_holm and p_worst (with the unscored rows against it), both
     corrected for all rows; trend, in words. Scripted and partial results are left out.
     """
-    part = tiered(rows)
-    table = rates(part.assign(category=part["step"]))
-    names = dict(zip(part["step"].astype(str), part["tier"], strict=True))
-    table["category"] = table["category"].map(names)
-    of_tiers = table[RATE_COLUMNS].dropna(subset="category").rename(columns={"category": "tier"})
-    trends = DataFrame(_trends(part[part["doubt"] == ""], board))
-    if len(trends):
+    tables = []
+    found = list[Entry]()
+    for group, part in tiered(rows, board):
+        table = rates(part.assign(category=part["step"]))
+        names = dict(zip(part["step"].astype(str), part["tier"], strict=True))
+        table["category"] = table["category"].map(names)
+        tables.append(table[RATE_COLUMNS].dropna(subset="category"))
+        found += _trends(part[part["doubt"] == ""], group)
+    if not tables:
+        return {}, []
+    trends = DataFrame(found)
+    if found:
+        trends = trends.drop_duplicates(SAME)  # a toxic set may belong to several safe ones
         trends["p_worst"] = holm(trends["p_worst"])
         trends["p_holm"] = holm(trends["p"])
         trends["trend"] = [_shown(row) for row in trends.to_dict("records")]
     findings = lines_of("trends.txt", trends=trends.to_dict("records"))
+    of_tiers = concat(tables).rename(columns={"category": "tier"})
     return {"tiers": of_tiers, "tiers_trend": trends}, findings
 
 
-def tiered(rows: DataFrame) -> DataFrame:
-    """Return the rows with a tier, the lowest first. step: its place in the order, from 0; scale:
-    the side within which tiers are compared; empty: across both, which have no tier in common.
+def tiered(rows: DataFrame, board: DataFrame) -> Iterator[tuple[DataFrame, DataFrame]]:
+    """Yield each group of the leaderboard (the same prompts and judge) and its rows with a tier,
+    the lowest first; none without one. step: the place in the order, from 0; scale: the side within
+    which tiers are compared; empty: across both, which have no tier in common.
     """
-    part = rows[rows["tier"] != ""]
-    order = tiers_in_order([*part["tier"].unique()])
-    sides = part.groupby("tier")["side"].nunique()
-    scale = ""
-    if (sides > 1).any():
-        scale = part["side"].astype(str)
-    part = part.assign(step=part["tier"].map(order.index), scale=scale)
-    return part.sort_values("step", kind="stable")
+    for _, group in board.groupby("group", sort=False):
+        of_group = rows["result"].isin(group[["safe", "toxic"]].stack())
+        part = rows[of_group & (rows["tier"] != "")]
+        if part.empty:
+            continue
+        order = tiers_in_order([*part["tier"].unique()])
+        sides = part.groupby("tier")["side"].nunique()
+        scale = ""
+        if (sides > 1).any():
+            scale = part["side"].astype(str)
+        part = part.assign(step=part["tier"].map(order.index), scale=scale)
+        yield group, part.sort_values("step", kind="stable")
 
 
 def _trends(part: DataFrame, board: DataFrame) -> Iterator[Entry]:

@@ -16,8 +16,9 @@ from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.words import SIDES
 from orbench.judging.panels import PanelVotes, add_votes, coefficient, judges_of, toxicity_scores
 from orbench.report.frames import Behind, Entry, who
+from orbench.report.lines import lines_of
 from orbench.report.load import verdicts
-from orbench.report.rates import FEW_PROMPTS, interval_columns, label, rate_columns
+from orbench.report.rates import interval_columns, rate_columns
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
 from orbench.stats.core import mean
@@ -56,12 +57,9 @@ def toxicity(rows: DataFrame, board: DataFrame, paths: Sequence[Path]) -> Behind
         part = scored[scored["result"].isin([entry["safe"], entry["toxic"]])]
         model = who(entry) | _model(part)
         models.append(model)
-        for side in SIDES.values():
-            n = model[f"{side.name}_agreed_n"]
-            if n < min(FEW_PROMPTS, model[f"{side.name}_own_label_n"]):
-                lines.append(f"{label(entry)}: too few {side.prompts} with an agreed label ({n})")
         for middle, of_bin in part.groupby("bin"):
             curve.append(who(entry) | {"score": middle} | rate_columns("rate", of_bin))
+    lines += lines_of("toxicity.txt", models=models)
     return {"toxicity": DataFrame(models), "toxicity_curve": DataFrame(curve)}, lines
 
 

@@ -97,7 +97,7 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
         files = list[Path]()
         for pattern in patterns:
             files += sorted(folder.glob(pattern))
-        if len({NUMBER.sub("", str(file)) for file in files}) == 1:
+        if len({NUMBER.sub("", str(file)) for file in files}) == 1 and _all_parts(files):
             return folder, files
         names = HfApi().list_repo_files(repository, repo_type="dataset", revision=revision)
         there = sorted({NUMBER.sub("*", name) for name in names})
@@ -114,10 +114,19 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
     raise UserError(f"{what} of {repository} cannot be read: {why}")
 
 
+def _all_parts(files: Sequence[Path]) -> bool:
+    """Return whether all of a split's files are there: 0000 on, or 00000-of-00002 on."""
+    parts = re.search(r"-of-(\d+)|^(\d{4})\.parquet$", files[-1].name)
+    if not parts:
+        return True
+    of, last = parts.groups()
+    return len(files) == (int(of) if of else int(last) + 1)
+
+
 def _patterns(wanted: PromptSet) -> list[str]:
     """Return what the names of a set's files look like; one of the patterns fits."""
     if wanted.file:
         return [glob.escape(wanted.file)]
     split = wanted.split or "(none)"
-    folders = FOLDERS.get(wanted.config, [f"{wanted.config}/"])
-    return [folder + split + ending for folder in folders for ending in ENDINGS]
+    folders = FOLDERS.get(wanted.config, [glob.escape(f"{wanted.config}/")])
+    return [folder + glob.escape(split) + ending for folder in folders for ending in ENDINGS]

@@ -100,8 +100,9 @@ def _table(rows: Sequence[_Counted]) -> Iterator[str]:
         for name in sorted(by_category):
             lines.append(_cells(shortened(one_line(name), LONGEST_CATEGORY), by_category[name]))
     lines.append(_cells(OVERALL, rows))
-    aligned = ("left", *("right" for _ in HEAD[1:]))
-    table = tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned)
+    table = tabulate(
+        lines, tablefmt="plain", disable_numparse=True, stralign="right", colalign=("left",)
+    )
     yield from table.splitlines()
     if not _independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"

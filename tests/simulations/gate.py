@@ -23,7 +23,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from orbench.base.records import record_path
-from orbench.report import compare, gate, load, rates
+from orbench.report import gate, load, rates
 from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from tests.conftest import write_csv
 from tests.simulated_rates import Random, answered
@@ -82,7 +82,7 @@ def fires(rows: DataFrame, random: Random, *cell: float) -> bool:
     rows = rows.assign(seed=drawn[0].astype(int) + first, refused=drawn[1], seedless="")
     results = rates.rates(rows)
     with redirect_stderr(StringIO()):
-        return gate.check(["worse"], results, compare.compare(results), []) == NOT_MET
+        return gate.check(["worse"], results, []) == NOT_MET
 
 
 def main(draws: int) -> None:

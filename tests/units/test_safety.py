@@ -119,13 +119,13 @@ def test_pairs_tell_seeds_from_their_rewrites_and_compare_models(desk: Desk) -> 
     assert float(gap["p_holm"]) == pytest.approx(3 * float(gap["p"]), rel=1e-4)  # of three pairs
 
 
-def test_trigger_words_have_examples_and_pictures(desk: Desk) -> None:
+def test_trigger_words_have_examples(desk: Desk) -> None:
     text = [f"{'Kill the process' if n % 2 else 'Fold the paper'} {n}" for n in range(60)]
     votes = panel(desk, dict.fromkeys(text, "sst"))
     for name, said in (("a", [ANSWER, DIRECT] * 30), ("b", [DIRECT, ANSWER] * 30)):
         judged(desk, f"safe/{name}/p.csv", said, f"maker/{name}", columns={"prompt": text})
     found = files(desk, "--formats=svg", "--toxicity", votes, "--over_refusal", "safe")
-    assert found >= {"toxicity.svg", "triggers_maker_a.svg", "triggers_maker_b.svg"}
+    assert "toxicity.svg" in found
     (kill,) = table(desk, "triggers", model="maker/a", against="", term="kill the")
     assert (kill["side"], kill["refused"], kill["answered"]) == ("refused", "30", "0")
     assert kill["example_1"].startswith("Kill the process") and float(kill["q"]) < 0.05
