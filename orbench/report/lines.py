@@ -10,12 +10,12 @@ from orbench.base.words import SIDES
 from orbench.report.rates import FEW_PROMPTS, label, short_label
 
 SECTIONS = Path(__file__).parent / "sections"
+JINJA = Environment(loader=FileSystemLoader(SECTIONS), trim_blocks=True, lstrip_blocks=True)
+JINJA.globals |= {"label": label, "short_label": short_label, "counted": counted}
+JINJA.globals |= {"sides": SIDES, "few": FEW_PROMPTS}
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
     """Return the lines of a template that are not empty."""
-    jinja = Environment(loader=FileSystemLoader(SECTIONS), trim_blocks=True, lstrip_blocks=True)
-    jinja.globals |= {"label": label, "short_label": short_label, "counted": counted}
-    jinja.globals |= {"sides": SIDES, "few": FEW_PROMPTS}
-    text = jinja.get_template(template).render(values)
+    text = JINJA.get_template(template).render(values)
     return [line for line in text.split("\n") if line]

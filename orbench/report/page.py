@@ -24,6 +24,11 @@ from orbench.report.tables import BEHIND, LEGEND
 
 FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
+JINJA = Environment(
+    autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True
+)
+JINJA.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
+JINJA.globals |= {"label": label, "short_label": short_label, "shortened": shortened}
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 SHOWN = ["result", "category", "verdict", "question", "response", "reason"]  # as page.js reads it
 
@@ -46,12 +51,7 @@ def write_page(path: Path, rows: DataFrame, results: DataFrame, shown: Entry) ->
     style = (FOLDER / "page.css").read_text("utf-8")
     script = (FOLDER / "page.js").read_text("utf-8")
     data = json.dumps(_data(rows, whole), separators=(",", ":"))
-    jinja = Environment(
-        autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True
-    )
-    jinja.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
-    jinja.globals |= {"label": label, "short_label": short_label, "shortened": shortened}
-    page = jinja.get_template("page.html").render(
+    page = JINJA.get_template("page.html").render(
         shown,
         results={row["result"]: row for row in whole},
         sides=SIDES,
