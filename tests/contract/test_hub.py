@@ -82,9 +82,10 @@ def test_a_split_that_is_not_there_is_one_line_with_those_that_are(desk: Desk) -
         "mine": f"split (none named), config default, of me/mine cannot be read: {there}",
         "bare?split=test": "no revision refs/convert/parquet; name another one, such as main",
         "twice?split=test&revision=main": "the files there are test.csv, test.jsonl",
+        "half?split=test&revision=main": "the files there are data/test-*-of-00002.csv",
     }
     files = {name: b"prompt\nA?\n" for name in ("me/twice/test.csv", "me/bare/test.csv")}
-    files["me/twice/test.jsonl"] = b"{}"
+    files |= {"me/twice/test.jsonl": b"{}", "me/half/data/test-00000-of-00002.csv": b"prompt\nA?\n"}
     with HubServer(files, converted=CONVERTED_FILES) as hub:
         for name, what in says.items():
             flag = f"--input_file=hf://datasets/me/{name}"
