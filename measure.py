@@ -93,7 +93,9 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
         if step.script == ALIGN and outcome.path:
             add_side(outcome.path, step.side)
     if under_way:
-        return 1 if args.fail_if else 0
+        if args.fail_if:
+            raise UserError("no gate can be decided before all answers are there")
+        return 0
     checked = [str(step.flags["output_path"]) for step in todo if step.script == CHECK]
     status = write_report(args, checked)
     tell(args.output_dir / "results.html")

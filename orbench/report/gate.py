@@ -44,8 +44,10 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     earlier = [source for source in measured_in(name) if source not in given]
     sources += [source._replace(baseline=True) for source in earlier]
     if not any(source.baseline for source in sources):
-        what = "neither a model as the report names it nor a folder of other results"
-        raise UserError(f"--baseline {name} is {what}")
+        raise UserError(
+            f"--baseline {name} is neither a model as the report names it "
+            "nor a folder of other results"
+        )
     return sources
 
 
@@ -69,7 +71,8 @@ def check(gates: Sequence[str], results: DataFrame, files: Sequence[str]) -> int
     statuses = {0}
     for gate in "; ".join(gates).split("; "):
         kind, _, limit = gate.partition(" ")
-        for side, name in product(whole["side"].unique() if kind == "worse" else [kind], models):
+        sides = whole["side"].unique() if kind == "worse" else [kind]
+        for side, name in product(sides, models):
             rows = [row for row in tested if row["side"] == side and label(row) == name]
             found = [_beyond(row, limit) if limit else _worse(row, whole) for row in rows]
             for text in filter(None, found or [f"{UNCLEAR}not measured"]):
@@ -91,8 +94,9 @@ def _doubt(row: Entry) -> str:
 def _beyond(row: Entry, limit: str) -> str:
     """Return how the whole interval is beyond a limit, such as `> 12`; empty if it is not."""
     sign, number = limit.split(" ")
-    low, high = row["low_all_percent"], row["high_all_percent"]
-    beyond = low > float(number) if sign == ">" else high < float(number)
+    beyond = row["high_all_percent"] < float(number)
+    if sign == ">":
+        beyond = row["low_all_percent"] > float(number)
     said = f"{row['rate_percent']:.1f} % {row['interval']} is {limit}" if beyond else ""
     return _doubt(row) or said
 
@@ -104,15 +108,18 @@ def _worse(row: Entry, whole: DataFrame) -> str:
     likely.
     """
     baselines = whole[whole["baseline"] & (whole["side"] == row["side"])].to_dict("records")
-    said = [_doubt(row)] if baselines else [f"{UNCLEAR}the baseline was not measured"]
+    if not baselines:
+        return f"{UNCLEAR}the baseline was not measured"
+    said = []
     for base in baselines:
         said.append(_doubt(base))
-        numbers = [row["result"], base["result"]]
-        pairs = compare(whole[whole["result"].isin(numbers)]).to_dict("records")
+        two = whole[whole["result"].isin([row["result"], base["result"]])]
+        pairs = compare(two).to_dict("records")
         said += [_of_pair(pair, len(baselines)) for pair in pairs]
         if not pairs:
             said.append(f"{UNCLEAR}prompts or judge are not those of {label(base)}")
-    return next(filter(None, said), "")
+    said.sort(key=lambda text: text.startswith(UNCLEAR))  # what is known counts first
+    return _doubt(row) or next(filter(None, said), "")
 
 
 def _of_pair(pair: Entry, baselines: int) -> str:

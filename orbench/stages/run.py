@@ -48,13 +48,13 @@ def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False
     flags: see `words_of`. log: takes what it says in place of stderr. brief: see `BRIEF`. Raises
     UserError, KeyboardInterrupt.
     """
-    at_length = BRIEF.set(brief)
+    outer_brief = BRIEF.set(brief)
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
         outcome: Outcome = load(script).run(words_of(flags))
     finally:
         SAYS_TO.reset(outer)
-        BRIEF.reset(at_length)
+        BRIEF.reset(outer_brief)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

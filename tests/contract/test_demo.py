@@ -25,7 +25,7 @@ from tests.conftest import (
 )
 from tests.contract.test_resume import wait_for
 from tests.hub_server import HubServer
-from tests.server import NOBODY, Body, Reply, Server, error, number_of, prompt_of
+from tests.server import NOBODY, Body, Reply, Server, by_number, error, number_of, prompt_of
 
 Serve = Callable[..., Server]
 
@@ -122,6 +122,17 @@ def stopped(desk: Desk, *flags: str, status: int = 1) -> str:
     lines = measure(desk, *flags, status=status).stderr.splitlines()
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:], lines
     return lines[-1]
+
+
+def test_prompts_under_another_name_are_not_paid_for_twice(desk: Desk) -> None:
+    prompts = desk.prompts(4).read_bytes()
+    desk.serve(by_number({2: error(400)}, "Fold it in half first."))  # a failed row counts, too
+    measure(desk)
+    sent = len(desk.server.requests)
+    (desk.folder / "copy.csv").write_bytes(prompts)
+    line = stopped(desk, "--prompts=copy.csv")
+    assert "holds the responses to the same prompts; name their file p again" in line
+    assert len(desk.server.requests) == sent
 
 
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:

@@ -80,6 +80,7 @@ def test_a_split_that_is_not_there_is_one_line_with_those_that_are(desk: Desk) -
     there = "the files there are en/test/*.parquet, fr/test/*.parquet"
     says = {
         "mine": f"split (none named), config default, of me/mine cannot be read: {there}",
+        "mine?config=en&split=*": f"split *, config en, of me/mine cannot be read: {there}",
         "bare?split=test": "no revision refs/convert/parquet; name another one, such as main",
         "twice?split=test&revision=main": "the files there are test.csv, test.jsonl",
         "half?split=test&revision=main": "the files there are data/test-*-of-00002.csv",
