@@ -1,9 +1,16 @@
-"""What scripts write, word for word: `transcripts/` holds commands and all that they put out.
+"""What people read, word for word: `transcripts/AREA/NAME.txt` holds commands and their output.
 
-A line `$ command` runs a script in an empty folder against a loopback server; behind it stand the
-messages, stdout and the exit status, if it is not 0. $URL is the server's address. Six commands
+A case is short, and its first line says what must hold. Numbers are asserted in Python. A line
+`$ command` runs a script in an empty folder against a loopback server; behind it stand the
+messages, stdout and the exit status, if it is not 0. $URL is the server's address. These commands
 are none of the project's:
 
+    $ rows FILE N WORD=VALUE ...   a CSV with N rows. A verdict and its number, such as
+                          direct_refusal=12 (the others are direct answers) or rejected=12; columns,
+                          in which {n} is the number of the row and {n%2}, {n/5} are taken from it;
+                          model=NAME and judge=NAME, for its run record; lost=3, the rows of its
+                          _failed.csv, after the others
+    $ show FILE COLUMN ... [COLUMN=VALUE ...]   these columns, of rows with these values
     $ write FILE          the lines that follow, each after `> `
     $ cat FILE ...        what is in files
     $ ls FOLDER           the names in a folder
@@ -12,10 +19,11 @@ are none of the project's:
                           latest counts. REPLY is the text of an answer, or STATUS BODY
     $ sent                what was sent since the last time, in the order of the alphabet
 
-After a change of behavior, `ORBENCH_WRITE=1 pytest tests/contract/test_transcripts.py` writes the
-files again; what has changed is then read in the diff.
+After a change of behavior, `ORBENCH_WRITE=AREA/NAME pytest tests/contract/test_transcripts.py`
+writes that case again and prints the difference. There is no way to write all of them.
 """
 
+import difflib
 import json
 import os
 import re
@@ -25,11 +33,13 @@ from pathlib import Path
 
 import pytest
 
+from orbench.base.words import VERDICTS
 from orbench.refusals import rules
-from tests.conftest import Desk
+from tests.conftest import Desk, read_csv, write_csv
 from tests.server import KEY, Body, Reply, answer
 
-FILES = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
+FOLDER = Path(__file__).parent / "transcripts"
+FILES = sorted(FOLDER.rglob("*.txt"))
 # What differs from run to run, or from machine to machine.
 VARIES = {
     r"(127\.0\.0\.1|localhost):\d+": "SERVER",
@@ -72,6 +82,11 @@ class Shell:
             typed = "".join(f"{line}\n" for line in lines if line.startswith("> "))
             self.desk.folder.joinpath(words[0]).write_text(typed.replace("\n> ", "\n")[2:])
             return typed
+        if name == "rows":
+            write_rows(self.desk.folder / words[0], int(words[1]), words[2:])
+            return ""
+        if name == "show":
+            return columns_of(self.desk.folder / words[0], words[1:])
         if name == "cp":
             shutil.copy(*(self.desk.folder / word for word in words))
             return ""
@@ -93,6 +108,64 @@ class Shell:
         return "".join(sorted(bodies))
 
 
+def write_rows(path: Path, n: int, words: list[str]) -> None:
+    """Write a CSV of N rows, its failed rows and its run record; see `rows` above."""
+    verdicts: list[str] = []
+    columns = {"prompt": "Why {n}?"}
+    record: dict[str, object] = {}
+    lost = 0
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in VERDICTS:
+            verdicts += [name] * int(value)
+        elif name == "lost":
+            lost = int(value)
+        elif name == "model":
+            record["under_test"] = {"asked": value}
+        elif name == "judge":
+            record["parameters"] = {"check_model": value}
+        else:
+            columns[name] = value
+    of_stage_4 = not set(verdicts).isdisjoint(("accepted", "rejected"))
+    column = "is_rejected" if of_stage_4 else "answer_category"
+    verdicts += ["accepted" if of_stage_4 else "direct_answer"] * (n - len(verdicts))
+    rows = [[cell(pattern, number) for pattern in columns.values()] for number in range(n + lost)]
+    scored = []
+    for row, verdict in zip(rows, verdicts, strict=False):
+        scored.append([*row, str(verdict == "rejected") if of_stage_4 else verdict])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(path, [*columns, column], scored)
+    if lost:
+        unscored = [[*row, "unscored", "no verdict"] for row in rows[n:]]
+        failed = path.with_name(f"{path.stem}_failed.csv")
+        write_csv(failed, [*columns, "error_type", "error"], unscored)
+    if record:
+        path.with_suffix(".run.json").write_text(json.dumps(record))
+
+
+def cell(pattern: str, n: int) -> str:
+    """Return a cell of row n: {n} is its number, {n%2} and {n/5} are taken from it."""
+    marks = {"": n, "%": 0, "/": 0}
+
+    def taken(mark: re.Match[str]) -> str:
+        sign, number = mark[1] or "", int(mark[2] or 1)
+        marks["%"], marks["/"] = n % number, n // number
+        return str(marks[sign])
+
+    return re.sub(r"\{n([%/]?)(\d*)\}", taken, pattern)
+
+
+def columns_of(path: Path, words: list[str]) -> str:
+    """Return columns of a CSV, of the rows with some values; see `show` above."""
+    wanted = dict(word.split("=", 1) for word in words if "=" in word)
+    names = [word for word in words if "=" not in word]
+    lines = [", ".join(names)]
+    for row in read_csv(path):
+        if all(row[name] == value for name, value in wanted.items()):
+            lines.append(", ".join(row[name] for name in names))
+    return "".join(f"{line}\n" for line in lines)
+
+
 def shown(path: Path) -> str:
     """What is in a file, or the names in a folder."""
     if not path.exists():
@@ -108,7 +181,11 @@ def shown(path: Path) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def name_of(path: Path) -> str:
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_scripts_put_out_what_the_transcript_says(path: Path, desk: Desk) -> None:
     wanted = path.read_text()
     head, *blocks = re.split(r"^\$ ", wanted, flags=re.M)
@@ -120,6 +197,8 @@ def test_scripts_put_out_what_the_transcript_says(path: Path, desk: Desk) -> Non
             for pattern, mark in VARIES.items():
                 output = re.sub(pattern, mark, output)
         real += f"$ {command}\n{output}"
-    if os.environ.get("ORBENCH_WRITE"):
+    if os.environ.get("ORBENCH_WRITE") == name_of(path):
         path.write_text(real)
+        before_and_after = (wanted.splitlines(), real.splitlines())
+        pytest.fail("\n".join(["written again:", *difflib.unified_diff(*before_and_after)]))
     assert real == wanted
