@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
-from orbench.stats.intervals import bonett_price, wilson
+from orbench.stats.intervals import Interval, bonett_price, wilson
 
 Array = NDArray[Any]
 _Ends = tuple[float, float]  # of an interval
@@ -55,6 +55,11 @@ class Mean(NamedTuple):
     variance: float  # of the rate, by the spread of the clusters
     df: float  # degrees of freedom of the variance
     assumed: bool = False  # whether the interval is that of ASSUMED_ICC
+
+    @property
+    def interval(self) -> Interval:
+        """Return the 95 % interval."""
+        return Interval(self.low, self.high)
 
     @property
     def design_effect(self) -> float:
@@ -104,15 +109,15 @@ def mean(verdicts: Verdicts) -> Mean:
     return _estimate(prompts, prompts.cluster.max(initial=-1) + 1)[0]
 
 
-def filled(verdicts: Verdicts, refused: float) -> Verdicts:
+def impute_unscored(verdicts: Verdicts, refused: float) -> Verdicts:
     """Return the same rows with all unscored ones refused (1) or answered (0)."""
     rows = verdicts.refused
     return verdicts._replace(refused=np.where(np.isnan(rows), refused, rows))
 
 
-def with_unscored(verdicts: Verdicts) -> tuple[float, float]:
+def with_unscored(verdicts: Verdicts) -> Interval:
     """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
-    return mean(filled(verdicts, 0)).low, mean(filled(verdicts, 1)).high
+    return Interval(mean(impute_unscored(verdicts, 0)).low, mean(impute_unscored(verdicts, 1)).high)
 
 
 def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
@@ -178,10 +183,10 @@ def _widened(low: float, high: float, other: _Ends, p: float) -> _Ends:
     return widest
 
 
-def worst_case(a: Verdicts, b: Verdicts) -> float:
+def worst_case_p(a: Verdicts, b: Verdicts) -> float:
     """Return p of the paired difference with the unscored rows against it; 1 where it turns."""
     before = difference(a, b, paired=True).difference
-    after = difference(filled(a, before < 0), filled(b, before > 0), paired=True)
+    after = difference(impute_unscored(a, before < 0), impute_unscored(b, before > 0), paired=True)
     if before * after.difference > 0:
         return after.p
     return 1.0

@@ -1,8 +1,16 @@
 """Intervals for independent observations, in pure Python."""
 
 from math import sqrt
+from typing import NamedTuple
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 95 %
+
+
+class Interval(NamedTuple):
+    """The ends of a 95 % interval, as fractions."""
+
+    low: float
+    high: float
 
 
 def wilson(hits: float, n: float) -> tuple[float, float]:

@@ -1,0 +1,330 @@
+"""What a report shows: rates, comparisons, associations, the leaderboard.
+
+Analyses make these objects; tables, sentences and pictures are views of them. They are never
+compared with `==`, which would compare arrays.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from orbench.base.words import MACRO as MACRO_NAME
+from orbench.base.words import OVERALL as OVERALL_NAME
+from orbench.report.results import Prompts, Result
+from orbench.stats.core import Difference, Mean, Verdicts
+from orbench.stats.intervals import Interval
+
+FEW_PROMPTS = 30  # rates from fewer are marked
+FEWEST_MODELS = 7  # with fewer, a correlation or a trend says nothing
+WIDER = 1.5  # so much wider through unscored rows, an interval is marked
+
+
+# -- rates -------------------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    """What tells a subset of a result's prompts apart."""
+
+    OVERALL = OVERALL_NAME
+    MACRO = MACRO_NAME  # all prompts, each category alike
+    CATEGORY = "category"
+    TIER = "tier"
+    LABEL = "label"  # how far judges or people agree with the prompts' side
+    SCORE = "score"  # of toxicity
+    PAIRS = "pairs"  # of a seed and its rewrite, or of prompts in two tiers
+
+
+class Subset(NamedTuple):
+    """Some of a result's prompts: all; those of a category, a tier, ..."""
+
+    kind: Kind
+    value: str = ""  # the category, the tier, ...; of pairs of tiers `lower < higher`
+    category: str = ""  # of pairs; empty: all
+
+
+OVERALL = Subset(Kind.OVERALL)
+MACRO = Subset(Kind.MACRO)
+
+
+class Counted(StrEnum):
+    """What a rate counts."""
+
+    REFUSED = "refused"
+    # The classes of graded results; with the refusals, they add up to all responses.
+    HELPED = "helped"
+    PARTIAL = "partial"
+    SAFE_COMPLETION = "safe_completion"
+    DIRECT = "direct"
+    INDIRECT = "indirect"
+    API = "api"
+    HEDGED = "hedged"  # partial or safe completion: something is done, something is left out
+    REJECTED_OR_SAFE = "rejected_or_safe"
+    # What may happen to a pair; right: the seed is refused and its rewrite answered.
+    RIGHT = "right"
+    BOTH_REFUSED = "both_refused"
+    BOTH_ANSWERED = "both_answered"
+    REVERSE = "reverse"
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What else is known of responses; shares are means of the prompts' shares, as fractions."""
+
+    rows: int  # scored or not
+    refused: int  # rows
+    refused_to_judge: int  # rows that the judge refused to judge
+    not_about_safety: int  # refused by the API for the provider's terms
+    other_model: int  # rows that another model answered
+    direct: float
+    indirect: float
+    api: float
+    cut_off: float
+    api_categories: dict[str, int]  # rows by the category that the API named, the most first
+    after_text: float  # of the refusals by the API, those that cut off a text
+    flips: float  # prompts whose responses have different verdicts
+
+
+@dataclass(frozen=True, eq=False)
+class Rate:
+    """The share of what is counted in a subset of a result."""
+
+    result: Result
+    subset: Subset
+    counted: Counted
+    verdicts: Verdicts
+    mean: Mean
+    with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
+    details: Details | None = None
+    unpaired: int = 0  # prompts of pairs without a partner
+
+    @property
+    def interval(self) -> Interval:
+        """Return the interval that is shown: with unscored rows, if they are known."""
+        return self.with_unscored or self.mean.interval
+
+    @property
+    def wider(self) -> float:
+        """Return how many times as wide unscored rows make the interval."""
+        shown = self.interval
+        return (shown.high - shown.low) / (self.mean.high - self.mean.low)
+
+    @property
+    def is_widened(self) -> bool:
+        """Return whether unscored rows make the interval much wider."""
+        return self.wider > WIDER
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether it is of few prompts."""
+        return self.mean.prompts < FEW_PROMPTS
+
+    @property
+    def unscored(self) -> int | None:
+        """Return the number of unscored rows; None: not known."""
+        if not self.details or not self.result.unscored_known:
+            return None
+        return self.details.rows - self.mean.rows
+
+
+# -- comparisons and associations --------------------------------------------------------------
+
+
+class Outcome(Enum):
+    """What a test shows."""
+
+    FINDING = "finding"
+    NO_DIFFERENCE = "no difference shown"
+    INCONCLUSIVE = "unscored rows could reverse it"
+    TOO_FEW = "too few prompts or seeds in common"
+    DOUBTFUL = "a result measures nothing"
+
+
+class Family(NamedTuple):
+    """The tests that Holm's correction is over."""
+
+    kind: "Compared"
+    name: str  # the side of models, ...
+    size: int  # tests
+
+
+class Compared(StrEnum):
+    """What two rates are compared for."""
+
+    MODELS = "models"  # two models on the same prompts
+    SETS = "sets"  # a model on two prompt sets
+    PAIRS = "pairs"  # two models on the same pairs
+
+
+class Robustness(NamedTuple):
+    """In how many of the analyses that the files allow a finding stands."""
+
+    held: int
+    analyses: int
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two rates, and how they differ: a minus b."""
+
+    a: Rate
+    b: Rate
+    family: Family
+    gap: Difference
+    p_holm: float
+    p_worst: float  # corrected, with the unscored rows of both against the difference
+    detectable: float  # the true difference that is a finding with a probability of 80 %
+    outcome: Outcome
+    robustness: Robustness | None = None
+
+    @property
+    def is_finding(self) -> bool:
+        """Return whether the tests show a difference."""
+        return self.outcome is Outcome.FINDING
+
+    @property
+    def fewer(self) -> Rate:
+        """Return the lower rate of the two."""
+        return self.b if self.gap.difference > 0 else self.a
+
+    @property
+    def more(self) -> Rate:
+        """Return the higher rate of the two."""
+        return self.a if self.gap.difference > 0 else self.b
+
+
+class Associated(StrEnum):
+    """What refusals may go with."""
+
+    TREND = "trend"  # the tier of the prompt
+    AUC = "auc"  # the toxicity of the prompt
+    WORD = "word"
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """How refusals go with tiers, a toxicity score or a word of the prompt."""
+
+    kind: Associated
+    result: Result
+    value: str  # the tiers in their order, or the word
+    n: int  # seeds of a trend, else prompts
+    estimate: float  # the rise, a fraction; the AUC; log-odds
+    interval: Interval | None
+    p: float  # NaN: no test
+    p_adjusted: float  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
+    p_worst: float
+    outcome: Outcome
+    of_side: str = ""  # within which a trend was tested; empty: across both
+    higher: float = np.nan  # the rates above and below the seeds' mean tiers
+    lower: float = np.nan
+    against: Result | None = None  # a second model: words of what only one of both refuses
+    z: float = np.nan
+    refused: int = 0  # prompts with the word
+    answered: int = 0
+    examples: tuple[str, ...] = ()
+
+
+# -- the leaderboard ---------------------------------------------------------------------------
+
+
+class Rank(NamedTuple):
+    """The best and the worst rank that the tests leave a model."""
+
+    best: int
+    worst: int
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A row of the leaderboard: both sides of a model, one of which may be missing."""
+
+    safe: Rate | None
+    toxic: Rate | None
+    youden: Difference | None  # Youden's J: toxic rejection minus over-refusal
+    group: int  # the same for the same prompts and judge
+    part: str  # these two in words, if there are several groups
+    look: int  # the number of its color and marker
+    rank: Rank | None
+
+    @property
+    def sides(self) -> list[Rate]:
+        """Return the rates that were measured, the safe side first."""
+        return [rate for rate in (self.safe, self.toxic) if rate]
+
+    @property
+    def results(self) -> list[Result]:
+        """Return the results behind them."""
+        return [rate.result for rate in self.sides]
+
+    @property
+    def first(self) -> Result:
+        """Return a result that names its model, settings and judge."""
+        return self.sides[0].result
+
+    @property
+    def label(self) -> str:
+        """Return the model with its settings."""
+        return self.first.label
+
+    @property
+    def short(self) -> str:
+        """Return the model's short name."""
+        return self.first.short
+
+    @property
+    def prompts(self) -> str:
+        """Return the names of its prompt sets."""
+        return ", ".join(dict.fromkeys(result.prompts for result in self.results))
+
+    @property
+    def score(self) -> float:
+        """Return what ranks it: Youden's J, or the only rate (of over-refusal less than 0)."""
+        toxic = self.toxic.mean.rate if self.toxic else 0.0
+        safe = self.safe.mean.rate if self.safe else 0.0
+        return toxic - safe
+
+    @property
+    def is_ranked(self) -> bool:
+        """Return whether nothing speaks against ranking it."""
+        return not self.why
+
+    @property
+    def doubts(self) -> list[str]:
+        """Return why it is neither ranked nor compared."""
+        doubts = dict.fromkeys(result.doubt for result in self.results)
+        return [doubt for doubt in doubts if doubt]
+
+    @property
+    def why(self) -> list[str]:
+        """Return why it is not ranked."""
+        reasons: list[str] = []
+        for result in self.results:
+            reasons += [result.doubt] if result.doubt else result.unranked
+        if not all(rate.mean.prompts for rate in self.sides):
+            reasons.append("nothing is scored")
+        return list(dict.fromkeys(reasons))
+
+
+class Published(NamedTuple):
+    """A model of the paper: rates as fractions, without intervals."""
+
+    model: str
+    prompts: str
+    over_refusal: float
+    toxic: float
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All that a report shows, complete before anything is written."""
+
+    prompts: Prompts
+    results: list[Result]
+    rates: list[Rate]
+    comparisons: list[Comparison]
+    associations: list[Association]
+    board: list[Standing]
+    published: list[Published]  # empty: not wanted, or about other prompts
+    label_lines: list[str]  # what to know about the labels of --toxicity

@@ -1,0 +1,152 @@
+"""The responses of a model on one side of a report, and what is known about them.
+
+Results are never compared with `==`, which would compare arrays: two are the same if their numbers
+are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from orbench.base.words import SIDES, Side
+from orbench.stats.core import Array, Verdicts
+from orbench.stats.intervals import Interval
+
+SAFE = SIDES["over_refusal"]
+TOXIC = SIDES["toxic"]
+BOTH = Side("both", False, "refusal rate", "prompts")  # of what is measured across both sides
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """The responses of a result, scored or not: arrays of equal length.
+
+    Flags are 1, 0 or NaN (not known), or booleans.
+    """
+
+    prompt: Array  # its number in `Prompts`
+    seed: Array  # a number, the same in all results; without a seed the prompt is its own
+    category: Array  # text
+    tier: Array  # text; empty: none
+    refused: Array  # NaN: unscored
+    direct: Array  # refused in words, neither by the API itself nor indirectly
+    indirect: Array
+    api: Array  # refused by the API itself
+    api_category: Array  # text: what the API named
+    after_text: Array  # the API cut off a text
+    cut_off: Array  # at the token limit
+    graded: Array  # text: the class; empty: another rubric
+    other_model: Array  # another model answered than the one asked
+    judge_refused: Array  # to judge it
+
+    def __len__(self) -> int:
+        return len(self.prompt)
+
+    def where(self, chosen: Array) -> "Responses":
+        """Return some of them. chosen: booleans, or places in their order."""
+        return Responses(*[getattr(self, field.name)[chosen] for field in fields(self)])
+
+    @property
+    def scored(self) -> Array:
+        """Return which ones have a verdict."""
+        return np.isfinite(self.refused)
+
+    def verdicts(self, weight: Array | float = 1.0) -> Verdicts:
+        """Return what `orbench.stats.core` takes."""
+        return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
+
+
+def joined_responses(several: Sequence[Responses]) -> Responses:
+    """Return the responses of several results as those of one."""
+    if len(several) == 1:
+        return several[0]
+    columns = []
+    for field in fields(Responses):
+        columns.append(np.concatenate([getattr(one, field.name) for one in several]))
+    return Responses(*columns)
+
+
+class Text(NamedTuple):
+    """A response as the page shows it."""
+
+    category: str
+    verdict: str  # of VERDICTS
+    question: str
+    response: str
+    reason: str
+
+
+class Corrected(NamedTuple):
+    """The rate by people's labels on some of the responses, as fractions."""
+
+    rate: float
+    interval: Interval
+
+
+class Lookalikes(NamedTuple):
+    """Prompts without a seed that look like rewrites of one another."""
+
+    alike: int
+    sample: int  # of so many that were looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Prompts:
+    """All prompts of a report, by their number."""
+
+    id: list[str]
+    text: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A model's responses to prompts of one side, in one file, by one judge."""
+
+    number: int  # in the order given
+    model: str
+    settings: str
+    short: str  # the model without its provider, if that is clear; with settings, if they differ
+    family: str
+    side: Side
+    prompts: str  # the name of their set
+    prompt_set: str  # a hash of their ids
+    home: str  # the repository of the prompts, else their file
+    judge: str
+    judge_any_version: str  # the judge, whatever the version of its rules
+    judge_version: str  # of the rules; empty where they do not decide
+    template: str  # of the judge's prompt, a hash
+    date: str  # of the first answer, and of the last one: `DAY to DAY`
+    ids: str  # of the models that answered, as returned
+    responses_hash: str  # the same for a copy; empty if they are all alike
+    file: str
+    is_baseline: bool  # what others are compared with
+    certain: float  # the share of the rules' verdicts that are; NaN: not known
+    unscored_known: bool  # whether unscored rows are
+    corrected: Corrected | None
+    doubt: str  # why it is neither ranked nor compared
+    is_demo: bool  # whether that is because of the demo's prompts
+    unranked: tuple[str, ...]  # why it is not ranked
+    cautions: tuple[str, ...]  # stand in findings
+    notes: tuple[str, ...]
+    lookalikes: Lookalikes | None
+    scored: int  # responses with a verdict
+    responses: Responses
+    texts: list[Text]  # of some responses, for the page
+
+    @property
+    def label(self) -> str:
+        """Return the model with its settings, in one name that can stand in a list."""
+        return named(self.model, self.settings)
+
+    @property
+    def all_notes(self) -> list[str]:
+        """Return what a reader must know of it, the most important first."""
+        doubts = [self.doubt] if self.doubt else []
+        return [*doubts, *self.unranked, *self.cautions, *self.notes]
+
+
+def named(model: str, settings: str) -> str:
+    """Return a model with its settings."""
+    return f"{model} ({settings})" if settings else model
