@@ -4,6 +4,7 @@ Analyses make these objects; tables, sentences and pictures are views of them. T
 compared with `==`, which would compare arrays.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import NamedTuple
@@ -224,6 +225,14 @@ class Association:
     refused: int = 0  # prompts with the word
     answered: int = 0
     examples: tuple[str, ...] = ()
+
+
+class Analysis(NamedTuple):
+    """What an analysis adds to a report."""
+
+    rates: Sequence[Rate] = ()
+    comparisons: Sequence[Comparison] = ()
+    associations: Sequence[Association] = ()
 
 
 # -- the leaderboard ---------------------------------------------------------------------------

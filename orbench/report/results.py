@@ -5,7 +5,7 @@ are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -145,6 +145,14 @@ class Result:
         """Return what a reader must know of it, the most important first."""
         doubts = [self.doubt] if self.doubt else []
         return [*doubts, *self.unranked, *self.cautions, *self.notes]
+
+
+def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
+    """Return the results of a model as one, for what is measured across them."""
+    first = results[0]
+    sets = dict.fromkeys(result.prompts for result in results)
+    responses = joined_responses([result.responses for result in results])
+    return replace(first, side=side, prompts=", ".join(sets), responses=responses)
 
 
 def named(model: str, settings: str) -> str:

@@ -1,0 +1,1 @@
+"""Analyses behind the rates: pure functions that return rates, comparisons and associations."""
