@@ -26,7 +26,7 @@ from orbench.stats.core import (
     ALPHA,
     Verdicts,
     difference,
-    worst_case,
+    worst_case_p,
 )
 from orbench.stats.intervals import Z95
 from orbench.stats.power import detectable_difference
@@ -135,7 +135,7 @@ def _of_side(results: DataFrame, side: str) -> Entries:
 def _pair(a: Entry, b: Entry) -> Entry:
     """Return the columns of both, with _a and _b behind their names, and how they differ."""
     gap = difference(a["verdicts"], b["verdicts"], paired=True)
-    p_worst = worst_case(a["verdicts"], b["verdicts"])
+    p_worst = worst_case_p(a["verdicts"], b["verdicts"])
     row = {"side": a["side"], "judge": a["judge_alike"], "gap": gap, "p_worst": p_worst}
     for end, result in zip(NAME_ENDS, (a, b), strict=True):
         row |= {f"{name}{end}": value for name, value in result.items()}
@@ -302,7 +302,7 @@ def _ranks(models: list[Verdicts], fewest: list[float]) -> list[str]:
     pairs = list(combinations(range(len(models)), 2))
     gaps = [difference(models[a], models[b], paired=True) for a, b in pairs]
     p = holm([gap.p for gap in gaps])
-    p_worst = holm([worst_case(models[a], models[b]) for a, b in pairs])
+    p_worst = holm([worst_case_p(models[a], models[b]) for a, b in pairs])
     best = [1] * len(models)
     worst = [len(models)] * len(models)
     shown = np.maximum(p, p_worst) < ALPHA

@@ -12,7 +12,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 from orbench.report.compare import NAME_ENDS
 from orbench.report.frames import Entry
 from orbench.report.load import verdicts
-from orbench.stats.core import ALPHA, Verdicts, difference, filled
+from orbench.stats.core import ALPHA, Verdicts, difference, impute_unscored
 
 FEWEST = 4  # analyses, from which on their number is reported
 WHO = ["side", "prompt_set", "model", "settings"]  # measured, perhaps by several judges
@@ -59,4 +59,7 @@ def _analyses(pair: Entry, measured: _Measured) -> Iterator[tuple[Verdicts, Verd
         if a["refused"].isna().any() or b["refused"].isna().any():
             unscored += [0, 1]
         for (rows_a, rows_b), counts_as in product(prompts, unscored):
-            yield filled(verdicts(rows_a), counts_as), filled(verdicts(rows_b), counts_as)
+            yield (
+                impute_unscored(verdicts(rows_a), counts_as),
+                impute_unscored(verdicts(rows_b), counts_as),
+            )
