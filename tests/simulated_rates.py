@@ -17,7 +17,7 @@ from orbench.stats.core import (
     difference,
     mean,
     with_unscored,
-    worst_case,
+    worst_case_p,
 )
 from orbench.stats.labels import corrected
 from orbench.stats.power import detectable_difference
@@ -253,7 +253,7 @@ def power_cells() -> Iterator[Cell]:
     def finding(rate: float, lost: float, comparisons: int, random: Random) -> tuple[bool, ...]:
         apart = detectable_finding(rate, lost, comparisons)
         a, b = incomplete(random, rate, rate + apart, lost)
-        both = max(difference(a, b, paired=True).p, worst_case(a, b))
+        both = max(difference(a, b, paired=True).p, worst_case_p(a, b))
         return (both < ALPHA / comparisons,)
 
     for rate, lost, comparisons in product((0.05, 0.1, 0.3), (0.01, 0.03), (1, 45)):

@@ -140,4 +140,5 @@ def _figures(rows: Sequence[_Counted], n: int, refused: int) -> tuple[float, ...
     prompts = np.array([row.prompt for row in rows])
     seeds = np.array([row.seed for row in rows])
     verdicts = Verdicts(np.array(scores, float), prompts, seeds)
-    return *mean(verdicts)[:3], *with_unscored(verdicts)
+    found = mean(verdicts)
+    return found.rate, *found.interval, *with_unscored(verdicts)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
-from orbench.stats.core import FEW_CLUSTERS, Array, Verdicts, kish, t95
+from orbench.stats.core import Verdicts
+from orbench.stats.inference import FEW_CLUSTERS, Array, kish, t95
 from orbench.stats.intervals import Z95, wilson
 
 TINY = 1e-9  # the variance of a score that separates perfectly

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from orbench.stats.core import ROUNDING, Array, Verdicts, allowance, mean
+from orbench.stats.core import Verdicts, mean
+from orbench.stats.inference import ROUNDING, Array, t_inflation
 from orbench.stats.intervals import wilson
 
 
@@ -30,7 +31,7 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     variance = of_judge.variance + max(4 * gap.variance, least / (size + 2))
     rate = min(1.0, max(0.0, of_judge.rate + 2 * gap.rate - 1))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
-    n = inside * (1 - inside) / variance / allowance(gap.df, gap.rows)
+    n = inside * (1 - inside) / variance / t_inflation(gap.df, gap.rows)
     low, high = wilson(inside * n, n)
     return rate, low, high
 

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-from orbench.stats.core import ALPHA, Difference, allowance
+from orbench.stats.core import Difference
+from orbench.stats.inference import ALPHA, t_inflation
 
 POWER = 0.8
 
@@ -14,7 +15,7 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
 
     One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
     comparisons: Holm's strictest level is ALPHA over their number. lost: the share of each model's
-    prompts that is unscored; a finding must hold with all of them against it (`worst_case`).
+    prompts that is unscored; a finding must hold with all of them against it (`worst_case_p`).
     """
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
@@ -30,7 +31,7 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     # Two models that are apart by so much differ on that share of the prompts at least.
     variance = np.maximum(variance, shown * (1 - shown))
     # Few clusters are allowed for in the quantiles here.
-    sizes = [min(one.rows, one.effective * allowance(one.df, one.rows)) for one in found[:2]]
+    sizes = [min(one.rows, one.effective * t_inflation(one.df, one.rows)) for one in found[:2]]
     error = np.sqrt(variance * (1 / sizes[0] + 1 / sizes[1]) / 2) * kept  # of all their prompts
     level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
     quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))

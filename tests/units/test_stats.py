@@ -21,7 +21,7 @@ from orbench.stats.core import (
     difference,
     mean,
     with_unscored,
-    worst_case,
+    worst_case_p,
 )
 from orbench.stats.intervals import wilson
 from orbench.stats.power import detectable_difference
@@ -239,13 +239,13 @@ def test_a_finding_must_withstand_the_unscored_rows() -> None:
     a, b = ((random.random(1000) < 0.4).astype(float) for _ in "ab")
     lost = of(np.where((random.random(1000) < 0.6) & (b == 1), nan, b))
     assert difference(of(a), lost, paired=True).p < 1e-6  # nothing but the loss
-    worst = worst_case(of(a), lost)
+    worst = worst_case_p(of(a), lost)
     assert worst > ALPHA
-    assert worst_case(lost, of(a)) == pytest.approx(worst)
+    assert worst_case_p(lost, of(a)) == pytest.approx(worst)
     few = np.where(np.arange(1000) < 20, nan, np.arange(1000) < 200)
-    assert worst_case(of(few), of(a)) < 1e-6
+    assert worst_case_p(of(few), of(a)) < 1e-6
     half, many = of(np.repeat([1, 0, nan], [10, 10, 80])), of(np.arange(100) < 60)
-    assert worst_case(half, many) == 1  # from 50 % lower to 30 % higher
+    assert worst_case_p(half, many) == 1  # from 50 % lower to 30 % higher
 
 
 @pytest.mark.parametrize("n", [1, 3, 40])
