@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
@@ -61,14 +61,23 @@ def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
     return sums
 
 
-def log_odds(features: Any, refused: Array, cluster: Array) -> dict[str, Array]:
+class LogOdds(NamedTuple):
+    """What goes with refusals: an entry per feature."""
+
+    refused: Array  # prompts that have it
+    answered: Array
+    log_odds: Array  # above 0: it goes with refusals
+    z: Array
+    q: Array  # p after Benjamini and Hochberg
+
+
+def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     """Return log-odds with an informative prior (Monroe et al., Political Analysis 16 (2008)
     372-403), of prompts in place of tokens. Rewrites of a seed share words: the variance is times
     the design effect, if above 1.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
-    seeds, from 0. Returns for each feature the prompts that have it (refused, answered), log_odds
-    (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
+    seeds, from 0.
     """
     from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # loads slowly
 
@@ -92,7 +101,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> dict[str, Array]:
     variance = (1 / yes + 1 / no).sum(axis=0)
     z = gap / np.sqrt(variance * np.maximum(1, effect))
     q = false_discovery_control(2 * ndtr(-np.abs(z)))
-    return {"refused": counts[0], "answered": counts[1], "log_odds": gap, "z": z, "q": q}
+    return LogOdds(counts[0], counts[1], gap, z, q)
 
 
 def holm(p: Sequence[float]) -> Array:

@@ -19,7 +19,9 @@ def drift(rates: Sequence[Rate]) -> Analysis:
     """
     changes = list(_changes([rate for rate in rates if not rate.result.doubt]))
     family = Family(Compared.SETS, "", len(changes))
-    gaps = [difference(later.verdicts, earlier.verdicts, paired=False) for later, earlier in changes]
+    gaps = [
+        difference(later.verdicts, earlier.verdicts, paired=False) for later, earlier in changes
+    ]
     corrected = holm([gap.p for gap in gaps])
     comparisons = []
     for (later, earlier), gap, p_holm in zip(changes, gaps, corrected, strict=True):

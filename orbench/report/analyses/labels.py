@@ -266,9 +266,7 @@ def agreement_line(people: Mapping[str, Label], panel: Mapping[str, Label]) -> s
         chosen = np.array(toxic) == which
         numbers = np.arange(len(toxic))[chosen]
         share = mean(
-            Verdicts(
-                right[chosen].astype(float), numbers, numbers, weight=np.array(weight)[chosen]
-            )
+            Verdicts(right[chosen].astype(float), numbers, numbers, weight=np.array(weight)[chosen])
         )
         ends = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
         line += f", {name} {100 * share.rate:.1f} % {ends}"

@@ -29,7 +29,6 @@ from orbench.report.results import BOTH, Responses, Result, merged
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, Array, Difference, difference, mean
 
-
 NONE: Array = np.array([], int)  # of some responses
 
 
