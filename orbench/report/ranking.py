@@ -119,8 +119,10 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
 
 
 def _by_score(standing: Standing) -> tuple[bool, float]:
-    """Return a key that puts the best first, and what has no score last."""
-    return isnan(standing.score), -standing.score
+    """Return a key that puts the best first, and what has no score last. Equal scores that were
+    computed from other rates differ by rounding.
+    """
+    return isnan(standing.score), -round(standing.score, 9)
 
 
 def _ranks(models: Sequence[Standing]) -> list[Rank]:
