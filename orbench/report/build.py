@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbench.base.messages import UserError, say
-from orbench.report import gate, sentences
+from orbench.report import gate
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.graded import hedging
 from orbench.report.analyses.labels import Labels, labels_of, toxicity
@@ -14,6 +14,7 @@ from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare
+from orbench.report.finding import findings
 from orbench.report.load import Source, load_results, sources_of
 from orbench.report.measures import Analysis, Report
 from orbench.report.page import MOST_ROWS
@@ -51,7 +52,7 @@ def report(options: Options) -> int:
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)
-    for line in sentences.findings(made.board, made.comparisons):
+    for line in findings(made.board, made.comparisons):
         say(line)
     found = gate.check(options.gates, overall(made.rates), options.gated)
     for result in found:
