@@ -244,6 +244,10 @@ class Rank(NamedTuple):
     best: int
     worst: int
 
+    def __str__(self) -> str:
+        """Return `1-3`, or `2`."""
+        return f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
+
 
 @dataclass(frozen=True, eq=False)
 class Standing:
@@ -271,6 +275,11 @@ class Standing:
     def first(self) -> Result:
         """Return a result that names its model, settings and judge."""
         return self.sides[0].result
+
+    @property
+    def has_both_sides(self) -> bool:
+        """Return whether both sides have a verdict, and the score is known."""
+        return bool(self.youden and self.youden.a.prompts and self.youden.b.prompts)
 
     @property
     def label(self) -> str:
@@ -323,6 +332,11 @@ class Published(NamedTuple):
     prompts: str
     over_refusal: float
     toxic: float
+
+    @property
+    def score(self) -> float:
+        """Return Youden's J."""
+        return self.toxic - self.over_refusal
 
 
 @dataclass(frozen=True, eq=False)

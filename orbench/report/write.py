@@ -8,6 +8,7 @@ from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.report import export, sentences, tables
+from orbench.report.csvs import csv_paths, write_csvs
 from orbench.report.load import Source
 from orbench.report.measures import Compared, Comparison, Counted, Kind, Report
 from orbench.report.page import Picture, write_page
@@ -42,14 +43,10 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
 
     sources, labels: its inputs. Raises OSError, and UserError if an output is an input.
     """
-    csvs = tables.csvs(made)
-    paths = [to.table.with_stem(name) for name in csvs]
     others = [to.table.with_suffix(kind) for kind in WITH_TABLES]
-    check_outputs([*paths, *others], [*(source.path for source in sources), *labels])
+    check_outputs([*csv_paths(to.folder), *others], [*(source.path for source in sources), *labels])
     make_folder(to.folder)
-    for path, text in zip(paths, csvs.values(), strict=True):
-        tables.write_csv(path, text)
-    files = [*paths, export.write_summary(to.table, made)]
+    files = [*write_csvs(to.folder, made), export.write_summary(to.table, made)]
     lines = analysis_lines(made)
     for line in _terminal_lines(made, lines):
         say(line)
