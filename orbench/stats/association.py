@@ -107,7 +107,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     z = gap / np.sqrt(variance * np.maximum(1, effect))
     p = 2 * ndtr(-np.abs(z))
     q = false_discovery_control(p)
-    return {"refused": counts[0], "answered": counts[1], "log_odds": gap, "z": z, "q": q}
+    return LogOdds(counts[0], counts[1], gap, z, q)
 
 
 def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:
@@ -120,17 +120,9 @@ def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) ->
     between = inside.multiply(inside).sum(axis=0)
     between = between - 2 * share * (inside.T @ alone)
     between += share**2 * (alone @ alone)
-<<<<<<< HEAD
-    effect = between / (share * (1 - share) * (signs @ signs))
-    variance = (1 / yes + 1 / no).sum(axis=0)
-    z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = false_discovery_control(2 * ndtr(-np.abs(z)))
-    return LogOdds(counts[0], counts[1], gap, z, q)
-=======
     independent = share * (1 - share) * (signs @ signs)
     effect: Array = between / independent
     return effect
->>>>>>> stats
 
 
 def holm(p: Sequence[float]) -> Array:
