@@ -83,7 +83,7 @@ def about_file(path: Path, name: str, record: Record, by_judge: bool) -> AboutFi
     edited = _edited(record, path, by_judge)
     if edited:
         cautions.append(edited)
-    notes = [clean(note) for note in record.get("notes", [])]
+    notes = [clean(note) for note in record.get("notes", []) if note]
     if not record:
         notes.append("no run record: settings, date and unscored rows are unknown")
     doubt = _doubt(record, family, judge.name)

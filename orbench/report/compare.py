@@ -8,7 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from orbench.base.words import SIDES
-from orbench.report.measures import FEW_PROMPTS, Compared, Comparison, Family, Outcome, Rate
+from orbench.report.measures import (
+    FEW_PROMPTS,
+    Compared,
+    Comparison,
+    Counted,
+    Family,
+    Outcome,
+    Rate,
+)
 from orbench.report.results import Result
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, Difference, difference, worst_case_p
@@ -41,6 +49,15 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     for side in SIDES:
         comparisons += _tested(side, by_side[side])
     return comparisons
+
+
+def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
+    """Return the comparisons of models by one rate."""
+    found = []
+    for comparison in comparisons:
+        if comparison.family.kind is Compared.MODELS and comparison.a.counted is counted:
+            found.append(comparison)
+    return found
 
 
 def _place(result: Result) -> tuple[bool, str, str]:

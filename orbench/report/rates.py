@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from orbench.base.words import UNCATEGORIZED
+from orbench.base.words import UNCATEGORIZED, Side
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     MACRO,
@@ -43,6 +43,11 @@ def rates(results: Sequence[Result]) -> list[Rate]:
 def overall(rates: Sequence[Rate]) -> list[Rate]:
     """Return the refusal rates over all prompts."""
     return [one for one in rates if one.subset == OVERALL and one.counted is Counted.REFUSED]
+
+
+def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
+    """Return the rates of a side."""
+    return [one for one in rates if one.result.side == side]
 
 
 def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:

@@ -1,0 +1,83 @@
+"""What ranks and comparisons show of the models with the same prompts and judge."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orbench.base.words import Side
+from orbench.report.compare import of_models
+from orbench.report.measures import Comparison, Counted, Rank, Standing
+from orbench.report.results import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Models with the same prompts and judge."""
+
+    models: list[Standing]
+    comparisons: list[Comparison]  # of the ranked ones
+
+    @property
+    def ranked(self) -> list[Standing]:
+        """Return the models that are ranked."""
+        return [model for model in self.models if model.is_ranked]
+
+    @property
+    def unranked(self) -> list[Standing]:
+        """Return the models that are not ranked."""
+        return [model for model in self.models if not model.is_ranked]
+
+    @property
+    def leaders(self) -> list[Standing]:
+        """Return the models that no other one is shown to beat."""
+        return [model for model in self.ranked if model.rank and model.rank.best == 1]
+
+    @property
+    def winner(self) -> Standing | None:
+        """Return the model that is shown to beat each other one."""
+        return next((model for model in self.ranked if model.rank == Rank(1, 1)), None)
+
+    @property
+    def findings(self) -> list[Comparison]:
+        """Return the comparisons that show a difference."""
+        return [comparison for comparison in self.comparisons if comparison.is_finding]
+
+    def finding_on(self, side: Side) -> Comparison | None:
+        """Return the first finding on a side."""
+        return next((one for one in self.findings if one.a.result.side == side), None)
+
+    @property
+    def least(self) -> Standing | None:
+        """Return the model that is shown to over-refuse less than each other one."""
+        return self._apart([finding.fewer.result for finding in self.findings])
+
+    @property
+    def most(self) -> Standing | None:
+        """Return the model that is shown to over-refuse more than each other one."""
+        return self._apart([finding.more.result for finding in self.findings])
+
+    def _apart(self, results: Sequence[Result]) -> Standing | None:
+        """Return the model whose safe result is there once for each other model. results: the lower
+        ones of all findings, or the higher ones.
+        """
+        times = Counter(result.number for result in results)
+        others = len(self.ranked) - 1
+        for model in self.ranked:
+            if model.safe and times[model.safe.result.number] >= others:
+                return model
+        return None
+
+
+def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:
+    """Return the groups of a leaderboard. comparisons: of all kinds."""
+    groups: dict[int, Group] = {}
+    for standing in board:
+        group = groups.setdefault(standing.group, Group([], []))
+        group.models.append(standing)
+    of_refusals = of_models(comparisons, Counted.REFUSED)
+    for group in groups.values():
+        numbers = {result.number for model in group.ranked for result in model.results}
+        for comparison in of_refusals:
+            if {comparison.a.result.number, comparison.b.result.number} <= numbers:
+                group.comparisons.append(comparison)
+    return list(groups.values())
