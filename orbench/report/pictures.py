@@ -64,6 +64,7 @@ class Drawing(NamedTuple):
     name: str  # of its file, without the ending
     title: str
     figure: Figure
+    is_on_page: bool = False  # which draws the others itself
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def pictures(report: Report) -> Iterator[Drawing]:
         yield _drawing(name, table.title, table.part, heat_map(table), table.results)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
-        yield Drawing("toxicity", "Refusals by prompt toxicity", toxicity_curves(by_score))
+        curves = toxicity_curves(by_score)
+        yield Drawing("toxicity", "Refusals by prompt toxicity", curves, is_on_page=True)
 
 
 def _drawing(
