@@ -15,9 +15,9 @@ from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare
 from orbench.report.load import Source, load_results, sources_of
-from orbench.report.measures import Analysis, Report
+from orbench.report.measures import Analysis, Published, Report, Standing
 from orbench.report.page import MOST_ROWS
-from orbench.report.published import published_for
+from orbench.report.published import are_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.write import Outputs, write
@@ -47,8 +47,8 @@ def report(options: Options) -> int:
     for line in finding.findings(made.board, made.comparisons):
         say(line)
     results = gate.check(options.gates, overall(made.rates), options.gated)
-    for line in gate.gate_lines(results):
-        say(line)
+    for result in results:
+        gate.report(result)
     return gate.exit_status(results)
 
 
@@ -84,7 +84,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
         comparisons=comparisons,
         associations=[],
         board=board,
-        published=published_for(results) if options.with_published else [],
+        published=_published(board) if options.with_published else [],
         label_lines=labels.lines if labels else [],
     )
     for analysis in _analyses(made, labels, options):
@@ -92,6 +92,13 @@ def build(sources: Sequence[Source], options: Options) -> Report:
         made.comparisons.extend(analysis.comparisons)
         made.associations.extend(analysis.associations)
     return made
+
+
+def _published(board: Sequence[Standing]) -> list[Published]:
+    """Return the models of the paper, if some results are about the same prompts."""
+    if board and not any(are_on_or_bench(standing.results) for standing in board):
+        return []
+    return published_models()
 
 
 def _analyses(made: Report, labels: Labels | None, options: Options) -> Iterator[Analysis]:

@@ -110,7 +110,7 @@ def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:
             path = folder / f"{picture.name}.{kind}"
             write_bytes(path, pictures.as_file(picture.figure, kind))
             files.append(path)
-        if to.html and picture.on_page:
+        if to.html and picture.is_on_page:
             svg = pictures.as_file(picture.figure, "svg")
             drawn.append(Picture(picture.name, picture.title, svg))
     return drawn
