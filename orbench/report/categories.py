@@ -27,6 +27,11 @@ class CategoryTable:
         return f"{self.side.rate.capitalize()} by category"
 
     @property
+    def full_title(self) -> str:
+        """Return the title with the part."""
+        return f"{self.title}: {self.part}" if self.part else self.title
+
+    @property
     def categories(self) -> list[Subset]:
         """Return the single categories, sorted."""
         found = {subset for _, subset in self.rates} - {OVERALL, MACRO}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from orbench.base.words import Side
 from orbench.report.columns import joined
 from orbench.report.measures import FEW_PROMPTS, Counted, Published, Rate, Report, Standing
-from orbench.report.published import SETS
+from orbench.report.published import are_on_or_bench
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.tables import Graded
 
@@ -126,7 +126,7 @@ def scatters(report: Report) -> Iterator[Scatter]:
         if not points:
             continue
         first = points[0].standing
-        gray = report.published if _is_published_on(first) else []
+        gray = report.published if are_on_or_bench(first.results) else []
         doubts = dict.fromkeys(joined(point.standing.doubts) for point in points)
         yield Scatter(
             points=sorted(points, key=lambda point: (-point.y, point.x)),
@@ -136,11 +136,6 @@ def scatters(report: Report) -> Iterator[Scatter]:
             part=first.part,
             doubts=joined(filter(None, doubts)),
         )
-
-
-def _is_published_on(standing: Standing) -> bool:
-    """Return whether the published models are about the same prompts."""
-    return all(result.prompts.split(" ")[0] in SETS for result in standing.results)
 
 
 def _points(standings: Sequence[Standing]) -> Iterator[Point]:
