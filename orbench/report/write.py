@@ -10,7 +10,7 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.report import export, sentences, tables
 from orbench.report.csvs import csv_paths, write_csvs
 from orbench.report.load import Source
-from orbench.report.measures import Compared, Comparison, Counted, Kind, Report
+from orbench.report.measures import Associated, Compared, Comparison, Counted, Kind, Report
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
@@ -68,12 +68,13 @@ def analysis_lines(made: Report) -> list[str]:
     """Return what a reader must know of what stands behind the rates."""
     by_label = [rate for rate in made.rates if rate.subset.kind is Kind.LABEL]
     of_pairs = [rate for rate in made.rates if rate.subset.kind is Kind.PAIRS]
+    trends = [found for found in made.associations if found.kind is Associated.TREND]
     return [
         *made.label_lines,
         *(sentences.agreed_label_lines(made.board, by_label) if by_label else []),
         *sentences.pair_lines(of_pairs),
         *sentences.comparison_lines(_of_models(made, Counted.HEDGED)),
-        *sentences.trend_lines(made.associations),
+        *sentences.trend_lines(trends),
     ]
 
 
