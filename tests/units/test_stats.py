@@ -8,22 +8,27 @@ from math import isnan, nan
 import numpy as np
 import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
+from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.stats import norm, t  # type: ignore[import-untyped]
 from statsmodels.stats import contingency_tables, proportion  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.stats.association import holm
+from orbench.stats.association import auc, holm, log_odds
 from orbench.stats.core import (
     ALPHA,
     ASSUMED_ICC,
     FEW_CLUSTERS,
+    Difference,
+    Prepared,
     Verdicts,
     difference,
+    impute_unscored,
     mean,
     with_unscored,
     worst_case_p,
 )
-from orbench.stats.intervals import wilson
+from orbench.stats.intervals import Interval, bonett_price, wilson
+from orbench.stats.labels import corrected
 from orbench.stats.power import detectable_difference
 
 
@@ -259,17 +264,129 @@ def test_a_missing_p_value_counts_as_one_and_none_need_no_correction() -> None:
     assert not len(holm([]))
 
 
-def test_the_detectable_difference_of_independent_sets_is_that_of_the_textbook() -> None:
+@pytest.mark.parametrize(("correlation", "lost"), [(0, 0), (0.5, 0), (0.3, 0.02)])
+@pytest.mark.parametrize("df", [1999, 12])
+def test_the_detectable_difference_is_that_of_the_textbook(
+    correlation: float, lost: float, df: float
+) -> None:
     rows = of(np.arange(2000) % 10 == 0)
-    ids = rows.prompt + 5000
-    found = difference(rows, Verdicts(rows.refused, ids, ids), paired=False)
-    delta = detectable_difference(found)
-    error = np.sqrt((0.1 * 0.9 + (0.1 + delta) * (0.9 - delta)) / 2000)
-    assert delta == pytest.approx((norm.ppf(0.975) + norm.ppf(0.8)) * error, abs=2e-4)
-    assert 1.3 < detectable_difference(found, 45) / delta < 1.6
+    rate = mean(rows)._replace(effective=700.0, df=df)
+    found = Difference(rate, rate._replace(effective=2000.0), -1, 1, 1, correlation, df)
+    delta = detectable_difference(found, 3, lost)
+    variances = np.array([0.1 * 0.9, (0.1 + delta) * (0.9 - delta)])
+    low, high = 0.1 * (1 - lost) + lost, (0.1 + delta) * (1 - lost)
+    both = 2 * correlation * np.sqrt(variances.prod()) * (1 - lost) ** 2
+    size = 700 * (t.ppf(0.975, df) / t.ppf(0.975, 1999)) ** 2
+    variance = (low * (1 - low) + high * (1 - high) - both) * (1 / size + 1 / 2000) / 2
+    level = t.ppf(1 - ALPHA / 6, df)
+    quantiles = level + t.ppf(0.8, df) * np.sqrt(1 + level**2 / 2 / df)
+    error = np.sqrt(variance) * (1 - lost)
+    assert high - low == pytest.approx(quantiles * error, abs=2e-4)
 
 
 def test_models_that_never_differed_could_have_and_two_prompts_detect_nothing() -> None:
     for same in (of(np.zeros(100)), of(np.arange(100) % 2)):
         assert 0.04 < detectable_difference(difference(same, same, paired=True)) < 0.2
     assert isnan(detectable_difference(difference(of([1, 0]), of([0, 1]), paired=True)))
+
+
+def test_intervals_have_a_low_and_a_high_end() -> None:
+    found = difference(made(3, 0.4), made(4, 0.2), paired=True)
+    assert found.interval == Interval(low=found.low, high=found.high)
+    assert found.a.interval == Interval(low=found.a.low, high=found.a.high)
+
+
+@pytest.mark.parametrize(("rate_a", "rate_b"), [(0.5, 0.2), (0.2, 0.5)])
+def test_prepared_verdicts_give_the_same_figures(rate_a: float, rate_b: float) -> None:
+    a, b = made(1, rate_a), made(2, rate_b)
+    a.refused[::20] = b.refused[7::20] = nan
+    b = Verdicts(b.refused[10:], b.prompt[10:], b.cluster[10:])
+    x, y = Prepared(a), Prepared(b)
+    found = difference(x, y, paired=True)
+    assert found == difference(a, b, paired=True)
+    higher = float(found.difference > 0)
+    against = impute_unscored(a, 1 - higher), impute_unscored(b, higher)
+    assert worst_case_p(x, y) == worst_case_p(a, b) == difference(*against, paired=True).p
+
+
+def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -> None:
+    gaps = np.repeat([1, -1, 0], [20 + 1, 10 + 1, 170])
+    half = norm.ppf(0.975) * gaps.std() / np.sqrt(202)
+    assert bonett_price(0.1, 0.05, 200) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
+
+
+@pytest.mark.parametrize("seeds", [4, 60])
+def test_the_auc_and_its_variance_are_those_of_their_definitions(seeds: int) -> None:
+    random = np.random.default_rng(seeds)
+    seed = np.repeat(np.arange(seeds), 5)
+    prompt = np.arange(len(seed)) // 2  # some across two seeds
+    score = (random.random(len(seed)) + random.random(seeds)[seed]).round(1)
+    refused = (random.random(len(seed)) * 2 < score).astype(float)
+    rows = Verdicts(refused, prompt, seed, weight=random.choice([1.0, 2.5], len(seed)))
+    weight = rows.weight / np.bincount(prompt)[prompt]
+    weight *= weight.sum() / (weight**2).sum()
+    yes, no = weight * refused, weight * (1 - refused)
+    above = (np.sign(score[:, None] - score) + 1) / 2
+    value = yes @ above @ no / yes.sum() / no.sum()
+    deviation = yes * (above @ no / no.sum() - value) / yes.sum()
+    deviation += no * (yes @ above / yes.sum() - value) / no.sum()
+    others = 1 - np.bincount(seed, weight) / weight.sum()
+    variance = (np.bincount(seed, deviation) ** 2 / others).sum()
+    sums = [np.bincount(seed, each) for each in (yes, no)]
+    even = min(each.sum() ** 2 / (each**2).sum() for each in sums)
+    size = value * (1 - value) / variance * (norm.ppf(0.975) / t.ppf(0.975, even - 1)) ** 2
+    if seeds < FEW_CLUSTERS:
+        size = min(np.count_nonzero(each) for each in sums)
+    assert auc(rows, score) == pytest.approx((value, *wilson(value * size, size)))
+
+
+def test_log_odds_their_z_and_q_are_those_of_their_definitions() -> None:
+    random = np.random.default_rng(6)
+    seed = np.repeat(np.arange(25), 4)
+    has = (random.random((100, 6)) < random.random((25, 6))[seed]).astype(float)
+    refused = random.random(100) < 0.2 + 0.5 * has[:, 0]
+    share = has.mean(axis=0)
+    groups = [has[refused], has[~refused]]
+    counts = np.array([group.sum(axis=0) for group in groups])
+    sizes = np.array([[len(group)] for group in groups])
+    yes, no = counts + 10 * share, sizes - counts + 10 * (1 - share)
+    gap = np.log(yes[0] * no[1] / no[0] / yes[1])
+    part = (refused / sizes[0] - ~refused / sizes[1])[:, None] * (has - share)
+    clustered = sum(part[seed == one].sum(axis=0) ** 2 for one in range(25))
+    effect = clustered / (share * (1 - share) * (1 / sizes).sum())
+    assert effect.min() < 1 < effect.max()
+    z = gap / np.sqrt((1 / yes + 1 / no).sum(axis=0) * np.maximum(1, effect))
+    q = multipletests(2 * norm.sf(abs(z)), method="fdr_bh")[1]
+    found = log_odds(csr_array(has), refused, seed)
+    figures = [found[name] for name in ("refused", "answered", "log_odds", "z", "q")]
+    assert np.array(figures) == pytest.approx(np.array([*counts, gap, z, q]))
+
+
+@pytest.mark.parametrize(
+    ("labeled", "misses", "alarms"), [(80, 0, 0), (80, 9, 3), (40, 25, 30), (60, 60, 0)]
+)
+def test_a_rate_corrected_by_labels_is_that_of_prediction_powered_inference(
+    labeled: int, misses: int, alarms: int
+) -> None:
+    row = np.arange(400)
+    people = row % 5 < 2
+    judge = people ^ (row % 100 < np.where(people, misses, alarms))
+    labels = np.where(row < labeled, people, nan)
+    f, y = judge[:labeled] * 1.0, labels[:labeled]
+    (of_judge, both), (_, of_people) = np.cov([*f, 1, 0], [*y, 0, 1], ddof=0)
+    trust = np.clip(both / of_judge / (1 + labeled / 400), 0, 1)
+    gap = y - trust * f
+    rate = trust * judge.mean() + gap.mean()
+    least = of_people - 2 * trust * both + trust**2 * of_judge
+    variance = max(gap.var(ddof=1) / labeled, least / (labeled + 2))
+    variance += trust**2 * judge.var(ddof=1) / 400
+    n = rate * (1 - rate) / variance
+    assert corrected(of(judge), labels) == pytest.approx((rate, *wilson(rate * n, n)))
+
+
+@pytest.mark.parametrize(("refused", "end"), [(0, 2), (1, 1)])
+def test_where_people_say_the_same_of_all_rows_the_corrected_rate_has_an_interval(
+    refused: int, end: int
+) -> None:
+    found = corrected(of(np.arange(90) % 2), np.full(90, float(refused)))
+    assert found[0] == refused and abs(found[end] - refused) > 0.02
