@@ -108,6 +108,7 @@ def test_t_has_one_degree_of_freedom_at_least() -> None:
 def test_one_seed_says_as_little_as_two_rows() -> None:
     found = mean(of(np.arange(1000) % 2, 1000))
     assert found.effective == pytest.approx(2, abs=0.01) and found.low < 0.1 < 0.9 < found.high
+    assert found.df == 1
 
 
 def test_the_samples_of_a_prompt_are_averaged_and_unscored_rows_left_out() -> None:
