@@ -31,23 +31,27 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, doc: str | None) -> None:
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
+        self.advanced: list[argparse.Action] = []
 
     def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
         """Add a group of flags.toml, to a group of argparse's if one is given.
 
-        as_typed: values stay texts, to be passed on to a script that checks them. marks: what
-        stands for {mark} in their help.
+        as_typed: values stay texts, to be passed on to a script that checks them, and advanced
+        flags stay in this group. marks: what stands for {mark} in their help.
         """
         for name, entry in FLAGS[group].items():
             options = dict(entry)
             names = [name, *options.pop("aliases", [])]
+            advanced = options.pop("advanced", False)
             if "type" in options:
                 kind = TYPES[options.pop("type")]
                 if not as_typed:
                     options["type"] = kind
             for mark, text in marks.items():
                 options["help"] = options["help"].replace(f"{{{mark}}}", text)
-            (to or self).add_argument(*[f"--{name}" for name in names], **options)
+            action = (to or self).add_argument(*[f"--{name}" for name in names], **options)
+            if advanced and not as_typed:
+                self.advanced.append(action)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown flag before a missing one.
@@ -67,6 +71,14 @@ class Parser(argparse.ArgumentParser):
         if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
             self.error(f"--fail_if {WORSE} needs --baseline")
         return parsed
+
+    def format_help(self) -> str:
+        """Return the help with rare flags last, in a group of their own."""
+        # Moved only for the help: argparse also keeps which flags exclude each other by group.
+        for group in self._action_groups:
+            group._group_actions = [one for one in group._group_actions if one not in self.advanced]
+        self.add_argument_group("advanced")._group_actions = self.advanced
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Print one line of usage and one that says what is wrong; status 2."""
