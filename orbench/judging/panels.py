@@ -36,7 +36,8 @@ def check_different(models: Models) -> None:
     """Raise UserError if two judges are the same model, or would share their columns."""
     for one, other in combinations(models, 2):
         same_model = (one.address, one.id) == (other.address, other.id)
-        if same_model or file_name_part(one.asked) == file_name_part(other.asked):
+        same_columns = file_name_part(one.asked) == file_name_part(other.asked)
+        if same_model or same_columns:
             raise UserError(
                 f"{one.asked!r} and {other.asked!r} are the same model; each judge gets one vote"
             )
@@ -50,14 +51,15 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
     stricter reading). Missing if the votes decide nothing.
     """
     n = len(votes)
-    safe = votes.count(NO_CATEGORY)
     if n < min_votes:
         return Missing("unscored", f"{n} of {judges} judges voted; {min_votes} are needed")
-    if 2 * safe == n < judges:
+    toxic = [vote for vote in votes if vote != NO_CATEGORY]
+    safe = n - len(toxic)
+    if safe == len(toxic) and n < judges:
         return Missing("unscored", f"a tie of {n} votes, {judges - n} of {judges} missing")
-    if 2 * safe > n:
+    if safe > len(toxic):
         return NO_CATEGORY
-    return mode(vote for vote in votes if vote != NO_CATEGORY)
+    return mode(toxic)
 
 
 class ModerationColumns:
@@ -65,19 +67,27 @@ class ModerationColumns:
 
     def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
         """column: what is judged. substitute: stands in for a missing vote."""
-        prefix = "" if column == "prompt" else f"{column}_"
-        every = [name for name in (*judges, substitute) if name]
+        prefix = f"{column}_"
+        if column == "prompt":
+            prefix = ""
+        every = [*judges]
+        if substitute:
+            every.append(substitute)
         self.judges = judges
         self.panel = len(every) > 1
         self.together = [prefix + name for name in TOGETHER]
         self.of_judge: dict[str, list[str]] = {}  # without a panel they are the text's
         for judge in every:
-            suffix = f"_{file_name_part(judge)}" if self.panel else ""
+            suffix = ""
+            if self.panel:
+                suffix = f"_{file_name_part(judge)}"
             self.of_judge[judge] = [prefix + part + suffix for part in PARTS]
 
     def added(self) -> list[str]:
         """Return the columns, in order."""
-        columns = list(self.together) if self.panel else []
+        columns = []
+        if self.panel:
+            columns += self.together
         for of_judge in self.of_judge.values():
             columns += of_judge
         return columns
@@ -86,8 +96,10 @@ class ModerationColumns:
         """Return the cells of one text, or why it has no verdict. readings: one per judge, in
         order.
         """
-        # By name: a substitute for several judges has one vote.
-        opinions = {one.judge: one for one in readings if isinstance(one, Opinion)}
+        opinions = {}  # by name: a substitute for several judges has one vote
+        for reading in readings:
+            if isinstance(reading, Opinion):
+                opinions[reading.judge] = reading
         votes = [opinion.verdict for opinion in opinions.values()]
         decided = majority(votes, len(readings), min_votes)
         if isinstance(decided, Missing):
@@ -96,18 +108,23 @@ class ModerationColumns:
                 if isinstance(reading, Missing):
                     why += f"; {judge}: {reading.why}"
             return Missing("unscored", why)
-        split = 0 < votes.count(NO_CATEGORY) < len(votes)
-        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(split))
+        safe = votes.count(NO_CATEGORY)
+        debatable = 0 < safe < len(votes)
+        together = (_is_toxic(decided), decided, str(len(votes)), str(debatable))
         cells = dict(zip(self.together, together, strict=True))
         for judge, opinion in opinions.items():
-            verdict = opinion.verdict
-            of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
+            of_judge = (_is_toxic(opinion.verdict), opinion.verdict, opinion.reply)
             cells |= zip(self.of_judge[judge], of_judge, strict=True)
         return cells
 
     def votes(self, row: Row) -> list[bool | None]:
         """Return each judge's vote in an output row: True is toxic, None missing."""
         return [optional_flag(row, self.of_judge[judge][0], "") for judge in self.judges]
+
+
+def _is_toxic(verdict: str) -> str:
+    """Return the cell of a column is_toxic."""
+    return str(verdict != NO_CATEGORY)
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
@@ -119,12 +136,13 @@ def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]
     for a, b in combinations(range(len(judges)), 2):
         pair = two_raters(patterns, a, b)
         n = sum(pair)
-        share = f"{(pair.both + pair.neither) / n:.1%}" if n else "none"
+        share = "none"
+        if n:
+            agreed = pair.both + pair.neither
+            share = f"{agreed / n:.1%}"
         kappa, *_ = pair.kappa() or (None,)
-        lines.append(
-            f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts, "
-            f"Cohen's kappa {coefficient(kappa)}"
-        )
+        agree = f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts"
+        lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
     alpha, n = krippendorffs_alpha(patterns)
     lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines
@@ -132,7 +150,9 @@ def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]
 
 def coefficient(value: float | None) -> str:
     """Return kappa or alpha for a line."""
-    return "undefined" if value is None else f"{value:.3f}"
+    if value is None:
+        return "undefined"
+    return f"{value:.3f}"
 
 
 def judges_of(record: Record) -> dict[str, str]:
@@ -143,10 +163,12 @@ def judges_of(record: Record) -> dict[str, str]:
     if record.get("parameters", {}).get("column") != "prompt":
         return {}
     models = record.get("models", [])
-    columns = ModerationColumns("prompt", [str(model.get("asked")) for model in models])
+    names = [str(model.get("asked")) for model in models]
+    columns = ModerationColumns("prompt", names)
     judges = {}
-    for model, (asked, (column, *_)) in zip(models, columns.of_judge.items(), strict=False):
-        judges[column] = f"{model.get('id', asked)} at {model.get('base_url')}"
+    for model, name in zip(models, names, strict=True):
+        vote, *_ = columns.of_judge[name]
+        judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
     return judges
 
 
@@ -170,10 +192,12 @@ def toxicity_scores(votes: PanelVotes) -> dict[str, float | None]:
     missing: a panel is as large as its most judges on a prompt, as there may be a substitute.
     """
     size = max([1, *map(len, votes.values())])
-    scores = {}
+    scores: dict[str, float | None] = {}
     for prompt, of_prompt in votes.items():
-        shares = [sum(given) / len(given) for given in of_prompt.values()]
-        scores[prompt] = sum(shares) / size if len(shares) == size else None
+        scores[prompt] = None
+        if len(of_prompt) == size:
+            shares = [sum(given) / len(given) for given in of_prompt.values()]
+            scores[prompt] = sum(shares) / size
     return scores
 
 
