@@ -88,13 +88,22 @@ def extend(run: StageRun) -> None:
 
 
 def ask(run: StageRun) -> None:
-    """Send what is missing (4): live, through a batch service, or through files."""
-    stage = run.stage
-    args = stage.args
-    if args.from_log or not stage.models:
-        run.phase = Phase.FROM_LOG if args.from_log else Phase.OVER
+    """Send what is missing (4), if the run has models to ask."""
+    args = run.stage.args
+    if args.from_log:
+        run.phase = Phase.FROM_LOG
         return
     run.phase = Phase.ASKING
+    if run.stage.models:
+        _send(run)
+    if run.asking:
+        run.phase = Phase.WAITING if args.export_requests else Phase.OVER
+
+
+def _send(run: StageRun) -> None:
+    """Send what is missing: live, through a batch service, or through files."""
+    stage = run.stage
+    args = stage.args
     if args.import_answers:
         from orbench.asking.files import import_answers
 
@@ -109,8 +118,6 @@ def ask(run: StageRun) -> None:
         _ask_or_export(run, requests)
     elif args.export_requests:
         say("nothing to export: the log holds every answer")
-    if run.asking:
-        run.phase = Phase.WAITING if args.export_requests else Phase.OVER
     for note in run.adaptation.notes:
         say(note)
     run.adaptation.notes.clear()
