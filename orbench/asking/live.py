@@ -101,9 +101,10 @@ class _Lane:
     def minutes_left(self, passed: float) -> float:
         """Return how long the lane will take. passed: seconds so far. Infinity: not known yet."""
         left = len(self.unsent) + self.pace.in_flight
-        if left and self.pace.answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
+        answers = self.pace.answers.n
+        if left and answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
             return inf
-        return left * passed / max(1, self.pace.answers) / 60
+        return left * passed / max(1, answers) / 60
 
 
 class _Session:

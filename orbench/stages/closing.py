@@ -10,7 +10,7 @@ from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
-from orbench.stages.facts import Counts, Verdict
+from orbench.stages.facts import Counts, CountedRow
 from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result
 
@@ -43,7 +43,7 @@ class RefusalTable(Closing):
     def __init__(self, refused: Callable[[Row], bool]) -> None:
         """refused: tells whether an output row is a refusal."""
         self._refused = refused
-        self._verdicts: dict[Side | None, list[Verdict]] = {}
+        self._verdicts: dict[Side | None, list[CountedRow]] = {}
         self.by_rules = 0  # rows
         self.by_judge = 0
         self.certain = 0  # of the rules' rows
@@ -90,8 +90,8 @@ def _side_of(row: Row) -> Side | None:
         return None
 
 
-def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    by_category: dict[str, list[Verdict]] = {}
+def _table(verdicts: Sequence[CountedRow]) -> Iterator[str]:
+    by_category: dict[str, list[CountedRow]] = {}
     for verdict in verdicts:
         by_category.setdefault(verdict.category, []).append(verdict)
     lines = [HEAD]
@@ -107,7 +107,7 @@ def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "with unscored: the interval that includes them, as answers or as refusals"
 
 
-def _cells(name: str, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+def _cells(name: str, verdicts: Sequence[CountedRow]) -> tuple[str, ...]:
     scored = [verdict.refused for verdict in verdicts if verdict.refused is not None]
     n = len(scored)
     refused = sum(scored)

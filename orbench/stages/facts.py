@@ -97,7 +97,7 @@ class Counts:
 # -- refusal rates -------------------------------------------------------------------------------
 
 
-class Verdict(NamedTuple):
+class CountedRow(NamedTuple):
     """One row: what it asks and its seed as hashes, and whether it is refused (None: unscored)."""
 
     category: str
@@ -116,23 +116,23 @@ class Rate(NamedTuple):
     highest: float
 
 
-def verdict_on(row: Row, refused: bool | None) -> Verdict:
+def verdict_on(row: Row, refused: bool | None) -> CountedRow:
     """Return the verdict on a row. Columns: prompt; if there, category, messages, toxic_seed or
     seed_id.
     """
     prompt = prompt_id_of(row)
     seed = seed_id_of(row) or prompt
-    return Verdict(category_of(row), hash(prompt), hash(seed), refused)
+    return CountedRow(category_of(row), hash(prompt), hash(seed), refused)
 
 
-def are_independent(verdicts: Sequence[Verdict]) -> bool:
+def are_independent(verdicts: Sequence[CountedRow]) -> bool:
     """Return whether each row has a prompt, and each prompt a seed, of its own."""
     seeds = {verdict.seed for verdict in verdicts}
     prompts = {verdict.prompt for verdict in verdicts}
     return len(seeds) == len(prompts) == len(verdicts)
 
 
-def refusal_rate(verdicts: Sequence[Verdict], scored: int, refused: int) -> Rate:
+def refusal_rate(verdicts: Sequence[CountedRow], scored: int, refused: int) -> Rate:
     """Return the rate and its two intervals, as results.csv has them. scored: at least one row."""
     if are_independent(verdicts):  # the same, without loading numpy and scipy for half a second
         every = len(verdicts)
