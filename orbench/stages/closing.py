@@ -1,8 +1,8 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from orbench.asking.inquiry import Phase
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
 from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, side_of
@@ -10,13 +10,12 @@ from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
-from orbench.stages.facts import Counts, CountedRow
+from orbench.stages.facts import CountedRow, Counts
 from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
-STATUS = {Phase.INTERRUPTED: 130, Phase.STOPPED: 1}
 
 
 # -- the refusal table ---------------------------------------------------------------------------
@@ -43,7 +42,7 @@ class RefusalTable(Closing):
     def __init__(self, refused: Callable[[Row], bool]) -> None:
         """refused: tells whether an output row is a refusal."""
         self._refused = refused
-        self._verdicts: dict[Side | None, list[CountedRow]] = {}
+        self._rows = defaultdict[Side | None, list[CountedRow]](list)
         self.by_rules = 0  # rows
         self.by_judge = 0
         self.certain = 0  # of the rules' rows
@@ -63,8 +62,7 @@ class RefusalTable(Closing):
             self._count(row, self._refused(row))
 
     def _count(self, row: Row, refused: bool | None) -> None:
-        verdict = facts.verdict_on(row, refused)
-        self._verdicts.setdefault(_side_of(row), []).append(verdict)
+        self._rows[_side_of(row)].append(facts.counted_row(row, refused))
 
     def findings(self) -> Json:
         """Return rows: those that the rules decided, and those that they are certain of."""
@@ -74,11 +72,11 @@ class RefusalTable(Closing):
         """Return rows, the rate with its interval, and the interval that includes unscored rows."""
         lines: list[str] = []
         for side in (None, *SIDES.values()):
-            verdicts = self._verdicts.get(side, [])
-            if side and verdicts and len(self._verdicts) > 1:
+            if side not in self._rows:
+                continue
+            if side and len(self._rows) > 1:
                 lines.append(f"{side.prompts}: {side.rate}")
-            if verdicts:
-                lines += _table(verdicts)
+            lines += _table(self._rows[side])
         return lines
 
 
@@ -90,31 +88,31 @@ def _side_of(row: Row) -> Side | None:
         return None
 
 
-def _table(verdicts: Sequence[CountedRow]) -> Iterator[str]:
-    by_category: dict[str, list[CountedRow]] = {}
-    for verdict in verdicts:
-        by_category.setdefault(verdict.category, []).append(verdict)
+def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
+    by_category = defaultdict[str, list[CountedRow]](list)
+    for row in rows:
+        by_category[row.category].append(row)
     lines = [HEAD]
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
             lines.append(_cells(shortened(one_line(name), LONGEST_CATEGORY), by_category[name]))
-    lines.append(_cells(OVERALL, verdicts))
+    lines.append(_cells(OVERALL, rows))
     for line in lines:
         yield LINE.format(*line)
-    if not facts.are_independent(verdicts):
+    if not facts.are_independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
-    if any(verdict.refused is None for verdict in verdicts):
+    if any(row.refused is None for row in rows):
         yield "with unscored: the interval that includes them, as answers or as refusals"
 
 
-def _cells(name: str, verdicts: Sequence[CountedRow]) -> tuple[str, ...]:
-    scored = [verdict.refused for verdict in verdicts if verdict.refused is not None]
-    n = len(scored)
-    refused = sum(scored)
-    unscored = str(len(verdicts) - n)
+def _cells(name: str, rows: Sequence[CountedRow]) -> tuple[str, ...]:
+    verdicts = [row.refused for row in rows if row.refused is not None]
+    n = len(verdicts)
+    refused = sum(verdicts)
+    unscored = str(len(rows) - n)
     if not n:
         return name, "0", "0", "-", "-", unscored, "-"
-    shares = facts.refusal_rate(verdicts, n, refused)
+    shares = facts.refusal_rate(rows, n, refused)
     rate, low, high, lowest, highest = (100 * share for share in shares)
     interval = f"{low:.1f}-{high:.1f}"
     with_unscored = f"{lowest:.1f}-{highest:.1f}"
@@ -135,14 +133,23 @@ def end(run: StageRun, counts: Counts) -> Outcome:
         say(f"error: {run.stopped}")
     elif counts.nothing:
         _say_nothing(run, counts)
-    usual = 1 if counts.nothing else 3 if counts.aside else 0
-    status = STATUS.get(run.phase, usual)
+    status = _status(run, counts)
     if counts.nothing:
         return Outcome(status)
     path, *others = run.stage.outputs.values()
     for other in others:
         say(f"also written: {other}")
     return Outcome(status, path, counts.written)
+
+
+def _status(run: StageRun, counts: Counts) -> int:
+    if run.interrupted:
+        return 130
+    if run.stopped or counts.nothing:
+        return 1
+    if counts.aside:
+        return 3
+    return 0
 
 
 def _say_nothing(run: StageRun, counts: Counts) -> None:

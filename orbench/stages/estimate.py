@@ -1,5 +1,7 @@
 """What a run would send and cost, without sending anything (`--dry_run`)."""
 
+from itertools import chain
+
 from orbench.base.messages import say
 from orbench.stages.engine import StageRun, in_batches
 from orbench.stages.run import Outcome
@@ -20,11 +22,9 @@ def dry_run(run: StageRun) -> Outcome:
     say(f"requests: {len(inquiries):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"already in batches: {len(pending) - n:,}; --batch collects them")
-    characters = 0
-    most = 0
-    for request in requests:
-        characters += sum(len(message["content"]) for message in request.messages)
-        most += request.parameters.get("max_tokens", 0)
+    messages = chain.from_iterable(request.messages for request in requests)
+    characters = sum(len(message["content"]) for message in messages)
+    most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"
     if most:
@@ -33,5 +33,6 @@ def dry_run(run: StageRun) -> Outcome:
     cost = 0.0
     if prices := run.stage.args.prices:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
-        say(f"cost: {'at most' if most else 'for the prompts'} about {cost:.2f}")
+        limit = "at most" if most else "for the prompts"
+        say(f"cost: {limit} about {cost:.2f}")
     return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=run.stage.models)

@@ -106,18 +106,8 @@ class CountedRow(NamedTuple):
     refused: bool | None
 
 
-class Rate(NamedTuple):
-    """A refusal rate with its interval, and with the interval that includes unscored rows."""
-
-    rate: float
-    low: float
-    high: float
-    lowest: float
-    highest: float
-
-
-def verdict_on(row: Row, refused: bool | None) -> CountedRow:
-    """Return the verdict on a row. Columns: prompt; if there, category, messages, toxic_seed or
+def counted_row(row: Row, refused: bool | None) -> CountedRow:
+    """Return what is counted of a row. Columns: prompt; if there, category, messages, toxic_seed or
     seed_id.
     """
     prompt = prompt_id_of(row)
@@ -125,28 +115,29 @@ def verdict_on(row: Row, refused: bool | None) -> CountedRow:
     return CountedRow(category_of(row), hash(prompt), hash(seed), refused)
 
 
-def are_independent(verdicts: Sequence[CountedRow]) -> bool:
+def are_independent(rows: Sequence[CountedRow]) -> bool:
     """Return whether each row has a prompt, and each prompt a seed, of its own."""
-    seeds = {verdict.seed for verdict in verdicts}
-    prompts = {verdict.prompt for verdict in verdicts}
-    return len(seeds) == len(prompts) == len(verdicts)
+    return len({row.seed for row in rows}) == len({row.prompt for row in rows}) == len(rows)
 
 
-def refusal_rate(verdicts: Sequence[CountedRow], scored: int, refused: int) -> Rate:
-    """Return the rate and its two intervals, as results.csv has them. scored: at least one row."""
-    if are_independent(verdicts):  # the same, without loading numpy and scipy for half a second
-        every = len(verdicts)
+def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple[float, ...]:
+    """Return the rate, its interval, and the interval that includes unscored rows, as results.csv
+    has them. scored: at least one row.
+    """
+    if are_independent(rows):  # the same, without loading numpy and scipy for half a second
+        every = len(rows)
         lowest, _ = wilson(refused, every)
         _, highest = wilson(refused + every - scored, every)
-        return Rate(refused / scored, *wilson(refused, scored), lowest, highest)
+        return refused / scored, *wilson(refused, scored), lowest, highest
     import numpy as np
 
     from orbench.stats.core import Verdicts, mean, with_unscored
 
-    frame = np.array(verdicts, object)
-    _, prompts, seeds, scores = frame.T
-    clustered = Verdicts(scores.astype(float), prompts, seeds)  # None becomes NaN
-    return Rate(*mean(clustered)[:3], *with_unscored(clustered))
+    scores = np.array([row.refused for row in rows], float)  # None becomes NaN
+    prompts = np.array([row.prompt for row in rows])
+    seeds = np.array([row.seed for row in rows])
+    verdicts = Verdicts(scores, prompts, seeds)
+    return *mean(verdicts)[:3], *with_unscored(verdicts)
 
 
 # -- the run record ------------------------------------------------------------------------------
@@ -156,10 +147,11 @@ def write_records(run: StageRun, counts: Counts, hashes: Texts, *, whole: bool) 
     """Write the record beside each CSV. hashes: part -> the SHA-256 of its CSV. whole: the CSVs
     stand under their names. Raises OSError.
     """
+    stage = run.stage
     for part, sha256 in hashes.items():
         record = _record_of(run, counts, part, sha256)
-        record["complete"] = record["complete"] and whole
-        stage = run.stage
+        if not whole:
+            record["complete"] = False
         write_record(stage.outputs[part], stage.name, stage.args.command, record)
 
 
@@ -201,8 +193,7 @@ def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
 def _numbers(run: StageRun, counts: Counts) -> Record:
     """Return the numbers of rows, answers and requests."""
     numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
-    numbers["requests"] = run.requests
-    numbers["retries"] = run.retried.total()
+    numbers |= {"requests": run.requests, "retries": run.retried.total()}
     if run.retried:
         numbers["retried"] = run.retried
     return numbers
@@ -214,10 +205,10 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
     source = carried.pop("source", {}) | stage.table.source
     if stage.name in GENERATORS:
         source.pop("side", None)  # rewrites of toxic prompts are meant to be safe
-        writers = carried.get("written_by", [])
+        carried["written_by"] = [*carried.get("written_by", ())]
         for model in stage.models:
-            writers = [*writers, {"asked": model.asked, "id": model.id, "family": model.family}]
-        carried["written_by"] = writers
+            writer = {"asked": model.asked, "id": model.id, "family": model.family}
+            carried["written_by"].append(writer)
     if stage.under_test:
         of = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
         carried["under_test"] = stage.under_test | of | known
