@@ -150,12 +150,11 @@ class Run:
 
     def _count(self, model: str, unreadable: bool) -> None:
         """Count unreadable first replies in a row, and report once that there are many."""
-        if not unreadable:
-            if not self.brakes(model):
-                self.unreadable[model] = 0
-            return
-        self.unreadable[model] += 1
-        if self.unreadable[model] == UNREADABLE:
+        if unreadable:
+            self.unreadable[model] += 1
+        elif not self.brakes(model):
+            self.unreadable[model] = 0
+        if unreadable and self.unreadable[model] == UNREADABLE:
             say(f"{model}: {UNREADABLE} unreadable replies in a row; now asked once per row")
 
     def brakes(self, model: str) -> bool:
@@ -243,8 +242,4 @@ def follow_up(key: bytes, log: AnswerLog, run: Run) -> Request | None:
     inquiry = run.under_way.pop(key, None)
     if inquiry is None:
         return None
-    step = state(inquiry, log, run)
-    if isinstance(step, Done):
-        return None
-    run.under_way[step.key] = inquiry
-    return step
+    return next(iter(pending([inquiry], log, run)), None)

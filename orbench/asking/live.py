@@ -102,9 +102,11 @@ class _Lane:
         """Return how long the lane will take. passed: seconds so far. Infinity: not known yet."""
         left = len(self.unsent) + self.pace.in_flight
         answers = self.pace.answers.n
-        if left and answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
+        if not left:
+            return 0.0
+        if answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
             return inf
-        return left * passed / max(1, answers) / 60
+        return left * passed / answers / 60
 
 
 class _Session:

@@ -5,7 +5,7 @@ If a vote is missing and the others are split, the row has no majority until the
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import mode
 
 from orbench.base.messages import UserError
@@ -85,11 +85,9 @@ class ModerationColumns:
 
     def added(self) -> list[str]:
         """Return the columns, in order."""
-        columns = []
+        columns = [*chain.from_iterable(self.of_judge.values())]
         if self.panel:
-            columns += self.together
-        for of_judge in self.of_judge.values():
-            columns += of_judge
+            return self.together + columns
         return columns
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
@@ -110,21 +108,17 @@ class ModerationColumns:
             return Missing("unscored", why)
         safe = votes.count(NO_CATEGORY)
         debatable = 0 < safe < len(votes)
-        together = (_is_toxic(decided), decided, str(len(votes)), str(debatable))
+        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
         cells = dict(zip(self.together, together, strict=True))
         for judge, opinion in opinions.items():
-            of_judge = (_is_toxic(opinion.verdict), opinion.verdict, opinion.reply)
+            verdict = opinion.verdict
+            of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
             cells |= zip(self.of_judge[judge], of_judge, strict=True)
         return cells
 
     def votes(self, row: Row) -> list[bool | None]:
         """Return each judge's vote in an output row: True is toxic, None missing."""
         return [optional_flag(row, self.of_judge[judge][0], "") for judge in self.judges]
-
-
-def _is_toxic(verdict: str) -> str:
-    """Return the cell of a column is_toxic."""
-    return str(verdict != NO_CATEGORY)
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
@@ -162,11 +156,10 @@ def judges_of(record: Record) -> dict[str, str]:
     """
     if record.get("parameters", {}).get("column") != "prompt":
         return {}
-    models = record.get("models", [])
-    names = [str(model.get("asked")) for model in models]
-    columns = ModerationColumns("prompt", names)
+    models = {str(model.get("asked")): model for model in record.get("models", [])}
+    columns = ModerationColumns("prompt", [*models])
     judges = {}
-    for model, name in zip(models, names, strict=True):
+    for name, model in models.items():
         vote, *_ = columns.of_judge[name]
         judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
     return judges

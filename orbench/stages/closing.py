@@ -20,7 +20,7 @@ SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses
 
 # -- the refusal table ---------------------------------------------------------------------------
 
-HEAD: Sequence[str] = (
+HEAD = (
     "category",
     "rows",
     "refused",
@@ -92,31 +92,29 @@ def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
     by_category = defaultdict[str, list[CountedRow]](list)
     for row in rows:
         by_category[row.category].append(row)
-    lines = [HEAD]
+    yield LINE.format(*HEAD)
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
-            lines.append(_cells(shortened(one_line(name), LONGEST_CATEGORY), by_category[name]))
-    lines.append(_cells(OVERALL, rows))
-    for line in lines:
-        yield LINE.format(*line)
+            yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
+    yield _rate_line(OVERALL, rows)
     if not facts.are_independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):
         yield "with unscored: the interval that includes them, as answers or as refusals"
 
 
-def _cells(name: str, rows: Sequence[CountedRow]) -> tuple[str, ...]:
+def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
     verdicts = [row.refused for row in rows if row.refused is not None]
     n = len(verdicts)
     refused = sum(verdicts)
-    unscored = str(len(rows) - n)
+    unscored = len(rows) - n
     if not n:
-        return name, "0", "0", "-", "-", unscored, "-"
+        return LINE.format(name, 0, 0, "-", "-", unscored, "-")
     shares = facts.refusal_rate(rows, n, refused)
     rate, low, high, lowest, highest = (100 * share for share in shares)
     interval = f"{low:.1f}-{high:.1f}"
     with_unscored = f"{lowest:.1f}-{highest:.1f}"
-    return name, str(n), str(refused), f"{rate:.1f}%", interval, unscored, with_unscored
+    return LINE.format(name, n, refused, f"{rate:.1f}%", interval, unscored, with_unscored)
 
 
 # -- the end of every stage ----------------------------------------------------------------------
@@ -194,11 +192,9 @@ def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
 
 def _rows(counts: Counts) -> str:
     rows = counts.rows
-    parts = []
+    parts = [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
     if counts.written != rows["done"]:
-        parts.append(f"{counted(counts.written, 'row')} written")
-    for name in ("done", "failed", "unscored"):
-        parts.append(f"{name} {rows[name]:,}")
+        parts.insert(0, f"{counted(counts.written, 'row')} written")
     if rows[NOT_ASKED]:
         parts.append(f"not asked {rows[NOT_ASKED]:,}")
     parts.append(f"answers reused from the log {counts.answers['reused']:,}")

@@ -1,7 +1,5 @@
 """What a run would send and cost, without sending anything (`--dry_run`)."""
 
-from itertools import chain
-
 from orbench.base.messages import say
 from orbench.stages.engine import StageRun, in_batches
 from orbench.stages.run import Outcome
@@ -22,8 +20,9 @@ def dry_run(run: StageRun) -> Outcome:
     say(f"requests: {len(inquiries):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"already in batches: {len(pending) - n:,}; --batch collects them")
-    messages = chain.from_iterable(request.messages for request in requests)
-    characters = sum(len(message["content"]) for message in messages)
+    characters = 0
+    for request in requests:
+        characters += sum(len(message["content"]) for message in request.messages)
     most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"

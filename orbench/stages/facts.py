@@ -6,7 +6,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from orbench.asking.inquiry import Done
 from orbench.asking.log import AnswerLog
 from orbench.base.prompts import prompt_id_of, prompt_set_hash, seed_id_of, set_name
 from orbench.base.records import (
@@ -75,23 +74,19 @@ class Counts:
         else:  # rows that failed in the stage before are unscored here
             self.rows["unscored"] += 1
         category = category_of(result.row)
-        for done in result.answers:
-            self._add_answer(done, category, log)
-
-    def _add_answer(self, done: Done, category: str, log: AnswerLog) -> None:
-        request, answer, reading = done
-        if answer is None or request.key in self._used:
-            return
-        self._used.add(request.key)
-        model = request.model.asked
-        self.judged[model][category] += 1
-        if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
-            self.judge_refused[model][category] += 1
-        self.answers["reused"] += log.was_there(request.key)
-        self.answers["cut off"] += answer.cut_off
-        self.tokens.add(answer)
-        self.served_by[model][answer.served_by] += 1
-        self.dropped[model].update(answer.dropped)
+        for request, answer, reading in result.answers:
+            if answer is None or request.key in self._used:
+                continue
+            self._used.add(request.key)
+            model = request.model.asked
+            self.judged[model][category] += 1
+            if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
+                self.judge_refused[model][category] += 1
+            self.answers["reused"] += log.was_there(request.key)
+            self.answers["cut off"] += answer.cut_off
+            self.tokens.add(answer)
+            self.served_by[model][answer.served_by] += 1
+            self.dropped[model].update(answer.dropped)
 
 
 # -- refusal rates -------------------------------------------------------------------------------
