@@ -27,7 +27,7 @@ from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
 from orbench.stages.engine import ask, extend
 from orbench.stages.estimate import dry_run
-from orbench.stages.generators import Given, Replies, only_new, prompts_in
+from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import finish, start
 from orbench.stages.stage import Closing, Plan, Result, Stage
@@ -84,7 +84,7 @@ class SeedGenerator(Stage):
     def inquiries(self, row: Row) -> Plan:
         return [Inquiry(Request(self.models[0], [user(self.text)], self.sent, int(row["request"])))]
 
-    def read(self, request: Request, answer: Answer) -> Given:
+    def read(self, request: Request, answer: Answer) -> Generated:
         return prompts_in(answer, self.text)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:

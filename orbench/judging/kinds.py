@@ -147,7 +147,7 @@ def read_moderation(
 
     of_response: the judge saw the text as a response. What a guard calls controversial is toxic.
     """
-    parts = _parts(kind, answer, choices)
+    parts = _reply_parts(kind, answer, choices)
     if isinstance(parts, Missing):
         return parts
     reply = answer.text
@@ -173,7 +173,7 @@ def read_response_class(
     kind: JudgeKind, answer: Answer, choices: Sequence[Choice], judge: str = ""
 ) -> Opinion | Missing:
     """Return a judge's class of a response in stage 5; Missing if its reply cannot be read."""
-    parts = _parts(kind, answer, choices)
+    parts = _reply_parts(kind, answer, choices)
     if isinstance(parts, Missing):
         return parts
     refusal = parts.get("refusal", "")
@@ -183,7 +183,9 @@ def read_response_class(
     return Opinion(verdict, answer.text, judge)
 
 
-def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[str, str] | Missing:
+def _reply_parts(
+    kind: JudgeKind, answer: Answer, choices: Sequence[Choice]
+) -> dict[str, str] | Missing:
     """Return the parts of a guard's reply by their groups' names, or the choice in another one's;
     Missing if neither can be read.
     """

@@ -18,8 +18,8 @@ from orbench.models.providers import Models
 from orbench.models.requests import Missing
 from orbench.stats.agreement import krippendorffs_alpha, two_raters
 
-PARTS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
-TOGETHER = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
+JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
+PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
 
 PanelVotes = dict[str, dict[str, list[bool]]]  # prompt id -> judge -> its votes: True is toxic
 
@@ -75,19 +75,19 @@ class ModerationColumns:
             every.append(substitute)
         self.judges = judges
         self.panel = len(every) > 1
-        self.together = [prefix + name for name in TOGETHER]
-        self.of_judge: dict[str, list[str]] = {}  # without a panel they are the text's
+        self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
+        self.judge_columns: dict[str, list[str]] = {}  # without a panel they are the text's
         for judge in every:
             suffix = ""
             if self.panel:
                 suffix = f"_{file_name_part(judge)}"
-            self.of_judge[judge] = [prefix + part + suffix for part in PARTS]
+            self.judge_columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
 
     def added(self) -> list[str]:
         """Return the columns, in order."""
-        columns = [*chain.from_iterable(self.of_judge.values())]
+        columns = [*chain.from_iterable(self.judge_columns.values())]
         if self.panel:
-            return self.together + columns
+            return self.panel_columns + columns
         return columns
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
@@ -109,16 +109,16 @@ class ModerationColumns:
         safe = votes.count(NO_CATEGORY)
         debatable = 0 < safe < len(votes)
         together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
-        cells = dict(zip(self.together, together, strict=True))
+        cells = dict(zip(self.panel_columns, together, strict=True))
         for judge, opinion in opinions.items():
             verdict = opinion.verdict
             of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
-            cells |= zip(self.of_judge[judge], of_judge, strict=True)
+            cells |= zip(self.judge_columns[judge], of_judge, strict=True)
         return cells
 
     def votes(self, row: Row) -> list[bool | None]:
         """Return each judge's vote in an output row: True is toxic, None missing."""
-        return [optional_flag(row, self.of_judge[judge][0], "") for judge in self.judges]
+        return [optional_flag(row, self.judge_columns[judge][0], "") for judge in self.judges]
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
@@ -160,7 +160,7 @@ def judges_of(record: Record) -> dict[str, str]:
     columns = ModerationColumns("prompt", [*models])
     judges = {}
     for name, model in models.items():
-        vote, *_ = columns.of_judge[name]
+        vote, *_ = columns.judge_columns[name]
         judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
     return judges
 

@@ -156,15 +156,15 @@ def _figures(frame: DataFrame) -> Figures:
     return figures
 
 
-def validation_lines(found: Figures) -> list[str]:
+def validation_lines(figures: Figures) -> list[str]:
     """Return the closing lines, from what `compared_with_people` returned."""
-    parts = {words.OVERALL: found["overall"], **found["categories"]}
+    parts = {words.OVERALL: figures["overall"], **figures["categories"]}
     table = DataFrame(parts.values(), parts, ["n", *MEASURES])
     table[MEASURES] = table[MEASURES].map(_shown)
-    lines = [f"against the labels in {found['column']!r}, with 95 % intervals:"]
+    lines = [f"against the labels in {figures['column']!r}, with 95 % intervals:"]
     lines += table.to_string(line_width=80).splitlines()
-    lines.append(f"rows without a label: {found['unlabeled']:,}")
-    for side, rate in found["corrected"].items():
+    lines.append(f"rows without a label: {figures['unlabeled']:,}")
+    for side, rate in figures["corrected"].items():
         if rate:
             name = "refusal rate"
             if side:
@@ -172,8 +172,8 @@ def validation_lines(found: Figures) -> list[str]:
             percents = [100 * share for share in rate]
             line = "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]"
             lines.append(line.format(name, *percents))
-    if found["bias"]:
-        lines.append(found["bias"])
+    if figures["bias"]:
+        lines.append(figures["bias"])
     return lines
 
 

@@ -58,8 +58,8 @@ _Spellings = dict[str, str]  # of the choices -> their names; words in small let
 def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     """Return the choice in a whole reply without its thinking, or None and why none counts."""
     table = _spellings(choices)
-    lines = _lines(text, table)
-    if name := _left(lines, table):
+    lines = _last_lines(text, table)
+    if name := _not_crossed_out(lines, table):
         return name, ""
     end = len(lines) - 1
     for place in (end, end - 1, 0, 1):
@@ -73,7 +73,7 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
         return None, "the words around the choice do not plainly give it as the verdict"
     if not remark and "{" not in text:  # "{": broken JSON
         above = above[-1:]
-    others = _given_in(above, table)
+    others = _choices_in(above, table)
     words = " ".join(_words(remark))
     for spelling, choice in table.items():
         words, ruled_out = re.subn(_RULED_OUT.format(spelling), "", words)
@@ -86,13 +86,13 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     return name, ""
 
 
-def _left(lines: Sequence[str], table: _Spellings) -> str | None:
+def _not_crossed_out(lines: Sequence[str], table: _Spellings) -> str | None:
     """Return the choice that is left if a reply ends with a list of all, the others crossed out."""
     choices = set(table.values())
     listed = set()
     left = []
     for line in lines[-len(choices) :]:
-        name = _choice(_NAME_END.split(line)[0], table)
+        name = _choice_in(_NAME_END.split(line)[0], table)
         listed.add(name)
         if not _CROSS.search(line):
             left.append(name)
@@ -126,7 +126,7 @@ def _is_doubted(above: Sequence[str], remark: str) -> bool:
     return _DOUBT.search(introduction) is not None
 
 
-def _lines(text: str, table: _Spellings) -> list[str]:
+def _last_lines(text: str, table: _Spellings) -> list[str]:
     """Return a reply's last lines, bare and in small letters; of a JSON object its verdict."""
     text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
     start = text.find("{")
@@ -150,9 +150,9 @@ def _verdict_in_json(text: str, table: _Spellings) -> str | None:
         json.loads(text, object_pairs_hook=fields.extend, strict=False)
         for key, value in fields:
             if value is not None and _NAMES.issuperset(key.lower().split("_")):
-                chosen.add(_choice(str(value), table))
+                chosen.add(_choice_in(str(value), table))
     if not fields and (last := _LAST_FIELD.search(text)):
-        chosen.add(_choice(last[1], table))
+        chosen.add(_choice_in(last[1], table))
     return _only(chosen)
 
 
@@ -165,7 +165,7 @@ def _only(choices: set[str | None]) -> str | None:
 
 def _verdict(line: str, table: _Spellings) -> str | None:
     """Return the choice that ends a line, if the clause before it does nothing but give it."""
-    head, name = _ending(line, table)
+    head, name = _choice_at_end(line, table)
     if name is None or _CROSS.search(line):
         return None
     *sentences, last = _SENTENCE_END.split(head)
@@ -191,7 +191,7 @@ def _verdict(line: str, table: _Spellings) -> str | None:
     linked = _LINK.match(last) or _LINK.match(clause)
     if before and (not linked or _DOUBT.search(last)):
         return None
-    others = _given_in([*sentences, *before], table)
+    others = _choices_in([*sentences, *before], table)
     for spelling, choice in table.items():
         if " " in spelling and any(line.startswith(spelling) for line in sentences):
             others.add(choice)
@@ -200,7 +200,7 @@ def _verdict(line: str, table: _Spellings) -> str | None:
     return name
 
 
-def _ending(line: str, table: _Spellings) -> tuple[str, str | None]:
+def _choice_at_end(line: str, table: _Spellings) -> tuple[str, str | None]:
     """Return what stands before the choice that ends a line, and the choice."""
     start = line.rfind("[[")
     if start >= 0:
@@ -208,7 +208,7 @@ def _ending(line: str, table: _Spellings) -> tuple[str, str | None]:
         quoted = head.count('"') % 2 == 1
         if "]]" not in line or (quoted and not head.endswith('"')):
             return head, None
-        return head, _choice(line[start:], table)
+        return head, _choice_in(line[start:], table)
     if line.count("[") != line.count("]"):
         return line, None
     words = [*re.finditer(r"[^\W_]+", line)]
@@ -216,21 +216,21 @@ def _ending(line: str, table: _Spellings) -> tuple[str, str | None]:
         if word[0] in _NAMES:
             continue
         start = word.start()
-        if name := _choice(line[start:], table):
+        if name := _choice_in(line[start:], table):
             return line[:start], name
     return line, None
 
 
-def _given_in(texts: Sequence[str], table: _Spellings) -> set[str]:
+def _choices_in(texts: Sequence[str], table: _Spellings) -> set[str]:
     """Return the choices that texts give, or are."""
     choices = set()
     for text in texts:
-        if choice := _verdict(text, table) or _choice(text, table):
+        if choice := _verdict(text, table) or _choice_in(text, table):
             choices.add(choice)
     return choices
 
 
-def _choice(written: str, table: _Spellings) -> str | None:
+def _choice_in(written: str, table: _Spellings) -> str | None:
     """Return the choice that a short text is: a number, a name, or both, and nothing else."""
     text = re.sub(
         r"^\W*(?:category|class|choice|option|verdict|number)\b", "", written[:100].lower()

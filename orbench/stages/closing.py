@@ -181,8 +181,8 @@ def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
     yield from _refused_to_judge(counts)
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
-        of = f" of {limit:,} tokens (--max_tokens)" if limit else ""
-        yield f"{counted(cut_off, 'answer')} cut off at the limit{of}"
+        of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
+        yield f"{counted(cut_off, 'answer')} cut off at the limit{of_limit}"
     if counts.aside and not counts.kept:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
     for why, times in counts.errors.most_common(1):
@@ -238,8 +238,8 @@ def _other_models(models: Models, counts: Counts) -> Iterator[str]:
         answers = dict(counts.served_by[model.asked])
         answers.pop("", None)
         ids = {name.partition(" via ")[0] for name in answers}
-        named = ", ".join(f"{one_line(name)} ({n:,})" for name, n in sorted(answers.items()))
+        others = ", ".join(f"{one_line(name)} ({n:,})" for name, n in sorted(answers.items()))
         if not all(is_same_model(model.id, id_) for id_ in ids):
-            yield f"{sum(answers.values()):,} answered by {named} instead of {model.id}"
+            yield f"{sum(answers.values()):,} answered by {others} instead of {model.id}"
         elif len(ids) > 1:
-            yield f"{model.id} answered as {named}"
+            yield f"{model.id} answered as {others}"

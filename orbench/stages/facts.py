@@ -205,8 +205,8 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
             writer = {"asked": model.asked, "id": model.id, "family": model.family}
             carried["written_by"].append(writer)
     if stage.under_test:
-        of = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
-        carried["under_test"] = stage.under_test | of | known
+        measured_with = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
+        carried["under_test"] = stage.under_test | measured_with | known
     if source and getattr(stage.args, "shuffle", None) is not None:
         source["sampled"] = True
     if source:

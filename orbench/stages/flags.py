@@ -76,7 +76,8 @@ class Parser(argparse.ArgumentParser):
         """Return the help with rare flags last, in a group of their own."""
         # Moved only for the help: argparse also keeps which flags exclude each other by group.
         for group in self._action_groups:
-            group._group_actions = [one for one in group._group_actions if one not in self.advanced]
+            actions = group._group_actions
+            group._group_actions = [action for action in actions if action not in self.advanced]
         self.add_argument_group("advanced")._group_actions = self.advanced
         return super().format_help()
 
@@ -167,8 +168,9 @@ def extra_body(text: str) -> Json:
         raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
-    if own := sorted(OWN_FIELDS & value.keys()):
-        raise argparse.ArgumentTypeError(f"{own[0]} cannot be set here: the suite sets it itself")
+    if reserved := sorted(OWN_FIELDS & value.keys()):
+        name = reserved[0]
+        raise argparse.ArgumentTypeError(f"{name} cannot be set here: the suite sets it itself")
     return value
 
 
@@ -191,9 +193,9 @@ def gates(text: str) -> str:
 def picture_formats(text: str) -> tuple[str, ...]:
     """`png,pdf` -> ("png", "pdf")."""
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
-    wrong = [name for name in names if name not in FORMATS]
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(FORMATS)}")
     return names
 
 

@@ -62,12 +62,12 @@ def say_before(run: StageRun) -> None:
             say(f"{name} at {model.address}")
     before = run.input_record
     path = stage.table.file
-    written = before.get("output", {}).get("csv")
-    if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
+    recorded = before.get("output", {}).get("csv")
+    if before.get("stage") == "alignment_checker" and recorded not in (None, sha256_of(path)):
         stage.notes.append(EDITED)
-    found = sum(is_no_value(row.get("prompt", "")) for row in stage.table.rows)
-    if found:
-        stage.notes.append(f"prompts that read nan, none or null, used as they are: {found:,}")
+    no_values = sum(is_no_value(row.get("prompt", "")) for row in stage.table.rows)
+    if no_values:
+        stage.notes.append(f"prompts that read nan, none or null, used as they are: {no_values:,}")
     for note in stage.notes:
         say(note)
     if before.get("complete") is False:

@@ -37,9 +37,9 @@ def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyTy
     """
     extra = dict(model.settings.extra_body)
     for name, value in (args.extra_body or {}).items():
-        ours = extra.get(name)
-        if isinstance(ours, dict) and isinstance(value, dict):
-            extra[name] = ours | value
+        default = extra.get(name)
+        if isinstance(default, dict) and isinstance(value, dict):
+            extra[name] = default | value
         else:
             extra[name] = value
     parameters = dict(needed)
