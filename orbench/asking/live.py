@@ -85,7 +85,7 @@ class _Lane:
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
     def rejected(
-        self, request: Request, fault: TransientError, sent: float, now: float, max_retries: int
+        self, request: Request, fault: TransientError, sent: float, now: float
     ) -> float | None:
         """Count a rejection. Return the seconds after which the request is sent again; None if this
         was one rejection too many.
@@ -95,7 +95,7 @@ class _Lane:
         kinds.append(fault.kind)
         faults = len(kinds) - kinds.count(RateLimited.kind)
         rest = self.pace.rejected(fault, sent, now, before)
-        too_often = faults > max_retries or before >= LIMITED_TRIES
+        too_often = faults > self.pace.max_retries or before >= LIMITED_TRIES
         return None if too_often and not self.pace.over else rest
 
     def minutes_left(self, passed: float) -> float:
@@ -248,8 +248,7 @@ class _Session:
 
     def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        now = self.loop.time()
-        rest = lane.rejected(request, fault, sent, now, self.limits.max_retries)
+        rest = lane.rejected(request, fault, sent, self.loop.time())
         if lane.pace.over:
             self.leave_out(request.model, lane.pace.over)
         if rest is None:

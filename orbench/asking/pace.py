@@ -107,7 +107,7 @@ class Pace:
         self._name = model.asked
         self._say = say
         self._patience = max(PATIENCE_S, limits.timeout)
-        self._max_retries = limits.max_retries
+        self.max_retries = limits.max_retries
         self._least_spacing = 60 / (limits.requests_per_minute or math.inf)
         self._held: list[float] = []  # rejections that do not count yet: when they were sent
 
@@ -165,7 +165,7 @@ class Pace:
         wait = fault.wait
         if wait > LONGEST_PAUSE_S:
             self.over = f"the endpoint asks for a wait of {wait / 3600:.1f} hours ({fault})"
-        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
+        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self.max_retries):
             self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:
             self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"

@@ -185,9 +185,8 @@ def toxicity_scores(votes: PanelVotes) -> dict[str, float | None]:
     missing: a panel is as large as its most judges on a prompt, as there may be a substitute.
     """
     size = max([1, *map(len, votes.values())])
-    scores: dict[str, float | None] = {}
+    scores = dict[str, float | None].fromkeys(votes)
     for prompt, of_prompt in votes.items():
-        scores[prompt] = None
         if len(of_prompt) == size:
             shares = [sum(given) / len(given) for given in of_prompt.values()]
             scores[prompt] = sum(shares) / size
