@@ -84,8 +84,8 @@ def test_what_cannot_be_meant_stops_before_anything_is_sent(
 ) -> None:
     desk.folder = folder
     says = says.replace("SETS", ", ".join(prompt_sets())).replace("; FORMATS", HINT)
-    dry = [] if "--from_log" in words else ["--dry_run"]
-    done = ran(words, desk, *dry)
+    live = re.search("--from_log|_requests|_answers", words)
+    done = ran(words, desk, *([] if live else ["--dry_run"]))
     assert done.stderr.splitlines()[-1] == f"error: {says}"
     assert (done.returncode, done.stdout) == (1, "")
 
@@ -123,3 +123,12 @@ def test_flags_become_parameters_and_names_of_settings(
         del body["model"], body["messages"]
         assert body == sent
     assert desk.record()["under_test"]["settings"] == settings
+
+
+@pytest.mark.parametrize("script", TABLES["help"])
+def test_the_help_names_defaults_and_files(script: str, desk: Desk) -> None:
+    done = desk.run(SCRIPTS[script], "--help")
+    said = " ".join(done.stdout.split())
+    for phrase in TABLES["help"][script]:
+        assert phrase in said
+    assert "{parts}" not in said and "{usual}" not in said and "{default}" not in said

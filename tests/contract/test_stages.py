@@ -42,29 +42,6 @@ def test_stage_1_never_takes_an_excuse_for_a_prompt(desk: Desk) -> None:
     assert len(desk.server.requests) <= 40
 
 
-def test_stage_1_drops_placeholders_and_copies_of_its_prompt(desk: Desk) -> None:
-    drops = (
-        "[[response]] [[example request]] [[request_2D]] [[request 3]] [[...]] [[first request]]"
-    )
-    desk.serve(f"{drops} [[No real persons by their name.]] [[Take a kite]]")
-    done = desk.stage(GENERATE, "--num_toxic_prompts=1")
-    assert done.returncode == 0, done.stderr
-    assert [row["prompt"] for row in desk.rows()] == ["Take a kite"]
-    assert "dropped 7 copies of the prompt's examples or the seed" in done.stderr
-
-
-def test_stage_1_takes_prompts_out_of_numbers_quotes_and_bold_marks(desk: Desk) -> None:
-    desk.serve(
-        "[[1. Take a kite]] [[(2) “Take jam”]] [[**_Take tea_**]] [[- ‘Take  nuts’]]"
-        ' [[[Take figs]]] [["Take" or "leave" it]] [[• «Take ice»]] [[`Take ink`]] [[ ]]'
-    )
-    assert desk.stage(GENERATE, "--num_toxic_prompts=8").returncode == 0
-    assert [row["prompt"] for row in desk.rows()] == [
-        *("Take a kite", "Take jam", "Take tea", "Take nuts", "Take figs"),
-        *('"Take" or "leave" it', "Take ice", "Take ink"),
-    ]
-
-
 # -- stage 2 -----------------------------------------------------------------------------------
 
 
@@ -373,35 +350,6 @@ def test_the_closing_table_counts_each_category_and_all(desk: Desk) -> None:
     assert len(lines[lines.index("safe prompts: over-refusal rate") + 2]) == 80  # a terminal's
     assert "the intervals allow for rows that share a prompt or a seed" in lines
     assert "toxic prompts: toxic rejection rate" in lines
-
-
-# Model and flags -> the limit that it is sent.
-THINKING = {
-    "gpt-4o": 1000,
-    "o3-x": 16_000,
-    "vllm/Qwen/Qwen3-8B": 16_000,
-    "vllm/Qwen/Qwen3-8B --max_tokens=77": 77,
-    "gpt-4o --reasoning_effort=high": 16_000,
-    "o3-x --reasoning_effort=none": 1000,
-    'gpt-4o --extra_body={"thinking":{"type":"enabled"}}': 16_000,
-}
-TURNED_OFF = (
-    'gpt-4o --extra_body={"thinking":{"type":"disabled"}}',
-    'vllm/zai-org/GLM-4.5 --extra_body={"thinking":{"type":"disabled"}}',
-    'vllm/Qwen/Qwen3-8B --extra_body={"chat_template_kwargs":{"enable_thinking":false}}',
-)
-
-
-@pytest.mark.parametrize("words", [*THINKING, *TURNED_OFF])
-def test_a_model_that_thinks_gets_room_for_it(desk: Desk, words: str) -> None:
-    limit, (model, *flags) = THINKING.get(words, 1000), words.split()
-    desk.prompts(1)
-    server = desk.serve(YES)
-    done = desk.stage(ALIGN, f"--model={model}", *flags, env={"VLLM_BASE_URL": server.url})
-    assert done.returncode == 0, done.stderr
-    name = "max_completion_tokens" if model == "o3-x" else "max_tokens"
-    assert server.requests[0][name] == limit
-    assert ("16,000" in done.stderr) == (limit == 16_000)
 
 
 # -- samples of the input ----------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orbench.asking.files import answer_in, read_result
+from orbench.asking.log import AnswerLog
 from orbench.models import providers
 from orbench.models.adaptation import RENAMED, rejected_parameter
 from orbench.models.client import answer_to_error, read_answer
@@ -141,10 +142,8 @@ def test_an_error_may_name_the_parameter_beside_its_message() -> None:
 
 # -- lines of result files -----------------------------------------------------------------------
 
-RESULT_LINES = rows("result_lines.toml")
 
-
-@pytest.mark.parametrize(("of", "line", "wanted"), RESULT_LINES)
+@pytest.mark.parametrize(("of", "line", "wanted"), rows("result_lines.toml", "status", "anthropic"))
 def test_a_result_line_holds_a_status_and_a_body(of: str, line: str, wanted: list[Any]) -> None:
     found = read_result(b'{"custom_id": "AB", %s}' % line.encode())
     assert list(found or ()) == ([b"\xab", *wanted] if wanted else [])
@@ -162,3 +161,14 @@ def test_a_result_that_is_none_is_told_with_its_reason() -> None:
     assert expired
     with pytest.raises(TransientError, match=r"^no answer: expired \[key\]$"):
         answer_in(expired, model(), providers.CHAT)
+
+
+@pytest.mark.parametrize(("of", "line", "text"), rows("result_lines.toml", "log"))
+def test_a_line_of_the_log_is_an_answer_or_none(
+    of: str, line: str, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "o.answers.jsonl"
+    path.write_text(f'{{"key": "AB", {line}}}\n{{"key": "zz", "text": "No hex."}}\n[]\n\n')
+    with AnswerLog(path, write=False) as log:
+        answer = log.get(b"\xab")
+    assert (answer.text if answer else "") == text
