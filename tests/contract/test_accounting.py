@@ -111,11 +111,6 @@ def test_a_text_with_marks_of_a_prompt_file_arrives_as_it_is(desk: Desk) -> None
     assert text in moderated and checked.count(text) == 2
 
 
-def test_a_web_address_is_no_input_and_its_secrets_are_not_shown(desk: Desk) -> None:
-    line = desk.stopped(ALIGN, "--input_file=https://me:secret@example.org/p.csv?token=secret")
-    assert "example.org/p.csv is no file here; download it first" in line and "secret" not in line
-
-
 def test_a_file_of_the_hub_is_an_input_under_its_own_name(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     prompts = desk.prompts(3).read_bytes()

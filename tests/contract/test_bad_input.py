@@ -126,40 +126,10 @@ def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
     assert done.returncode == 2 and done.stderr.endswith(f" required: {REQUIRED[script]}\n")
 
 
-MISSPELLED: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
-    (ALIGN, ("--modle=gpt-x",), 2, "--model"),
-    (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
-    (ALIGN, ("--model=gtp4",), 1, "gpt4"),
-    (CHECK, ("--check_model=ruels",), 1, "rules"),
-    (CHECK, ("--check_model=rules", "--validate_against=lable"), 1, "label"),
-    (GENERATE, ("--category=deceptoin",), 2, "deception"),
-    (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
-)
-
-
-@pytest.mark.parametrize("number", range(len(MISSPELLED)))
-def test_what_is_misspelled_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
-    script, flags, status, meant = MISSPELLED[number]
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response", "label"), [("a", "b", "answer")])
-    done = desk.stage(script, *flags)
-    assert done.returncode == status, done.stderr
-    assert f"Did you mean {meant}?" in done.stderr
-
-
 def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
     line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
     for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):
         assert name in line
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_a_model_of_no_known_provider_is_one_line(desk: Desk, script: str) -> None:
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    flag = {MODERATE: "--moderator_model", CHECK: "--check_model"}.get(script, "--model")
-    line = desk.stopped(script, f"{flag}=nobody-knows")
-    assert "'nobody-knows'" in line and "OPENAI_BASE_URL" in line
 
 
 def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
@@ -248,13 +218,6 @@ def test_a_block_by_policy_is_stored_without_the_key(desk: Desk, status: int, mo
     assert desk.stage(ALIGN, f"--model={model}").returncode == 0
     assert desk.rows()[0]["api_category"] == "by [key]"
     assert not any(KEY.encode() in content for content in desk.files().values())
-
-
-def test_a_short_key_is_masked_as_a_word_only(desk: Desk) -> None:
-    desk.prompts(1)
-    desk.serve(error(400, "the feature of key e does not exist"))
-    desk.stage(ALIGN, env={"OPENAI_API_KEY": "e"})
-    assert desk.failed()[0]["error"] == "400: the feature of key [key] does not exist"
 
 
 # -- outputs -----------------------------------------------------------------------------------

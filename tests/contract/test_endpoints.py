@@ -1,12 +1,11 @@
 """What endpoints of each protocol are sent, what their odd replies mean, and what sends nothing."""
 
 import json
-from collections.abc import Mapping
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk
-from tests.server import Body, Reply, answer, error, prompt_of
+from tests.conftest import ALIGN, CHECK, MODERATE, Desk
+from tests.server import Body, Reply, error, prompt_of
 
 LONG_KEY = "mine-0123456789abc"
 VERDICT = "[[direct_refusal]]"
@@ -144,31 +143,3 @@ def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
 
 
 # -- what is wrong before anything is sent -----------------------------------------------------
-
-# Script, flags, environment, and what the line says.
-WRONG: Mapping[str, tuple[str, str, dict[str, str], str]] = {
-    "no model id": (ALIGN, "--model=openai/", {}, "names no model"),
-    "a seed without a size": (ALIGN, "--shuffle=1", {}, "--shuffle RANDOM_SEED needs --limit"),
-    "another run's failed rows": (ALIGN, "--output_path=x_failed.csv", {}, "end in _failed.csv"),
-    "a folder in the way": (ALIGN, "--output_path=x.csv", {}, "x.run.json is a folder"),
-    "an odd key": (ALIGN, "--quiet", {"OPENAI_API_KEY": "kéy"}, "holds invalid characters"),
-    "an odd proxy": (ALIGN, "--quiet", {"HTTPS_PROXY": "socks9://h"}, "proxy variables"),
-    "a prompt file in Latin-1": (REWRITE, "--prompt_file=../latin.txt", {}, "latin.txt"),
-    "rewrites": (REWRITE, "--toxic_seed_path=rewritten.csv", {}, "already been rewritten"),
-    "a guard that sees no refusals": (CHECK, "--check_model=vllm/llama-guard-3", {}, "no refusals"),
-    "grades by rules": (CHECK, "--rubric=graded --check_model=rules+m", {}, "needs a chat model"),
-    "samples of rules": (CHECK, "--samples=2 --check_model=rules", {}, "needs a judge"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_be_meant_is_one_line_before_anything_is_sent(desk: Desk, name: str) -> None:
-    script, flags, env, says = WRONG[name]
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    desk.csv("rewritten.csv", ("prompt", "toxic_seed"), [("a", "b")])
-    (desk.folder / "x.run.json").mkdir()
-    desk.serve(answer("Fold it."))
-    line = desk.stopped(script, *flags.split(), env=env)
-    assert says in line, line
-    assert not desk.server.requests

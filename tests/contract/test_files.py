@@ -185,11 +185,6 @@ def test_judges_have_a_file_each_and_export_their_retries(desk: Desk) -> None:
     assert [row["is_toxic"] for row in desk.rows()] == ["False"] * 3
 
 
-def test_files_that_cannot_be_read_stop_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none.jsonl cannot be read: No such file"):
-        imported(tmp_path, requests(1), tmp_path / "none.jsonl")
-
-
 # -- lines -------------------------------------------------------------------------------------
 
 
