@@ -179,6 +179,14 @@ def test_a_key_that_cannot_be_one_stops_the_run(key: str) -> None:
         connect(resolve("groq/a"), "", 1)
 
 
+def test_a_client_has_the_timeout_of_the_run_and_does_not_retry() -> None:
+    with mock.patch.dict(os.environ, GROQ_API_KEY="k"):
+        client = connect(resolve("groq/a"), "http://x.test/v1", 7.5)
+    assert (client.timeout, client.max_retries, client.api_key) == (7.5, 0, "k")
+    own = connect(resolve("a", base_url="http://x.test/v1"), "http://x.test/v1", 1)
+    assert (own.api_key, str(own.base_url)) == ("none", "http://x.test/v1/")
+
+
 @pytest.mark.parametrize(("key", "texts"), NAMES["masked"].items())
 def test_a_key_is_masked_and_a_short_one_as_a_word_alone(key: str, texts: list[str]) -> None:
     text, seen = texts
