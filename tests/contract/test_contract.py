@@ -265,9 +265,6 @@ def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
     assert status == 0 or "o.csv was written" in done.stderr
 
 
-# -- flags -------------------------------------------------------------------------------------
-
-
 # -- keys --------------------------------------------------------------------------------------
 
 SECRET = NOBODY.replace("http://", f"http://user:{KEY}@") + f"?token={KEY}"

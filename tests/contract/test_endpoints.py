@@ -1,4 +1,4 @@
-"""What endpoints of each protocol are sent, what their odd replies mean, and what sends nothing."""
+"""What endpoints of each protocol are sent, and what their odd replies mean."""
 
 import json
 
@@ -140,6 +140,3 @@ def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
     done = desk.stage(ALIGN, "--timeout=0.2", "--max_retries=1")
     assert "the most frequent error (1): no answer in 0.2 s\n" in done.stderr
     assert "retries 1 (1 timed out)" in done.stderr
-
-
-# -- what is wrong before anything is sent -----------------------------------------------------
