@@ -10,7 +10,7 @@ from tests.conftest import ALIGN, ROOT, STAGES, Desk
 from tests.contract.test_transcripts import VARIES
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-TRANSCRIPT = ROOT / "tests/contract/transcripts/docs_messages.txt"
+TRANSCRIPT = ROOT / "tests/contract/transcripts/docs/messages.txt"
 # Of the simulations, and of vLLM.
 OTHERS_FLAGS = {"--measure", "--draws", "--rows", "--latency", "--beside", "--served-model-name"}
 OTHERS_FLAGS |= {"--reasoning-parser"}
