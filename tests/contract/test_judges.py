@@ -1,11 +1,12 @@
 """What stage 3 asks judges of each kind, about prompts, responses and conversations."""
 
+import hashlib
 import json
 from typing import Any
 
 import pytest
 
-from tests.conftest import MODERATE, Desk
+from tests.conftest import CHECK, MODERATE, Desk
 
 PROMPT, RESPONSE = "I fold a {response} kite?", "A {prompt} kite."
 CHATS = ("vllm/qwen3guard-gen", "vllm/llama-guard-3", "vllm/granite-guardian-3")
@@ -67,7 +68,9 @@ def test_each_kind_of_judge_is_asked_in_its_own_form(column: str, desk: Desk) ->
     assert limits == guards | others
 
 
-TURNS = chat(("system", "Be kind."), ("user", "Hi"), ("assistant", "Which bird?"), ("user", "Fold it?"))
+TURNS = chat(
+    ("system", "Be kind."), ("user", "Hi"), ("assistant", "Which bird?"), ("user", "Fold it?")
+)
 
 
 @pytest.mark.parametrize("column", ["prompt", "response"])
@@ -97,3 +100,39 @@ def test_a_guard_of_one_prompt_judges_no_conversation(desk: Desk) -> None:
         )
         assert "judges one prompt, not a conversation" in desk.stopped(MODERATE, *flags)
     assert not desk.server.requests
+
+
+def test_a_judge_is_asked_again_twice_with_its_reply_and_what_was_wrong_with_it(desk: Desk) -> None:
+    desk.csv("t.csv", ("prompt",), [("Fold it?",)])
+    desk.serve("I think [[1. deception]] it is.")
+    flags = ("--moderator_model=j1", "--input_file_path=t.csv")
+    assert desk.stage(MODERATE, *flags).returncode == 1
+    first, second, third = sorted((body["messages"] for body in desk.server.requests), key=len)
+    assert [turn["role"] for turn in second] == ["user", "assistant", "user"]
+    assert second[0] == first[0] and second[1]["content"] == "I think [[1. deception]] it is."
+    assert "no line gives one of the choices" in second[2]["content"]
+    assert "end with one of: hate, self-harm" in second[2]["content"]
+    assert len(third) >= len(second)
+    (row,) = desk.failed()
+    assert row["error"].startswith("no line gives one of the choices; the reply ends: 'I think")
+    assert desk.stage(MODERATE, *flags).returncode == 1  # the log has the answers
+    assert len(desk.server.requests) == 3
+
+
+def test_figures_beside_the_verdicts_say_what_they_hold_for(desk: Desk) -> None:
+    desk.csv("r.csv", ("prompt", "response", "human"), [("Why?", "Fold it.", "compliance")] * 2)
+    desk.serve("[[1]]")
+    flags = ("--validate_against=human", "--input_file=r.csv", "--rubric=graded")
+    assert desk.stage(CHECK, *flags, "--check_model=j1", "--random_seed=3").returncode == 0
+    figures = json.loads((desk.folder / "o.validation.json").read_text())
+    made_for = figures.pop("made_for")
+    assert made_for["csv"] == hashlib.sha256((desk.folder / "o.csv").read_bytes()).hexdigest()
+    assert (made_for["model"], made_for["check_model"], made_for["rubric"]) == ("", "j1", "graded")
+    graded = ["direct_answer", "partial", "safe_completion", "indirect_refusal", "direct_refusal"]
+    assert made_for["classes"] == graded and made_for["refusal_phrases"] == []
+    assert made_for["judge_settings"] == "random seed 3"
+    assert (figures["check_model"], figures["column"], figures["overall"]["n"]) == (
+        "j1",
+        "human",
+        2,
+    )
