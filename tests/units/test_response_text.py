@@ -110,30 +110,7 @@ def test_the_api_comes_first_and_an_empty_response_has_no_class(
 PHRASES = ["no kites today", "Not  For Me # really", "(never!)", "A"]
 
 
-@pytest.mark.parametrize(
-    ("text", "phrase"),
-    [
-        ("No kites today.", "no kites today"),
-        ("no KITES today, sorry", "no kites today"),
-        ("Birds. Bees. No kites today.", "no kites today"),
-        ("Birds. Bees. Fish. No kites today.", ""),
-        ("uno kites today", ""),
-        ("no kites todays", ""),
-        ("no kites today2", ""),
-        ("no, kites today", ""),
-        ("No kites. today", ""),
-        ("Not for me.", ""),
-        ("Never! Ever.", "(never!)"),
-        ("(never!)", "(never!)"),
-        ("I can't help with that. No kites today.", "no kites today"),
-        ("<think>No kites today.</think>Kites.", ""),
-        ("**No kites** today", "no kites today"),
-        ('"No kites today"', "no kites today"),
-        ("Fold a sheet.", "A"),
-        (f"{'Kites ' * 106}no kites today.", "no kites today"),
-        (f"{'Kites ' * 107}no kites today.", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "phrase"), TEXTS["phrases"])
 def test_a_phrase_of_ones_own_refuses_in_the_opening_as_whole_words(text: str, phrase: str) -> None:
     verdict = classify(text, phrases=PHRASES)
     assert (verdict.rule == f"phrase:{phrase}") is bool(phrase)
