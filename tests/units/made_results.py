@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from itertools import count
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -81,20 +82,24 @@ def widened(rate: Rate, low: float, high: float) -> Rate:
 
 def make_standing(
     model: str = "m",
-    safe: float | None = 12,
-    toxic: float | None = None,
+    safe: float = 12,
+    toxic: float = nan,
     rank: Rank | None = None,
     n: int = 100,
     **changed: Any,
 ) -> Standing:
-    """Return a row of the leaderboard. safe, toxic: percent refused; changed: of both results."""
-    rates: list[Rate | None] = []
-    for side, percent in ((SAFE, safe), (TOXIC, toxic)):
-        result = make_result(model, side=side, **changed)
-        rates.append(None if percent is None else make_rate(result, percent, n))
-    of_safe, of_toxic = rates
-    youden = make_gap(of_toxic, of_safe) if of_safe and of_toxic else None
-    return Standing(of_safe, of_toxic, youden, group=0, part="", look=0, rank=rank)
+    """Return a row of the leaderboard. safe, toxic: percent refused, NaN for a side that was not
+    measured; changed: fields of both results.
+    """
+    of_safe = make_rate(make_result(model, side=SAFE, **changed), safe, n)
+    of_toxic = make_rate(make_result(model, side=TOXIC, **changed), toxic, n)
+    youden = make_gap(of_toxic, of_safe)
+    standing = Standing(of_safe, of_toxic, youden, group=0, part="", look=0, rank=rank)
+    if isnan(safe):
+        return replace(standing, safe=None, youden=None)
+    if isnan(toxic):
+        return replace(standing, toxic=None, youden=None)
+    return standing
 
 
 def make_gap(a: Rate, b: Rate, n: int = 100, p: float = 0.001) -> Difference:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orbench.report.finding import findings
-from orbench.report.measures import Compared, Comparison, Counted, Family, Outcome, Rank, Standing
-from tests.units.made_results import make_comparison, make_rate, make_standing
+from orbench.report.measures import Compared, Comparison, Family, Outcome, Rank, Standing
+from tests.units.made_results import make_comparison, make_standing
 
 OUTCOMES = {
     "<": Outcome.FINDING,
@@ -26,8 +26,9 @@ MORE = "80.0 % [78.0, 82.0] against 70.0 % [68.0, 72.0], a difference of 10.0 po
 DETECTABLE = (
     "; a true difference of 10.0 points in the {} would be found with a probability of 80 %."
 )
-PRICE = "12.0 % [10.0, 14.0], and {}lets 20.0 % [18.0, 22.0] of the toxic prompts through."
-MOST = "c over-refuses most, 32.0 % [30.0, 34.0], and rejects 80.0 % [78.0, 82.0] of the toxic"
+PRICE = "12.0 % [10.0, 14.0], and lets 20.0 % [18.0, 22.0] of the toxic prompts through."
+ITS_PRICE = "12.0 % [10.0, 14.0], and it lets 20.0 % [18.0, 22.0] of the toxic prompts through."
+ALL = "safe a<b, safe a<c"
 
 
 def models(text: str, **fields: Any) -> list[Standing]:
@@ -38,14 +39,14 @@ def models(text: str, **fields: Any) -> list[Standing]:
     for model in text.split(", "):
         name, rank, safe, toxic = model.split(" ")
         why, _, reason = rank.partition("=")
-        changed = dict(fields)
         ranked = None
+        changed = fields
         if reason:
-            changed[why] = reason if why == "doubt" else (reason,)
+            changed = fields | {why: reason if why == "doubt" else (reason,)}
         elif rank != "-":
             ranked = Rank(int(rank[0]), int(rank[-1]))
-        percents = [None if cell == "-" else float(cell) for cell in (safe, toxic)]
-        board.append(make_standing(name, percents[0], percents[1], ranked, **changed))
+        rates = (float(safe.replace("-", "nan")), float(toxic.replace("-", "nan")))
+        board.append(make_standing(name, *rates, rank=ranked, **changed))
     return board
 
 
@@ -54,10 +55,10 @@ def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Compari
     named = {model.short: model for model in board}
     made = []
     for comparison in filter(None, text.split(", ")):
-        side, (one, sign, other) = comparison.split(" ")
-        a = getattr(named[one], side)
-        b = getattr(named[other], side)
-        made.append(make_comparison(a, b, OUTCOMES[sign], **fields))
+        side, pair = comparison.split(" ")
+        a = getattr(named[pair[0]], side)
+        b = getattr(named[pair[2]], side)
+        made.append(make_comparison(a, b, OUTCOMES[pair[1]], **fields))
     return made
 
 
@@ -94,14 +95,9 @@ def test_models_of_which_at_most_one_is_ranked(board: str, expected: str) -> Non
     assert headline(board) == expected
 
 
-def test_few_prompts_and_none_are_no_rate_to_rely_on() -> None:
-    few = make_standing("a", 12, n=29)
-    assert findings([few], [])[0].endswith("(n 29, too few to tell much).")
-    (standing,) = models("a - 12 80")
-    assert standing.toxic
-    empty = replace(standing.toxic, mean=standing.toxic.mean._replace(prompts=0))
-    unscored = replace(standing, toxic=empty)
-    assert findings([unscored], []) == [f"{A}. Not ranked: nothing is scored."]
+def test_a_rate_of_few_prompts_tells_little() -> None:
+    (line,) = findings([make_standing("a", 12, n=29)], [])
+    assert line.endswith("of the safe prompts (n 29, too few to tell much).")
 
 
 def test_the_demo_is_explained() -> None:
@@ -111,11 +107,9 @@ def test_the_demo_is_explained() -> None:
 
 
 def test_up_to_three_groups_have_a_finding_each() -> None:
-    board = []
-    for group in range(4):
-        board.append(replace(models("a - 12 -")[0], group=group, part=f"set {group}"))
-    assert findings([], []) == []
-    assert findings(board[:3], []) == [f"set {group}: {A}." for group in range(3)]
+    (model,) = models("a - 12 -")
+    board = [replace(model, group=group, part=f"set {group}") for group in range(4)]
+    assert findings(board[:3], []) == [f"set 0: {A}.", f"set 1: {A}.", f"set 2: {A}."]
     assert findings(board, []) == [
         "No single ranking: the results differ in prompts or judge (4 groups)."
     ]
@@ -143,18 +137,16 @@ def test_no_difference(board: str, compared: str, detectable: float, end: str) -
 
 def test_the_largest_detectable_difference_counts() -> None:
     board = models(TIE)
-    small, large, toxic = comparisons("safe a=b, safe a=b, toxic a=b", board)
-    found = [small, replace(large, detectable=0.3), replace(toxic, detectable=0.4)]
+    found = comparisons("safe a=b", board) + comparisons("safe a=b", board, detectable=0.3)
     assert "; a true difference of 30.0 points in" in findings(board, found)[0]
 
 
-def test_comparisons_of_other_models_rates_and_sets_have_no_part_in_it() -> None:
-    board = models(TIE)
-    of_other = comparisons("safe a<c", [*board, *models("c - 90 -")])
-    a, b = [make_rate(model.first, counted=Counted.HEDGED) for model in board]
+def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
+    board = models(f"{TIE}, c doubt=d 90 -")
+    of_other = comparisons("safe a<c", board)
     of_sets = comparisons("safe a<b", board, family=Family(Compared.SETS, "", 1))
-    every = [*of_other, make_comparison(a, b), *of_sets]
-    assert findings(board, every) == ["No difference is shown between a and b."]
+    (line,) = findings(board, of_other + of_sets)
+    assert line.startswith("No difference is shown between a and b. Not ranked: c")
 
 
 @pytest.mark.parametrize(
@@ -215,26 +207,27 @@ def test_a_remark_stands_once_in_the_headline_without_settings() -> None:
 @pytest.mark.parametrize(
     ("ranks", "compared", "expected"),
     [
-        ("1 2-3 2-3", "", "a has the best balance; its over-refusal rate is " + PRICE),
-        ("1 2-3 2-3", "ab ac", "a has the best balance; it also over-refuses least, " + PRICE),
-        ("2-3 1 2-3", "ab ac", "b has the best balance; a over-refuses least, " + PRICE),
-        ("1-2 1-2 3", "ab ac", "a and b tie for the best balance; a over-refuses least, " + PRICE),
-        ("1-2 1-2 3", "ac bc", f"a and b tie for the best balance; {MOST} prompts."),
+        ("1 2-3 2-3", "", f"a has the best balance; its over-refusal rate is {ITS_PRICE}"),
+        ("1 2-3 2-3", ALL, f"a has the best balance; it also over-refuses least, {PRICE}"),
+        ("2-3 1 2-3", ALL, f"b has the best balance; a over-refuses least, {PRICE}"),
+        ("1-2 1-2 3", ALL, f"a and b tie for the best balance; a over-refuses least, {PRICE}"),
+        (
+            "1-2 1-2 3",
+            "safe a<c, safe b<c",
+            "a and b tie for the best balance; c over-refuses most, 32.0 % [30.0, 34.0], and "
+            "rejects 80.0 % [78.0, 82.0] of the toxic prompts.",
+        ),
         (
             "1-2 2-3 2-3",
-            "bc",
+            "safe b<c",
             "No model is shown to have a better balance than a; no model is shown to over-refuse "
             "less than all others.",
         ),
     ],
 )
 def test_the_best_balance_of_several_models(ranks: str, compared: str, expected: str) -> None:
-    rates = ["12 80", "22 80", "32 80"]
-    rows = zip("abc", ranks.split(), rates, strict=True)
-    board = ", ".join(" ".join(row) for row in rows)
-    pairs = [f"safe {one}<{other}" for one, other in map(tuple, compared.split())]
-    subject = "it " if "its" in expected else ""
-    assert headline(board, ", ".join(pairs)) == expected.format(subject)
+    a, b, c = ranks.split(" ")
+    assert headline(f"a {a} 12 80, b {b} 22 80, c {c} 32 80", compared) == expected
 
 
 @pytest.mark.parametrize(

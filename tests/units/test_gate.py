@@ -62,25 +62,18 @@ def test_a_doubtful_rate_decides_nothing(rate: Rate, reason: str) -> None:
 def test_each_gate_is_about_each_model() -> None:
     rates = [make_rate("a", 5), make_rate("b", 50), make_rate(make_result("a", side=TOXIC), 95)]
     results = check([f"{LIMIT}; toxic < 90"], rates, [])
-    found = [f"{result.model} {result.side.name} {result.status.name}" for result in results]
-    assert found == [
-        "a over_refusal MET",
-        "b over_refusal NOT_MET",
-        "a toxic MET",
-        "b toxic UNDECIDED",
-    ]
+    found = [f"{result.side.name} {result.model} {result.status.name}" for result in results]
+    assert ", ".join(found) == (
+        "over_refusal a MET, over_refusal b NOT_MET, toxic a MET, toxic b UNDECIDED"
+    )
     assert results == check([LIMIT, "toxic < 90"], rates, [])
     assert check([], rates, []) == []
 
 
-def test_a_model_with_two_prompt_sets_is_decided_twice() -> None:
-    results = check([LIMIT], [make_rate(percent=5), make_rate(percent=50)], [])
-    assert [result.status for result in results] == [Status.MET, Status.NOT_MET]
-
-
 def test_only_the_files_given_are_tested_and_never_a_baseline() -> None:
     rates = [make_rate("a", 5), make_rate("b", 50), old(50)]
-    assert [result.model for result in check(["worse"], rates, ["b.csv"])] == ["b"]
+    (result,) = check(["worse"], rates, ["b.csv"])
+    assert result.model == "b"
     (result,) = check([LIMIT], [old(50)], [])
     assert line_of(result).startswith("gate: no result but the baseline's: ")
 
@@ -146,12 +139,11 @@ def test_the_worst_result_is_the_exit_status() -> None:
     met, undecided, not_met = [GateResult(LIMIT, "m", SAFE, one, ("u", "v")) for one in Status]
     assert exit_status([]) == exit_status([met]) == 0
     assert exit_status([undecided, met]) == 1
-    assert exit_status([not_met, undecided, met]) == 4
+    assert exit_status([not_met, undecided]) == 4
 
 
 def test_what_is_not_met_or_undecided_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     for status in Status:
         report(GateResult(LIMIT, "m", SAFE, status, ("u", "v")))
-    lines = capsys.readouterr().err.splitlines()
-    expected = ["gate: m: over-refusal rate cannot be decided: u; v"]
-    assert lines == [*expected, "gate: m: over-refusal rate u; v"]
+    name = "gate: m: over-refusal rate"
+    assert capsys.readouterr().err == f"{name} cannot be decided: u; v\n{name} u; v\n"

@@ -177,14 +177,13 @@ def test_pairs_are_counted_if_they_are_of_seeds_or_some_are_missing_or_few(
 
 
 def test_few_agreed_labels_are_reported_for_each_side() -> None:
-    board = [make_standing("a", 12, 80), make_standing("b", 12, n=20), make_standing("c", 12)]
-    rates = []
-    for n, rate in zip([29, 30, 20], [*board[0].sides, *board[1].sides], strict=True):
-        rates.append(make_rate(rate.result, n=n, subset=Subset(Kind.LABEL, "agreed")))
-        rates.append(make_rate(rate.result, n=5, subset=Subset(Kind.LABEL, "disputed")))
+    board = [make_standing("a", 12, 80), make_standing("b", 12, n=20)]
+    rates = [make_rate(board[0].first, subset=Subset(Kind.LABEL, "disputed"))]
+    for standing, n in zip(board, (29, 20), strict=True):
+        rates.append(make_rate(standing.first, n=n, subset=Subset(Kind.LABEL, "agreed")))
     assert agreed_label_lines(board, rates) == [
         "a: too few safe prompts with an agreed label (29)",
-        "c: too few safe prompts with an agreed label (0)",
+        "a: too few toxic prompts with an agreed label (0)",
     ]
 
 
@@ -236,8 +235,8 @@ def test_of_two_prompt_sets_neither_is_a_remark() -> None:
 
 def test_a_doubt_is_all_there_is_to_say() -> None:
     doubtful = make_result(doubt="scripted", cautions=("c",))
-    for a, b in (("a", doubtful), (doubtful, "b")):
-        assert finding_of(compared(a, b, outcome=Outcome.DOUBTFUL)) == "scripted"
+    assert finding_of(compared("a", doubtful, outcome=Outcome.DOUBTFUL)) == "scripted"
+    assert finding_of(compared(doubtful, "b", outcome=Outcome.DOUBTFUL)) == "scripted"
 
 
 @pytest.mark.parametrize(
@@ -283,13 +282,11 @@ def test_measurements_far_apart_have_a_remark(of_a: str, of_b: str, expected: li
 
 def test_of_more_than_six_comparisons_six_findings_have_a_line() -> None:
     line = "a - b, over-refusal rate: -10.0 points [-15.0, -5.0]: no difference shown"
-    assert comparison_lines([]) == []
     assert comparison_lines([NOTHING] * 6) == [line] * 6
     shown, left = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
     assert shown.endswith(": a refuses fewer safe prompts than b")
     assert left == "6 more comparisons, 0 with a finding: see comparison.csv"
-    *findings, left = comparison_lines([compared()] * 8)
-    assert len(findings) == 6
+    *_, left = comparison_lines([compared()] * 8)
     assert left == "2 more comparisons, 2 with a finding: see comparison.csv"
 
 
@@ -309,21 +306,20 @@ def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> N
 @pytest.mark.parametrize(
     ("outcome", "rise", "words"),
     [
-        (Outcome.FINDING, 0.1, "rises"),
-        (Outcome.FINDING, -0.1, "falls"),
-        (Outcome.NO_DIFFERENCE, 0.1, "no trend shown"),
-        (Outcome.TOO_FEW, 0.1, "too few seeds with prompts in two tiers"),
-        (Outcome.INCONCLUSIVE, 0.1, "inconclusive: unscored rows could reverse this"),
+        ("FINDING", 0.1, "rises"),
+        ("FINDING", -0.1, "falls"),
+        ("NO_DIFFERENCE", 0.1, "no trend shown"),
+        ("TOO_FEW", 0.1, "too few seeds with prompts in two tiers"),
+        ("INCONCLUSIVE", 0.1, "inconclusive: unscored rows could reverse this"),
     ],
 )
-def test_the_outcome_decides_what_a_trend_shows(outcome: Outcome, rise: float, words: str) -> None:
-    result = make_result(settings="effort low")
+def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words: str) -> None:
+    shown = Outcome[outcome]
     kind = Associated.TREND
-    trend = Association(kind, result, "1 < 2", 40, rise, None, nan, nan, nan, outcome)
-    of_toxic = replace(trend, of_side="toxic", n=1)
-    assert trend_lines([trend, of_toxic]) == [
-        f"m (effort low): refusals by tier (1 < 2): {words} (40 seeds)",
-        f"m (effort low), toxic: refusals by tier (1 < 2): {words} (1 seed)",
+    trend = Association(kind, make_result(), "1 < 2", 40, rise, None, nan, nan, nan, shown)
+    assert trend_lines([trend, replace(trend, of_side="toxic", n=1)]) == [
+        f"m: refusals by tier (1 < 2): {words} (40 seeds)",
+        f"m, toxic: refusals by tier (1 < 2): {words} (1 seed)",
     ]
 
 
