@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import ids_of, set_name, text_id
-from orbench.base.records import add_side, failed_rows
+from orbench.base.records import FAILED, add_side, failed_rows
 from orbench.base.tables import file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
@@ -215,24 +215,26 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
     checked: the files that --fail_if is about. Raises UserError.
     """
-    from orbench.report import build
+    from orbench.report.build import Options, report
+    from orbench.report.write import Outputs
 
-    folder = args.output_dir
-    flags: Json = {"html": True, "output_dir": folder, "baseline": args.baseline}
-    flags["fail_if"] = args.fail_if or None
-    flags["over_refusal"] = [folder / "over_refusal"]
-    if (folder / "toxic").is_dir():
-        flags["toxic"] = [folder / "toxic"]
-    flags["with_published"] = args.with_published or None
-    flags["pairs"] = args.pairs
-    if args.labels:
-        votes = sorted(args.votes.rglob("*.csv"), key=str)
-        people = [word for word in args.labels if word.endswith(".csv")]
-        flags["toxicity"] = people + [path for path in votes if not path.match("*_failed.csv")]
-    of_report = load("response_checker/plot_results.py").command_line(words_of(flags))
-    of_report.gated = checked
-    of_report.name_page = False
-    return build.report(of_report)
+    folder: Path = args.output_dir
+    given = {side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()}
+    labels = [Path(word) for word in args.labels if word.endswith(".csv")]
+    for path in sorted(args.votes.rglob("*.csv"), key=str):
+        if not path.match(f"*{FAILED}"):
+            labels.append(path)
+    options = Options(
+        given=given,
+        outputs=Outputs(folder, args.command, html=True, names_page=False),
+        labels=labels if args.labels else [],
+        baseline=args.baseline or "",
+        with_published=args.with_published,
+        pairs=bool(args.pairs),
+        gates=args.fail_if,
+        gated=checked,
+    )
+    return report(options)
 
 
 def parser() -> flags.Parser:

@@ -44,10 +44,28 @@ from orbench.stages.flags import Parser
 
 def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
-    from orbench.report import build
+    from orbench.report.build import Options, report
+    from orbench.report.write import Outputs
 
-    status = build.report(args)
-    tell(args.output_dir / "results.csv")
+    outputs = Outputs(
+        folder=args.output_dir,
+        command=args.command,
+        pictures=not args.table,
+        formats=args.formats,
+        html=args.html,
+        export=bool(args.export),
+    )
+    options = Options(
+        given={"over_refusal": args.over_refusal, "toxic": args.toxic, "merged": args.merged},
+        outputs=outputs,
+        labels=args.toxicity,
+        baseline=args.baseline or "",
+        with_published=args.with_published,
+        pairs=args.pairs,
+        gates=args.fail_if,
+    )
+    status = report(options)
+    tell(outputs.table)
     return status
 
 
@@ -55,8 +73,6 @@ def command_line(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(__doc__)
     parser.add("plot_results")
     parser.add("gate")
-    # What measure.py sets: the files that --fail_if is about, and whether it names the page itself.
-    parser.set_defaults(gated=[], name_page=True)
     args: argparse.Namespace = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):

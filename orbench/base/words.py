@@ -5,6 +5,7 @@ Each is one table with one reader.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
@@ -70,6 +71,7 @@ def category_of(row: Row) -> str:
     return _KNOWN.get(name, name) or UNCATEGORIZED
 
 
+@lru_cache(maxsize=4096)  # a file holds few categories
 def _plain(cell: str) -> str:
     """Return a name without what does not matter: case, spacing, - and _."""
     words = re.sub("[-_]", " ", clean(cell)).casefold().split()

@@ -8,6 +8,7 @@ are in providers.toml.
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, did_you_mean
@@ -159,6 +160,7 @@ def family_of(model: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)  # asked for each row of a report
 def is_same_model(asked: str, returned: str) -> bool:
     """Return whether a returned id, if any, is that asked or a version of it.
 

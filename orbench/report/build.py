@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbench.base.messages import UserError, say
-from orbench.report import gate
+from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.graded import hedging
 from orbench.report.analyses.labels import Labels, labels_of, toxicity
@@ -14,35 +14,27 @@ from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare
-from orbench.report.finding import findings
 from orbench.report.load import Source, load_results, sources_of
-from orbench.report.measures import Analysis, Report
+from orbench.report.measures import Analysis, Published, Report, Standing
 from orbench.report.page import MOST_ROWS
-from orbench.report.published import published_for
+from orbench.report.published import are_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
-
-FIGURES = "figures"
+from orbench.report.write import Outputs, write
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to report, and how."""
+    """What to report on, and what to check."""
 
-    output_dir: Path
-    command: Sequence[str]
     given: dict[str, list[str]]  # files and folders by side, see `sources_of`
+    outputs: Outputs
     labels: Sequence[Path] = ()  # of the prompts
     baseline: str = ""  # a model, or a folder of earlier results
     with_published: bool = False
     pairs: bool = False
-    table: bool = False  # no pictures
-    formats: Sequence[str] = ("png",)
-    html: bool = False
-    export: bool = False
     gates: Sequence[str] = ()
     gated: Sequence[str] = ()  # the files that the gates are about; none: all
-    names_page: bool = True  # whether to say where the page is
 
 
 def report(options: Options) -> int:
@@ -51,13 +43,13 @@ def report(options: Options) -> int:
     """
     sources = find_sources(options)
     made = build(sources, options)
-    write(made, sources, options)
-    for line in findings(made.board, made.comparisons):
+    write(made, sources, options.labels, options.outputs)
+    for line in finding.findings(made.board, made.comparisons):
         say(line)
-    found = gate.check(options.gates, overall(made.rates), options.gated)
-    for result in found:
+    results = gate.check(options.gates, overall(made.rates), options.gated)
+    for result in results:
         gate.report(result)
-    return gate.exit_status(found)
+    return gate.exit_status(results)
 
 
 def find_sources(options: Options) -> list[Source]:
@@ -68,7 +60,7 @@ def find_sources(options: Options) -> list[Source]:
             sources += sources_of(text, side)
     if options.baseline:
         sources = gate.with_baseline(options.baseline, sources)
-    needs_results = options.html or not options.with_published
+    needs_results = options.outputs.html or not options.with_published
     if needs_results and not sources:
         raise UserError("only files of failed rows were given; give the results beside them")
     return sources
@@ -76,7 +68,7 @@ def find_sources(options: Options) -> list[Source]:
 
 def build(sources: Sequence[Source], options: Options) -> Report:
     """Return all that the report shows. Raises UserError."""
-    results, prompts = load_results(sources, MOST_ROWS if options.html else 0)
+    results, prompts = load_results(sources, MOST_ROWS if options.outputs.html else 0)
     measured = rates(results)
     whole = overall(measured)
     board = leaderboard(whole)
@@ -92,7 +84,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
         comparisons=comparisons,
         associations=[],
         board=board,
-        published=published_for(results) if options.with_published else [],
+        published=_published(board) if options.with_published else [],
         label_lines=labels.lines if labels else [],
     )
     for analysis in _analyses(made, labels, options):
@@ -100,6 +92,13 @@ def build(sources: Sequence[Source], options: Options) -> Report:
         made.comparisons.extend(analysis.comparisons)
         made.associations.extend(analysis.associations)
     return made
+
+
+def _published(board: Sequence[Standing]) -> list[Published]:
+    """Return the models of the paper, if some results are about the same prompts."""
+    if board and not any(are_on_or_bench(standing.results) for standing in board):
+        return []
+    return published_models()
 
 
 def _analyses(made: Report, labels: Labels | None, options: Options) -> Iterator[Analysis]:

@@ -41,9 +41,9 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     ordered = sorted(rates, key=lambda one: _place(one.result))
     for a, b in combinations(ordered, 2):
         if _are_comparable(a.result, b.result):
-            gap = difference(a.verdicts, b.verdicts, paired=True)
+            gap = difference(a.prepared, b.prepared, paired=True)
             if gap.a.prompts:
-                p_worst = worst_case_p(a.verdicts, b.verdicts)
+                p_worst = worst_case_p(a.prepared, b.prepared)
                 by_side[a.result.side.name].append(_Pair(a, b, gap, p_worst))
     comparisons: list[Comparison] = []
     for side in SIDES:

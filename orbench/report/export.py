@@ -5,19 +5,22 @@ aggregates, without prompts and responses.
 
 import json
 import time
-from math import isnan
+from collections import defaultdict
+from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
-
-from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
-from orbench.base.words import MACRO, SIDES
-from orbench.report.frames import Entry
-from orbench.report.rates import RATE_COLUMNS, label, overall
+from orbench.base.words import Json
+from orbench.report.columns import IN_SUMMARY, OF_SUBSETS, RATES, UNPAIRED, joined
+from orbench.report.csvs import text_of
+from orbench.report.measures import Counted, Kind, Rate, Report, Standing
+from orbench.report.rates import overall
+from orbench.report.sentences import notes_of
 
 NAME = "orbench"
-SUMMARY_VERSION = 1  # of the format of results.json; a new column does not change it
+SUMMARY_VERSION = 1  # of the format of results.json; a new member does not change it
 ANY = {"additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}}
 SOURCE = {
     "source_name": NAME,
@@ -26,83 +29,120 @@ SOURCE = {
     "evaluator_relationship": "other",
 }
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
-DETAILS = ("category", "judge", "settings", "prompt_set", "unscored", "design_effect", "notes")
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
+DIGITS = 10  # of figures in results.json, behind the point
+EXPORTED = (Kind.OVERALL, Kind.CATEGORY)
 
 
-def write_summary(output: Path, results: DataFrame, board: DataFrame) -> Path:
-    """Write results.json beside `output` and return its path: a row of results.csv per result, with
-    its rank and its score, null for what is not known. Raises OSError.
+def write_summary(output: Path, report: Report) -> Path:
+    """Write results.json beside `output` and return its path: the columns of results.csv that are
+    not about subsets, of each overall rate, with its rank and its score; null for what is not
+    known. Raises OSError.
 
-    results, board: of `rates` and `leaderboard`. A result in several rows of the leaderboard has
-    neither rank nor score.
+    A result in several rows of the leaderboard has neither rank nor score.
     """
-    places = board.melt(["rank", "score"], ["safe", "toxic"], value_name="result")
-    places = places.drop_duplicates("result", keep=False)
-    table = overall(results).merge(places, "left", "result")
-    table = table[["rank", "score", *RATE_COLUMNS]].drop(columns="category")
-    content = table.replace("", None).convert_dtypes().to_json(orient="records", indent=2)
+    standings = defaultdict[int, list[Standing]](list)
+    for standing in report.board:
+        for result in standing.results:
+            standings[result.number].append(standing)
+    entries = []
+    for rate in overall(report.rates):
+        entries.append(_summary(rate, standings[rate.result.number]))
+    content = {"version": SUMMARY_VERSION, "results": entries}
     path = output.with_suffix(".json")
-    write_text(path, f'{{"version": {SUMMARY_VERSION}, "results": {content}}}\n')
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return path
 
 
-def write_eee(folder: Path, results: DataFrame) -> list[Path]:
-    """Write a file per model, settings and side, and return the paths. results: of `rates`.
+def _summary(rate: Rate, standings: Sequence[Standing]) -> Json:
+    entry: Json = {}
+    for of_board in IN_SUMMARY:
+        entry[of_board.name] = None
+        if len(standings) == 1:
+            entry[of_board.name] = _known(of_board.value(standings[0]))
+    for column in RATES:
+        if column not in (*OF_SUBSETS, UNPAIRED):
+            entry[column.name] = _known(column.value(rate))
+    return entry
+
+
+def _known(value: object) -> object:
+    """Return a value for JSON; None for what is not known, and for an empty text."""
+    if isinstance(value, float):
+        return round(value, DIGITS) if isfinite(value) else None
+    return None if value == "" else value
+
+
+# -- Every Eval Ever -------------------------------------------------------------------------------
+
+
+def write_eee(folder: Path, report: Report) -> list[Path]:
+    """Write a file per model, settings and side, and return the paths.
 
     Raises OSError and UserError.
     """
     make_folder(folder)
-    paths = []
-    scored = results[(results["category"] != MACRO) & (results["n"] > 0)]
-    for (model, _, side), part in scored.groupby(["model", "settings", "side"], sort=False):
-        rows = part.to_dict("records")
-        name = label(rows[0])
-        file = file_name_part(f"{name}_{side}")
-        now = f"{time.time():.0f}"
-        content = {
-            "schema_version": "0.3.0",
-            "evaluation_id": f"{NAME}/{file}/{now}",
-            "retrieved_timestamp": now,
-            "source_metadata": SOURCE,
-            "eval_library": {"name": NAME, "version": VERSION},
-            "model_info": {"name": name, "id": model, **ANY},
-            "evaluation_results": [_result(row) for row in rows],
-        }
-        paths.append(folder / f"{file}.json")
-        write_text(paths[-1], json.dumps(content, indent=2) + "\n")
-    return paths
+    groups = defaultdict[tuple[str, str, str], list[Rate]](list)
+    for rate in report.rates:
+        is_refusals = rate.counted is Counted.REFUSED and rate.subset.kind in EXPORTED
+        if is_refusals and rate.mean.prompts:
+            result = rate.result
+            groups[result.model, result.settings, result.side.name].append(rate)
+    return [_write_model(folder, rates) for rates in groups.values()]
 
 
-def _result(row: Entry) -> Entry:
-    """A rate on a prompt set by a judge, overall or in a category."""
-    side = SIDES[row["side"]]
-    record = read_record(Path(row["file"]))
+def _write_model(folder: Path, rates: Sequence[Rate]) -> Path:
+    """Write the rates of a model on one side, and return the path."""
+    result = rates[0].result
+    file = file_name_part(f"{result.label}_{result.side.name}")
+    now = f"{time.time():.0f}"
+    content = {
+        "schema_version": "0.3.0",
+        "evaluation_id": f"{NAME}/{file}/{now}",
+        "retrieved_timestamp": now,
+        "source_metadata": SOURCE,
+        "eval_library": {"name": NAME, "version": VERSION},
+        "model_info": {"name": result.label, "id": result.model, **ANY},
+        "evaluation_results": [_evaluation(rate) for rate in rates],
+    }
+    path = folder / f"{file}.json"
+    write_text(path, json.dumps(content, indent=2) + "\n")
+    return path
+
+
+def _evaluation(rate: Rate) -> Json:
+    """Return a rate on a prompt set by a judge, overall or in a category."""
+    result = rate.result
+    record = read_record(Path(result.file))
     source = {"source_type": "other"}  # prompts from a file
     repository = record.get("source", {}).get("repository")
     if repository:
         source = {"source_type": "hf_dataset", "hf_repo": repository}
     sent = record.get("under_test", {}).get("parameters", {})
     return {
-        "evaluation_name": f"{row['prompts']}: {side.rate}, {row['category']}",
-        "evaluation_timestamp": row["date"],
-        "source_data": {"dataset_name": row["prompts"], **source},
+        "evaluation_name": f"{result.prompts}: {result.side.rate}, {_category(rate)}",
+        "evaluation_timestamp": result.date,
+        "source_data": {"dataset_name": result.prompts, **source},
         "metric_config": {
-            "metric_id": f"{NAME}.{side.name}",
-            "metric_name": side.rate,
+            "metric_id": f"{NAME}.{result.side.name}",
+            "metric_name": result.side.rate,
             **PERCENT,
             **_judges(record),
-            "lower_is_better": not side.is_toxic,
+            "lower_is_better": not result.side.is_toxic,
         },
-        "score_details": _score(row),
+        "score_details": _score(rate),
         "generation_config": {
             "generation_args": {name: sent[name] for name in SENT if name in sent}
         },
     }
 
 
-def _judges(record: Record) -> Entry:
-    """The judges of stage 5; none for rules, and for stage 4."""
+def _category(rate: Rate) -> str:
+    return rate.subset.value or rate.subset.kind
+
+
+def _judges(record: Record) -> Json:
+    """Return the judges of stage 5; none for rules, and for stage 4."""
     models = record.get("models", [])
     if not models or "check_model" not in record.get("parameters", {}):
         return {}
@@ -111,15 +151,20 @@ def _judges(record: Record) -> Entry:
     return {"llm_scoring": {"judges": judges, "input_prompt": f"SHA-256 {prompt}..."}}
 
 
-def _score(row: Entry) -> Entry:
+def _score(rate: Rate) -> Json:
     # The interval that includes unscored rows, as in the tables.
-    kind = "all_percent"
-    if isnan(row["low_all_percent"]):  # unscored rows are not known
-        kind = "percent"
-    ends = {"lower": row[f"low_{kind}"], "upper": row[f"high_{kind}"]}
+    ends = {"lower": 100 * rate.interval.low, "upper": 100 * rate.interval.high}
     interval = ends | {"confidence_level": 0.95}
     return {
-        "score": row["rate_percent"],
-        "details": {name: str(row[name]) for name in DETAILS},
-        "uncertainty": {"confidence_interval": interval, "num_samples": int(row["n"])},
+        "score": 100 * rate.mean.rate,
+        "details": {
+            "category": _category(rate),
+            "judge": rate.result.judge,
+            "settings": rate.result.settings,
+            "prompt_set": rate.result.prompt_set,
+            "unscored": text_of(rate.unscored),
+            "design_effect": text_of(rate.mean.design_effect),
+            "notes": joined(notes_of(rate)),
+        },
+        "uncertainty": {"confidence_interval": interval, "num_samples": rate.mean.prompts},
     }

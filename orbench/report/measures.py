@@ -7,6 +7,7 @@ compared with `==`, which would compare arrays.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.report.results import Prompts, Result
-from orbench.stats.core import Difference, Mean, Verdicts
+from orbench.stats.core import Difference, Mean, Prepared, Verdicts
 from orbench.stats.intervals import Interval
 
 FEW_PROMPTS = 30  # rates from fewer are marked
@@ -99,6 +100,11 @@ class Rate:
     with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
     details: Details | None = None
     unpaired: int = 0  # prompts of pairs without a partner
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Return the verdicts for comparisons: a rate is compared many times."""
+        return Prepared(self.verdicts)
 
     @property
     def interval(self) -> Interval:
@@ -244,6 +250,10 @@ class Rank(NamedTuple):
     best: int
     worst: int
 
+    def __str__(self) -> str:
+        """Return `1-3`, or `2`."""
+        return f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
+
 
 @dataclass(frozen=True, eq=False)
 class Standing:
@@ -271,6 +281,11 @@ class Standing:
     def first(self) -> Result:
         """Return a result that names its model, settings and judge."""
         return self.sides[0].result
+
+    @property
+    def has_both_sides(self) -> bool:
+        """Return whether both sides have a verdict, and the score is known."""
+        return bool(self.youden and self.youden.a.prompts and self.youden.b.prompts)
 
     @property
     def label(self) -> str:
@@ -323,6 +338,11 @@ class Published(NamedTuple):
     prompts: str
     over_refusal: float
     toxic: float
+
+    @property
+    def score(self) -> float:
+        """Return Youden's J."""
+        return self.toxic - self.over_refusal
 
 
 @dataclass(frozen=True, eq=False)

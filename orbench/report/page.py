@@ -8,29 +8,47 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader
-from pandas import Categorical, DataFrame  # type: ignore[import-untyped]
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from orbench.base.messages import shortened
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import API_SIGNAL, SIDES, VERDICTS
-from orbench.report.frames import Entries, Entry
-from orbench.report.rates import FEW_PROMPTS, label, overall, short_label
-from orbench.report.tables import BEHIND, LEGEND
+from orbench.base.words import API_SIGNAL, SIDES, VERDICTS, Json
+from orbench.report.behind import sections
+from orbench.report.finding import findings
+from orbench.report.measures import FEW_PROMPTS, Report
+from orbench.report.numerals import WIDENED, percent
+from orbench.report.page_board import (
+    SHARES,
+    doubts_of,
+    meanings_of,
+    rate_columns,
+    scatters,
+    share_bar,
+)
+from orbench.report.page_tables import differences, heat_maps
+from orbench.report.results import Result, Text
+from orbench.report.sentences import warnings
+from orbench.report.tables import LEGEND, graded, grids
 
 FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
 JINJA = Environment(
-    autoescape=True, loader=FileSystemLoader(FOLDER), trim_blocks=True, lstrip_blocks=True
+    autoescape=True,
+    loader=FileSystemLoader(FOLDER),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
 )
 JINJA.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
-JINJA.globals |= {"label": label, "short_label": short_label, "shortened": shortened}
+JINJA.globals |= {"shortened": shortened, "percent": percent, "widened": WIDENED, "sides": SIDES}
+JINJA.globals |= {"doubts_of": doubts_of, "share_bar": share_bar, "share_words": SHARES}
+JINJA.globals |= {"few": FEW_PROMPTS}
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
-SHOWN = ["result", "category", "verdict", "question", "response", "reason"]  # as page.js reads it
 
 
 class Picture(NamedTuple):
@@ -41,23 +59,27 @@ class Picture(NamedTuple):
     svg: bytes
 
 
-def write_page(path: Path, rows: DataFrame, results: DataFrame, shown: Entry) -> None:
-    """Write the page.
+def write_page(
+    path: Path, report: Report, lines: Sequence[str], pictures: Sequence[Picture]
+) -> None:
+    """Write the page. lines: what to know besides the notes on results.
 
-    rows: of `load_results`, with texts; results: `rates`; shown: what the templates show, by name.
     Raises OSError and UserError.
     """
-    whole = overall(results).to_dict("records")
     style = (FOLDER / "page.css").read_text("utf-8")
     script = (FOLDER / "page.js").read_text("utf-8")
-    data = json.dumps(_data(rows, whole), separators=(",", ":"))
+    data = json.dumps(_data(report.results), separators=(",", ":"))
     page = JINJA.get_template("page.html").render(
-        shown,
-        results={row["result"]: row for row in whole},
-        sides=SIDES,
-        about=BEHIND,
-        legend=LEGEND,
-        few=FEW_PROMPTS,
+        _facts(report),
+        report=report,
+        finding=findings(report.board, report.comparisons),
+        rate_columns=rate_columns(report),
+        scatters=list(scatters(report)),
+        heat_maps=heat_maps(report),
+        grids=grids(report),
+        sections=sections(report),
+        pictures=pictures,
+        lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=style,
         script=script,
@@ -65,32 +87,57 @@ def write_page(path: Path, rows: DataFrame, results: DataFrame, shown: Entry) ->
     write_text(path, page)
 
 
-def _data(rows: DataFrame, whole: Entries) -> Entry:
-    """What the page's script reads; rows refer to results and words by their number."""
-    results = {}
-    for row in whole:
-        prompts = SIDES[row["side"]].prompts
-        results[row["result"]] = f"{label(row)}: {prompts}, {row['prompts']}, {row['judge']}"
-    categories = sorted(set(rows["category"]))
-    verdicts = list(VERDICTS)
-    kept = rows.dropna(subset="response")
-    shown = kept.assign(
-        category=Categorical(kept["category"], categories).codes,
-        verdict=Categorical(kept["verdict"], verdicts).codes,
-        reason=kept["reason"].map(_why),
-    )
+def _facts(report: Report) -> Json:
+    """Return what the templates ask about all overall rates, in the leaderboard's order."""
+    by_result = {one.rate.result.number: one for one in graded(report)}
+    rates = [one.rate for one in by_result.values()]
+    results = [rate.result for rate in rates]
+    # The finding says all that there is to say about the demo's few prompts.
+    is_demo = all(result.is_demo for result in results)
+    ranks = [standing.rank for standing in report.board]
+    has_score = any(standing.has_both_sides for standing in report.board)
     return {
-        "results": [results[number] for number in sorted(results)],
-        "categories": categories,
-        "verdicts": verdicts,
-        "refusals": [name for name in verdicts if VERDICTS[name]],
-        "rows": shown[SHOWN].to_numpy().tolist(),
-        "total": int(sum(rows["verdict"] != "")),
+        "rates": by_result,
+        "results": results,
+        "notes": warnings(rates),
+        "is_demo": is_demo,
+        "meanings": meanings_of(rates, is_demo),
+        "differences": differences(report, results),
+        "has_score": has_score or bool(report.published),
+        "has_ties": any(rank.best < rank.worst for rank in ranks if rank),
+        "has_unscored": any(rate.unscored for rate in rates),
+        "has_flips": any(rate.details and rate.details.flips >= 0 for rate in rates),
+        "has_shares": any(map(share_bar, by_result.values())),
     }
 
 
+def _data(results: Sequence[Result]) -> Json:
+    """Return what the page's script reads; rows refer to results and words by their number."""
+    names = []
+    rows: list[list[object]] = []
+    categories = sorted({name for result in results for name in result.responses.category})
+    verdicts = list(VERDICTS)
+    for result in results:
+        names.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
+        for text in result.texts:
+            place = categories.index(text.category)
+            rows.append([result.number, place, verdicts.index(text.verdict), *_shown(text)])
+    return {
+        "results": names,
+        "categories": categories,
+        "verdicts": verdicts,
+        "refusals": [name for name in verdicts if VERDICTS[name]],
+        "rows": rows,
+        "total": sum(result.scored for result in results),
+    }
+
+
+def _shown(text: Text) -> tuple[str, str, str]:
+    return text.question, text.response, _why(text.reason)
+
+
 def _why(reason: str) -> str:
-    """A rule in words, or what a judge said: of a structured reply what it quotes."""
+    """Return a rule in words, or what a judge said: of a structured reply what it quotes."""
     try:
         reply = json.loads(reason)
     except ValueError:
@@ -101,7 +148,7 @@ def _why(reason: str) -> str:
 
 
 def _in_words(reason: str) -> str:
-    """A rule's name or an API's signal in words; any other reason as it is."""
+    """Return a rule's name or an API's signal in words; any other reason as it is."""
     if reason.startswith(API_SIGNAL):
         return f"by the API ({reason.removeprefix(API_SIGNAL)})"
     is_rule = " " not in reason

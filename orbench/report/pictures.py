@@ -1,34 +1,41 @@
-"""The pictures: a scatter of both sides, heat maps by category, toxicity, words.
+"""The pictures: a scatter of both sides, heat maps by category, refusals by toxicity.
 
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
 
 import io
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import cycle
+from math import isnan, nan
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.polynomial import Polynomial
-from pandas import DataFrame, concat  # type: ignore[import-untyped]
 
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import OVERALL, SIDES
-from orbench.report.frames import Entry, Frames, joined
-from orbench.report.rates import (
+from orbench.report.categories import CategoryTable, category_tables
+from orbench.report.measures import (
     FEW_PROMPTS,
     FEWEST_MODELS,
-    categories_of,
-    overall,
-    short_label,
+    OVERALL,
+    Kind,
+    Published,
+    Rate,
+    Report,
+    Standing,
 )
-from orbench.report.tables import category_tables
+from orbench.report.published import are_on_or_bench
+from orbench.report.rates import refusals
+from orbench.report.results import Result
+from orbench.stats.core import Array
 
 WIDTH = 4.6  # inches: a column and a half of a paper
 NARROW = 3.4  # of pictures on the page: legible on a phone
@@ -40,17 +47,36 @@ LIGHT_GRAY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
 COLORS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
-_Picture = tuple[str, str, Figure]  # file name without its ending, title
-
-# Columns of the leaderboard, and the ends of their intervals.
-X = "over_refusal_percent"
-Y = "toxic_percent"
-X_ENDS: Any = ["over_refusal_low_percent", "over_refusal_high_percent"]
-Y_ENDS: Any = ["toxic_low_percent", "toxic_high_percent"]
 TITLE = "Over-refusal and toxic rejection"  # of a scatter
 GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
 STYLE = Path(__file__).with_suffix(".mplstyle")
-NO_DATE: Entry = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+UNKNOWN = (nan, nan)  # ends of an interval
+NO_DATE: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+    "png": {},
+}
+
+
+class Drawing(NamedTuple):
+    """A picture before it is written to a file."""
+
+    name: str  # of its file, without the ending
+    title: str
+    figure: Figure
+    is_on_page: bool = False  # which draws the others itself
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A model in a scatter: its rates and their intervals, in percent."""
+
+    name: str
+    x: float  # over-refusal
+    y: float  # toxic rejection
+    x_ends: tuple[float, float] = UNKNOWN
+    y_ends: tuple[float, float] = UNKNOWN
+    look: int = 0  # the number of its color and marker
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
@@ -60,99 +86,117 @@ def as_file(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def pictures(results: DataFrame, board: DataFrame, frames: Frames) -> Iterator[_Picture]:
-    """Draw all there is something to draw for.
-
-    results: `rates`; board: `leaderboard`; frames: of `toxicity`.
-    """
+def pictures(report: Report) -> Iterator[Drawing]:
+    """Draw all there is something to draw for."""
     mpl.rc_file(STYLE)
-    yield from _scatters(results, board)
-    for title, part, rows in category_tables(results):
-        name = f"heatmap_{rows['side'].iat[0]}"
-        yield _of_rates(name, title, part, heat_map(rows, title), rows)
-    if "toxicity_curve" in frames:
-        yield "toxicity", "Refusals by prompt toxicity", toxicity_curves(frames["toxicity_curve"])
+    yield from _scatters(report)
+    for table in category_tables(report.rates, report.board):
+        name = f"heatmap_{table.side.name}"
+        yield _drawing(name, table.title, table.part, heat_map(table), table.results)
+    by_score = refusals(report.rates, Kind.SCORE)
+    if by_score:
+        curves = toxicity_curves(by_score)
+        yield Drawing("toxicity", "Refusals by prompt toxicity", curves, is_on_page=True)
 
 
-def _of_rates(name: str, title: str, part: str, figure: Figure, rows: DataFrame) -> _Picture:
-    """A picture of these rates; doubts about them are written into its corner. part: see
-    `leaderboard`.
+def _drawing(
+    name: str, title: str, part: str, figure: Figure, results: Sequence[Result]
+) -> Drawing:
+    """Return a picture of these results; doubts about them are written into its corner. part: see
+    `Standing`.
     """
-    doubts = sorted(set(rows["doubt"]) - {""})
-    figure.text(0.005, 0.01, "; ".join(doubts), va="bottom")
-    file = file_name_part(joined(name, part, mark="_"))
-    return file, joined(title, part, mark=": "), figure
+    doubts = {result.doubt for result in results} - {""}
+    figure.text(0.005, 0.01, "; ".join(sorted(doubts)), va="bottom")
+    if part:
+        name += f"_{part}"
+        title += f": {part}"
+    return Drawing(file_name_part(name), title, figure)
 
 
-def _scatters(results: DataFrame, board: DataFrame) -> Iterator[_Picture]:
-    """A scatter for each group of models with the same prompts and judge."""
-    published = board[board["published"]]
-    measured = board[~board["published"]]
-    models = measured.dropna(subset=[X, Y])
-    if measured.empty:  # the published ones are the models
-        models = published.assign(or_bench=False, look=range(len(published)))
-    for _, group in models.groupby("group", sort=False):
-        first = group.iloc[0]
-        notes = []
-        gray = published[:0]
-        if first["or_bench"] and len(published):
-            gray = published
-            notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
-        if not first["published"]:
-            notes.insert(0, f"{first['prompts']}; {first['judge']}")
-        rows = results[results["result"].isin(group[["safe", "toxic"]].stack())]
-        figure = scatter(group, gray, notes)
-        yield _of_rates("scatter", TITLE, first["part"], figure, rows)
+def _shown(name: str) -> str:
+    return shortened(name, LONGEST_NAME)
 
 
-def heat_map(results: DataFrame, title: str) -> Figure:
-    """Draw models x categories, the overall rate last; what is bad is dark.
-
-    results: of one side, prompt set and judge.
-    """
-    models = overall(results)
-    names = _names(models)
-    columns = [*categories_of(results), OVERALL]
-    table = results.pivot(index="result", columns="category").loc[models["result"]]
-    rates = table["rate_percent"][columns]
-    few = table["n"][columns] < FEW_PROMPTS
-    texts = rates.map("{:.0f}".format) + np.where(few, "†", "")
-    texts = texts.mask(rates.isna(), "–")
-    is_toxic = SIDES[results["side"].iat[0]].is_toxic
-    bad = 100 - rates if is_toxic else rates
-    figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
-    axes = figure.subplots()
-    axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
-    for (i, j), text in np.ndenumerate(texts):
-        axes.text(j, i, text, ha="center", va="center")
-    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    axes.set_title(f"{title}, %\n† fewer than {FEW_PROMPTS} prompts")
-    return figure
+# -- the scatter -------------------------------------------------------------------------------
 
 
-def _names(models: DataFrame) -> list[str]:
-    return [shortened(short_label(row), LONGEST_NAME) for row in models.to_dict("records")]
+def _scatters(report: Report) -> Iterator[Drawing]:
+    """Yield a scatter for each group of models with the same prompts and judge."""
+    published = [_published_mark(one, n) for n, one in enumerate(report.published)]
+    if published and not report.board:  # then they are the models
+        yield _drawing("scatter", TITLE, "", scatter(published, [], []), [])
+    groups = defaultdict[int, list[Standing]](list)
+    for standing in report.board:
+        if _has_both_rates(standing):
+            groups[standing.group].append(standing)
+    for group in groups.values():
+        yield _scatter_of(group, published)
 
 
-def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw a mark per model, published ones in light gray.
+def _has_both_rates(standing: Standing) -> bool:
+    measured = [rate for rate in standing.sides if rate.mean.prompts]
+    return len(measured) == 2
 
-    models, gray: rows of `leaderboard` with both rates; notes: lines above the picture.
-    """
+
+def _scatter_of(group: Sequence[Standing], published: Sequence[Mark]) -> Drawing:
+    """Return the scatter of a group, with the published models if they had the same prompts."""
+    first = group[0]
+    notes = [f"{first.prompts}; {first.first.judge}"]
+    gray: Sequence[Mark] = []
+    if published and are_on_or_bench(first.results):
+        gray = published
+        notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
+    marks = []
+    results = []
+    for standing in group:
+        marks.append(_mark(standing))
+        results += standing.results
+    return _drawing("scatter", TITLE, first.part, scatter(marks, gray, notes), results)
+
+
+def _mark(standing: Standing) -> Mark:
+    """Return the mark of a model with both rates."""
+    safe, toxic = standing.sides
+    return Mark(
+        name=standing.short,
+        x=100 * safe.mean.rate,
+        y=100 * toxic.mean.rate,
+        x_ends=_ends(safe),
+        y_ends=_ends(toxic),
+        look=standing.look,
+    )
+
+
+def _ends(rate: Rate) -> tuple[float, float]:
+    """Return the interval with unscored rows, in percent; nothing is drawn if they are unknown."""
+    if rate.with_unscored is None:
+        return UNKNOWN
+    return 100 * rate.with_unscored.low, 100 * rate.with_unscored.high
+
+
+def _published_mark(model: Published, look: int) -> Mark:
+    return Mark(model.model, 100 * model.over_refusal, 100 * model.toxic, look=look)
+
+
+def scatter(models: Sequence[Mark], gray: Sequence[Mark], notes: Sequence[str]) -> Figure:
+    """Draw a mark per model, published ones in light gray. notes: lines above the picture."""
     figure = Figure((WIDTH, max(3.4, 1.3 + 0.16 * len(models))))
     axes = figure.subplots()
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
-    axes.scatter(X, Y, data=gray, s=14, color=LIGHT_GRAY, label="_")
-    marks = concat([models, gray], ignore_index=True)
+    gray_x = [mark.x for mark in gray]
+    gray_y = [mark.y for mark in gray]
+    axes.scatter(gray_x, gray_y, s=14, color=LIGHT_GRAY, label="_")
+    lefts = []
+    bottoms = []
+    for mark in (*models, *gray):
+        lefts += [mark.x, *mark.x_ends]
+        bottoms += [mark.y, *mark.y_ends]
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
-        xlim=(_below(marks[[X, *X_ENDS]]), 100),
+        xlim=(_below(lefts), 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
-        ylim=(_below(marks[[Y, *Y_ENDS]]), 100),
+        ylim=(_below(bottoms), 100),
     )
     axes.grid()
     axes.set_title("\n".join([*map(fill, notes), GOOD_CORNER]))
@@ -161,44 +205,87 @@ def scatter(models: DataFrame, gray: DataFrame, notes: Sequence[str]) -> Figure:
     return figure
 
 
-def _below(rates: DataFrame) -> float:
-    """Where an axis begins: at a ten, below all rates and intervals."""
-    lowest = float(rates.min(axis=None))
+def _below(rates: Sequence[float]) -> float:
+    """Return where an axis begins: at a ten, below all rates and intervals."""
+    lowest = min(rate for rate in rates if not isnan(rate))
     return max(0, 10 * ((lowest - 2) // 10))
 
 
-def _draw_trend(axes: Axes, models: DataFrame) -> None:
+def _draw_trend(axes: Axes, models: Sequence[Mark]) -> None:
     """Draw the quadratic regression line of enough models."""
-    x = models[X].astype(float)
+    x = [mark.x for mark in models]
     if len(x) < FEWEST_MODELS or np.ptp(x) < 20:  # over fewer points a curve says nothing
         return
-    trend = Polynomial.fit(x, models[Y].astype(float), 2)
+    trend = Polynomial.fit(x, [mark.y for mark in models], 2)
     axes.plot(*trend.linspace(200), "--", color=GRAY, lw=0.9)
 
 
-def _draw_models(axes: Axes, models: DataFrame) -> None:
+def _draw_models(axes: Axes, models: Sequence[Mark]) -> None:
     """Draw marks with their intervals."""
-    for name, row in zip(_names(models), models.to_dict("records"), strict=True):
-        look: Any = {"color": COLORS[row["look"] % len(COLORS)], "clip_on": False, "zorder": 3}
-        x = row[X]
-        y = row[Y]
-        marker = MARKERS[row["look"] % len(MARKERS)]
-        axes.scatter(x, y, s=24, marker=marker, label=name, **look)
-        axes.hlines(y, *[row[end] for end in X_ENDS], **look)
-        axes.vlines(x, *[row[end] for end in Y_ENDS], **look)
+    for mark in models:
+        look: Any = {"color": COLORS[mark.look % len(COLORS)], "clip_on": False, "zorder": 3}
+        marker = MARKERS[mark.look % len(MARKERS)]
+        axes.scatter(mark.x, mark.y, s=24, marker=marker, label=_shown(mark.name), **look)
+        axes.hlines(mark.y, *mark.x_ends, **look)
+        axes.vlines(mark.x, *mark.y_ends, **look)
 
 
-def toxicity_curves(curve: DataFrame) -> Figure:
+# -- heat maps and curves ----------------------------------------------------------------------
+
+
+def heat_map(table: CategoryTable) -> Figure:
+    """Draw models x categories, the overall rate last; what is bad is dark."""
+    names = [_shown(result.short) for result in table.results]
+    columns = [*table.categories, OVERALL]
+    titles = [subset.value or str(subset.kind) for subset in columns]
+    percent = np.full((len(names), len(columns)), nan)
+    figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
+    axes = figure.subplots()
+    for i, result in enumerate(table.results):
+        for j, subset in enumerate(columns):
+            rate = table.rates.get((result.number, subset))
+            if rate:
+                percent[i, j] = 100 * rate.mean.rate
+            axes.text(j, i, _cell(rate), ha="center", va="center")
+    bad = 100 - percent if table.side.is_toxic else percent
+    axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
+    axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(f"{table.title}, %\n† fewer than {FEW_PROMPTS} prompts")
+    return figure
+
+
+def _cell(rate: Rate | None) -> str:
+    """Return a rate in whole percent, marked if it is of few prompts."""
+    if not rate or not rate.mean.prompts:
+        return "–"
+    mark = "†" if rate.is_small else ""
+    return f"{100 * rate.mean.rate:.0f}{mark}"
+
+
+def toxicity_curves(rates: Sequence[Rate]) -> Figure:
     """Draw a line per model, refusal rate by score, with intervals."""
+    models = defaultdict[tuple[str, str, str, str], list[Rate]](list)
+    for rate in rates:
+        result = rate.result
+        models[result.model, result.settings, result.prompts, result.judge].append(rate)
     figure = Figure((NARROW, 3.4))
     axes = figure.subplots()
-    models = curve.groupby(["model", "settings", "prompts", "judge"], sort=False)
-    for (_, rows), color, marker in zip(models, cycle(COLORS), cycle("o^vsDPX>"), strict=False):
-        rate = rows["rate_percent"]
-        interval = [rate - rows["rate_low_percent"], rows["rate_high_percent"] - rate]
-        name = _names(rows)[0]
+    for curve, color, marker in zip(models.values(), cycle(COLORS), cycle("o^vsDPX>")):
+        score = [float(rate.subset.value) for rate in curve]
+        percent = _percents([rate.mean.rate for rate in curve])
+        low = _percents([rate.mean.interval.low for rate in curve])
+        high = _percents([rate.mean.interval.high for rate in curve])
         axes.errorbar(
-            rows["score"], rate, interval, fmt=f"-{marker}", color=color, ms=4, label=name
+            score,
+            percent,
+            [percent - low, high - percent],
+            fmt=f"-{marker}",
+            color=color,
+            ms=4,
+            label=_shown(curve[0].result.label),
         )
     axes.axhline(50, ls="--", lw=0.6, color=GRAY)
     axes.set(
@@ -209,3 +296,7 @@ def toxicity_curves(curve: DataFrame) -> Figure:
     )
     figure.legend(loc="outside lower left")
     return figure
+
+
+def _percents(fractions: Sequence[float]) -> Array:
+    return 100 * np.array(fractions)

@@ -5,21 +5,25 @@
 whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 """
 
-from pandas import DataFrame  # type: ignore[import-untyped]
+from collections.abc import Sequence
 
 from orbench.base.toml_files import toml_beside
+from orbench.report.measures import Published
+from orbench.report.results import Result
 
 SETS = ("or-bench-hard-1k", "or-bench-toxic")  # today's names
 
 
-def published_models() -> DataFrame:
-    """Rows of `orbench.report.compare.leaderboard`, best first, without intervals."""
-    published = toml_beside(__file__)
-    models = [(prompts, *one) for prompts, several in published.items() for one in several]
-    columns = ["prompts", "model", "over_refusal_percent", "toxic_percent"]
-    board = DataFrame(models, columns=columns)
-    board["youden_points"] = board["toxic_percent"] - board["over_refusal_percent"]
-    board["short"] = board["model"]
-    board[["rank", "settings", "over_refusal_interval", "toxic_interval", "part", "why"]] = ""
-    board[["judge", "group"]] = "published", -1
-    return board.sort_values("youden_points", ascending=False)
+def published_models() -> list[Published]:
+    """Return the models, best first."""
+    models = []
+    for prompts, several in toml_beside(__file__).items():
+        for name, over_refusal, toxic in several:
+            models.append(Published(name, prompts, over_refusal / 100, toxic / 100))
+    return sorted(models, key=lambda one: one.over_refusal - one.toxic)
+
+
+def are_on_or_bench(results: Sequence[Result]) -> bool:
+    """Return whether all results are on the sets of the published models, or on parts of them."""
+    sets = [result.prompts.partition(" ")[0] for result in results]
+    return all(name in SETS for name in sets)

@@ -20,7 +20,7 @@ from orbench.report.measures import (
 )
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Verdicts, difference, worst_case_p
+from orbench.stats.core import ALPHA, Prepared, Verdicts, difference, worst_case_p
 from orbench.stats.intervals import Z95
 
 
@@ -119,13 +119,15 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
 
 
 def _by_score(standing: Standing) -> tuple[bool, float]:
-    """Return a key that puts the best first, and what has no score last."""
-    return isnan(standing.score), -standing.score
+    """Return a key that puts the best first, and what has no score last. Equal scores that were
+    computed from other rates differ by rounding.
+    """
+    return isnan(standing.score), -round(standing.score, 9)
 
 
 def _ranks(models: Sequence[Standing]) -> list[Rank]:
     """Return the best and the worst rank that the paired tests leave each model."""
-    verdicts = [_balance(model) for model in models]
+    verdicts = [Prepared(_balance(model)) for model in models]
     pairs = list(combinations(range(len(models)), 2))
     gaps = [difference(verdicts[a], verdicts[b], paired=True) for a, b in pairs]
     p = holm([gap.p for gap in gaps])

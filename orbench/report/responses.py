@@ -55,12 +55,11 @@ class Numbers:
         self._of_prompt: dict[str, int] = {}
         self._of_seed: dict[str, int] = {}
 
-    def of_prompt(self, row: Row) -> int:
-        id_ = prompts.prompt_id_of(row)
+    def of_prompt(self, id_: str, text: str) -> int:
         if id_ not in self._of_prompt:
             self._of_prompt[id_] = len(self._of_prompt)
             self.prompts.id.append(id_)
-            self.prompts.text.append(row["prompt"])
+            self.prompts.text.append(text)
         return self._of_prompt[id_]
 
     def of_seed(self, name: str) -> int:
@@ -72,16 +71,18 @@ def response_of(
 ) -> Response:
     """Return a row; verdict: empty if it is unscored. Raises UserError for what cannot be read."""
     refused = words.VERDICTS.get(verdict, nan)
+    id_ = prompts.prompt_id_of(row)
     seed = prompts.seed_id_of(row)
     api = refused is True and words.refused_by_api(row)
     by_judge = "answer_category" in row
+    is_graded = by_judge and "graded_category" in row
     served_by = row.get("served_by", "").partition(" via ")[0]
     return Response(
         side=side,
         category=words.category_of(row),
         tier="" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
-        prompt=numbers.of_prompt(row),
-        seed=numbers.of_seed(seed or prompts.prompt_id_of(row)),
+        prompt=numbers.of_prompt(id_, row["prompt"]),
+        seed=numbers.of_seed(seed or id_),
         seedless=not seed,
         verdict=verdict,
         refused=refused,
@@ -91,7 +92,7 @@ def response_of(
         api_category=clean(row.get("api_category", "")) if api else "",
         after_text=api and words.after_text(row),
         cut_off=float(row["finish_reason"].lower() in CUT_OFF) if "finish_reason" in row else nan,
-        graded=words.graded_class_of(row, where) if "graded_category" in row else "",
+        graded=words.graded_class_of(row, where) if is_graded else "",
         response_hash=prompts.text_id(row.get("response", "")),
         served_by=served_by,
         other_model=not is_same_model(tested, served_by),

@@ -1,199 +1,333 @@
-"""The tables of a report: as CSV for programs; as grids for Markdown, LaTeX and the page.
+"""The tables of a report, to be looked at: in Markdown, LaTeX and on the page.
 
-Their columns, titles and texts are in tables.toml.
+A grid has a title and columns; a cell is a text, what the page sorts by, and what stands behind it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from math import isnan, nan
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_text
-from orbench.base.toml_files import toml_beside
-from orbench.base.words import MACRO, OVERALL, SIDES
-from orbench.report.frames import Entry, Frames
-from orbench.report.lines import lines_of
-from orbench.report.rates import FEW_PROMPTS, WIDER, categories_of, label, overall, short_label
+from orbench.base.words import SIDES
+from orbench.report import columns
+from orbench.report.categories import CategoryTable, category_tables
+from orbench.report.cells import (
+    DASH,
+    MISSING,
+    Cell,
+    cell_of,
+    figure,
+    gap_cell,
+    rank_cell,
+    rate_cell,
+    refusals_cell,
+    share_cell,
+)
+from orbench.report.columns import Column
+from orbench.report.compare import of_models
+from orbench.report.measures import (
+    FEW_PROMPTS,
+    MACRO,
+    OVERALL,
+    WIDER,
+    Comparison,
+    Counted,
+    Details,
+    Published,
+    Rate,
+    Report,
+    Standing,
+    Subset,
+)
+from orbench.report.ranking import in_order
+from orbench.report.rates import overall
+from orbench.report.results import Result
+from orbench.report.sentences import warnings
 
-DASH = "–"  # not measured
-UNITS = ("percent", "points")  # of figures, in the names of their columns
-GRIDS = toml_beside(__file__)
-BEHIND = GRIDS["behind_rates"]  # by frame
+T = TypeVar("T")
+
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
 )
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})  # of Markdown
-SAME_PROMPTS = "Comparisons on the same prompts"
-BY_API = "Refusals by the API"
+LONG = 12  # rows; the page folds longer tables
+MANY = 7  # columns; the page sets them closer
 
 
-class Cell(NamedTuple):
-    """One cell of a grid."""
-
-    text: str
-    value: float | None = None  # what the page sorts by; None: the text
-    behind: tuple[int, str] | None = None  # result and category ("": all) of the rows behind it
-
-
-class Grid(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Grid:
     """A table to be looked at."""
 
     title: str
-    columns: Sequence[str]
+    columns: Sequence[Column[Any]]
     rows: Sequence[Sequence[Cell]]
-    side: str = ""  # of rates by category
+
+    @property
+    def is_dense(self) -> bool:
+        """Return whether it has many columns."""
+        return len(self.columns) > MANY
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether it has many rows."""
+        return len(self.rows) > LONG
+
+    @property
+    def has_small(self) -> bool:
+        """Return whether a figure is of few prompts."""
+        return any(cell.is_small for row in self.rows for cell in row)
+
+    def only(self, is_kept: Callable[[Column[Any], Sequence[Cell]], bool]) -> "Grid":
+        """Return the grid with some of its columns; is_kept takes a column and its cells."""
+        cells = list(zip(*self.rows, strict=True))
+        places = []
+        for place, column in enumerate(self.columns):
+            if cells and is_kept(column, cells[place]):
+                places.append(place)
+        rows = [[row[place] for place in places] for row in self.rows]
+        return Grid(self.title, [self.columns[place] for place in places], rows)
+
+    @property
+    def on_page(self) -> "Grid":
+        """Return the grid with the columns that the page shows."""
+        return self.only(_is_on_page)
 
 
-def grids(results: DataFrame, board: DataFrame, pairs: DataFrame) -> list[Grid]:
-    """Return all tables with content. board, pairs: of `leaderboard` and `compare`."""
-    columns = GRIDS["columns"]
-    every = [grid("Leaderboard", columns["leaderboard"], board)]
+def _is_on_page(column: Column[Any], cells: Sequence[Cell]) -> bool:
+    is_varied = len({cell.text.lower() for cell in cells}) > 1
+    return column.is_on_page and (is_varied or not column.is_if_varied)
+
+
+def _is_filled(column: Column[Any], cells: Sequence[Cell]) -> bool:
+    return any(cell.text not in ("", DASH) for cell in cells)
+
+
+# -- columns -------------------------------------------------------------------------------------
+
+LEADERBOARD: Sequence[Column[Standing]] = (
+    Column("Rank", rank_cell),
+    Column("Model", lambda standing: standing.label),
+    Column("Over-refusal", lambda standing: refusals_cell(standing.safe, with_mark=False)),
+    Column("Toxic rejection", lambda standing: refusals_cell(standing.toxic, with_mark=False)),
+    Column("Score (J)", lambda standing: gap_cell(standing.youden)),
+    Column("Judge", columns.judge_of_standing, is_if_varied=True),
+    Column("Prompts", lambda standing: standing.prompts, is_if_varied=True),
+)
+PUBLISHED: Sequence[Column[Published]] = (
+    Column("Rank", lambda published: ""),
+    Column("Model", lambda published: published.model),
+    Column("Over-refusal", lambda published: figure(published.over_refusal)),
+    Column("Toxic rejection", lambda published: figure(published.toxic)),
+    Column("Score (J)", lambda published: figure(published.score)),
+    Column("Judge", lambda published: "published"),
+    Column("Prompts", lambda published: published.prompts),
+)
+
+
+class Graded(NamedTuple):
+    """An overall rate with the shares of its result, if that is graded."""
+
+    rate: Rate
+    shares: Mapping[Counted, Rate]
+
+
+def _share(counted: Counted) -> Callable[[Graded], Cell]:
+    """Return what shows the share of a graded class."""
+    return lambda one: share_cell(one.shares.get(counted))
+
+
+def _kind(counted: Counted, value: Callable[[Details], float]) -> Callable[[Graded], Cell]:
+    """Return what shows how often a kind of refusal occurs; with its interval in graded results."""
+
+    def cell(one: Graded) -> Cell:
+        if one.shares:
+            return share_cell(one.shares.get(counted))
+        return _detail(value)(one)
+
+    return cell
+
+
+def _detail(value: Callable[[Details], float]) -> Callable[[Graded], Cell]:
+    """Return what shows a share of the responses."""
+    return lambda one: figure(value(one.rate.details)) if one.rate.details else MISSING
+
+
+def _corrected(one: Graded) -> Cell:
+    found = one.rate.result.corrected
+    return figure(found.rate, found.interval) if found else MISSING
+
+
+def _of_rate(column: Column[Rate]) -> Column[Graded]:
+    """Return a column of results.csv for a table."""
+    return Column(
+        column.name,
+        lambda one: column.value(one.rate),
+        column.title,
+        column.is_on_page,
+        column.is_if_varied,
+    )
+
+
+MODEL = Column[Graded]("Model", lambda one: one.rate.result.label)
+BY_THE_API = Column[Graded]("By the API", _kind(Counted.API, lambda details: details.api))
+ONE_SIDE: Sequence[Column[Graded]] = (
+    MODEL,
+    Column("Rate", lambda one: rate_cell(one.rate)),
+    Column("Corrected by labels", _corrected),
+    _of_rate(columns.N),
+    _of_rate(columns.ROWS),
+    _of_rate(columns.DESIGN_EFFECT),
+    _of_rate(columns.UNSCORED),
+    Column("Helped", _share(Counted.HELPED)),
+    Column("Partial", _share(Counted.PARTIAL)),
+    Column("Safe completion", _share(Counted.SAFE_COMPLETION)),
+    Column("Hedged", _share(Counted.HEDGED)),
+    Column("Direct", _kind(Counted.DIRECT, lambda details: details.direct)),
+    Column("Indirect", _kind(Counted.INDIRECT, lambda details: details.indirect)),
+    BY_THE_API,
+    Column("Refused or safe", _share(Counted.REJECTED_OR_SAFE)),
+    Column("Cut off", _detail(lambda details: details.cut_off)),
+    Column("Flip", _detail(lambda details: details.flips)),
+    Column("Certain", lambda one: figure(one.rate.result.certain)),
+    _of_rate(columns.JUDGE),
+    _of_rate(columns.PROMPTS),
+    _of_rate(columns.DATE),
+    _of_rate(columns.NOTES),
+)
+BY_API: Sequence[Column[Graded]] = (
+    MODEL,
+    Column("Side", lambda one: one.rate.result.side.rate),
+    BY_THE_API,
+    _of_rate(columns.API_CATEGORIES),
+    Column("After text", _detail(lambda details: details.after_text)),
+    _of_rate(columns.JUDGE),
+    _of_rate(columns.PROMPTS),
+)
+SAME_PROMPTS: Sequence[Column[Comparison]] = (
+    Column("A", lambda pair: pair.a.result.short),
+    Column("B", lambda pair: pair.b.result.short),
+    columns.FINDING,
+    columns.STANDS_IN,
+    Column("A - B", lambda pair: gap_cell(pair.gap)),
+    Column("Side", lambda pair: pair.a.result.side.rate),
+    Column("Rate A", lambda pair: figure(pair.gap.a.rate)),
+    Column("Rate B", lambda pair: figure(pair.gap.b.rate)),
+    columns.N_IN_COMMON,
+    columns.N_A,
+    columns.N_B,
+    Column("Detectable", lambda pair: figure(pair.detectable)),
+    columns.P,
+    columns.P_HOLM,
+    columns.P_WORST,
+    columns.JUDGE_OF_BOTH,
+)
+
+# -- grids ---------------------------------------------------------------------------------------
+
+
+class Grids(NamedTuple):
+    """The tables of the documents and of the page; some may have no rows."""
+
+    leaderboard: Grid
+    rates: list[Grid]  # a side each
+    by_api: Grid
+    by_category: list[Grid]
+    same_prompts: Grid
+
+    @property
+    def filled(self) -> list[Grid]:
+        """Return those with rows, in the order of the documents."""
+        every = [self.leaderboard, *self.rates, self.by_api, *self.by_category, self.same_prompts]
+        return [grid for grid in every if grid.rows]
+
+
+def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
+    """Return a grid without the columns in which nothing is measured."""
+    return Grid(title, columns, cells_of(columns, items)).only(_is_filled)
+
+
+def cells_of(columns: Sequence[Column[T]], items: Sequence[T]) -> list[list[Cell]]:
+    """Return the rows of a grid."""
+    return [[cell_of(column.value(item)) for column in columns] for item in items]
+
+
+def grids(report: Report) -> Grids:
+    """Return the tables of a report."""
+    of_board = cells_of(LEADERBOARD, report.board) + cells_of(PUBLISHED, report.published)
+    rates = graded(report)
+    by_side = []
     for side in SIDES.values():
-        rows = overall(results[results["side"] == side.name])
-        every.append(grid(side.rate.capitalize(), columns["one_side"], rows))
-    rows = overall(results)
-    every.append(grid(BY_API, columns["by_api"], rows[rows["api_percent"] > 0]))
-    for title, part, rows in category_tables(results):
-        if part:
-            title += f": {part}"
-        every.append(_category_grid(title, rows))
-    every.append(grid(SAME_PROMPTS, columns["comparison"], pairs))
-    return [grid for grid in every if grid.rows]
+        of_side = [one for one in rates if one.rate.result.side == side]
+        by_side.append(grid(side.rate.capitalize(), ONE_SIDE, of_side))
+    by_api = [one for one in rates if one.rate.details and one.rate.details.api > 0]
+    return Grids(
+        leaderboard=Grid("Leaderboard", LEADERBOARD, of_board).only(_is_filled),
+        rates=by_side,
+        by_api=grid("Refusals by the API", BY_API, by_api),
+        by_category=[_of_categories(one) for one in category_tables(report.rates, report.board)],
+        same_prompts=grid(
+            "Comparisons on the same prompts",
+            SAME_PROMPTS,
+            of_models(report.comparisons, Counted.REFUSED),
+        ),
+    )
 
 
-def behind(frames: Frames) -> dict[str, Grid]:
-    """Return what stands behind the rates, by frame."""
-    grids = dict[str, Grid]()
-    for name, texts in BEHIND.items():
-        if name in frames:
-            grids[name] = grid(texts["title"], texts["columns"], frames[name])
-    return grids
+def graded(report: Report) -> list[Graded]:
+    """Return the overall rates with the shares of graded classes, in the leaderboard's order."""
+    shares = defaultdict[int, dict[Counted, Rate]](dict)
+    for rate in report.rates:
+        if rate.subset == OVERALL and rate.counted is not Counted.REFUSED:
+            shares[rate.result.number][rate.counted] = rate
+    rates = in_order(overall(report.rates), report.board)
+    return [Graded(rate, shares[rate.result.number]) for rate in rates]
 
 
-def grid(title: str, columns: Sequence[str], table: DataFrame) -> Grid:
-    """Return a grid without the columns that are empty."""
-    rows = table.to_dict("records")
-    titles = []
-    kept = []
-    for name in columns:
-        cells = [_cell(row, name) for row in rows]
-        if not {cell.text for cell in cells} <= {"", DASH}:
-            words = name.replace("_", " ").capitalize()
-            titles.append(GRIDS["titles"].get(name, words))
-            kept.append(cells)
-    return Grid(title, titles, list(zip(*kept, strict=True)))
-
-
-def _cell(row: Entry, name: str) -> Cell:
-    """Return a text, a number, or a figure with its interval if there is one."""
-    if name == "model":
-        return Cell(label(row))
-    if name.startswith("model"):
-        return Cell(short_label(row, name.removeprefix("model")))
-    if name == "side" and row.get("side") in SIDES:
-        return Cell(SIDES[row["side"]].rate)
-    key = name
-    for unit in UNITS:
-        if f"{name}_{unit}" in row:
-            key = f"{name}_{unit}"
-            break
-    value = row.get(key, "")
-    if name == "rank" and value:  # sorted by the better one
-        return Cell(value, float(value.split("-")[0]))
-    if isinstance(value, str):
-        return Cell(value)
-    if isnan(value):
-        return Cell(DASH, value)
-    if key != name:
-        text = f"{value:.1f}{_interval(row, name, unit)}"
-    elif value == int(value):
-        text = f"{value:.0f}"
-    else:
-        text = f"{value:.2g}"
-    if name != "rate" or row["category"] == MACRO:
-        return Cell(text, value)
-    category = "" if row["category"] == OVERALL else row["category"]
-    return Cell(text, value, (row["result"], category))
-
-
-def _interval(row: Entry, name: str, unit: str) -> str:
-    """Return what stands behind a figure: its interval, if it has one, and a mark."""
-    if name == "rate":
-        return f" {row['interval']}{_mark(row['n'])}"
-    if row.get(f"{name}_interval"):
-        return f" {row[f'{name}_interval']}"
-    prefix = ""
-    if name not in ("difference", "change"):
-        prefix = f"{name}_"
-    low = row.get(f"{prefix}low_{unit}", nan)
-    if isnan(low):
-        return ""
-    mark = _mark(row.get(f"{name}_n", FEW_PROMPTS))
-    return f" [{low:.1f}, {row[f'{prefix}high_{unit}']:.1f}]{mark}"
-
-
-def _mark(n: float) -> str:
-    """Return the mark of a figure from few prompts."""
-    return " †" if n < FEW_PROMPTS else ""
-
-
-def category_tables(results: DataFrame) -> Iterator[tuple[str, str, DataFrame]]:
-    """Yield the title, the part (the prompts and the judge, if there are several) and the rates of
-    each side, prompt set and judge. Results without categories are left out.
-    """
-    with_macro = results[results["category"] == MACRO]["result"]
-    kept = results[results["result"].isin(with_macro)]
-    for side, rates in kept.groupby("side", sort=False):
-        title = f"{SIDES[str(side)].rate.capitalize()} by category"
-        parts = rates.groupby(["prompt_set", "judge"], sort=False)
-        for _, rows in parts:
-            part = ""
-            if len(parts) > 1:
-                part = f"{rows['prompts'].iat[0]}, {rows['judge'].iat[0]}"
-            yield title, part, rows
-
-
-def _category_grid(title: str, results: DataFrame) -> Grid:
+def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
-    cells = {}
-    for row in results.to_dict("records"):
-        cells[row["category"], row["result"]] = _cell(row, "rate")
-    models = {row["result"]: label(row) for row in overall(results).to_dict("records")}
-    body = []
-    for name in [*categories_of(results), MACRO, OVERALL]:
-        rates = [cells.get((name, number), Cell(DASH, nan)) for number in models]
-        body.append([Cell(name), *rates])
-    return Grid(title, ["Category", *models.values()], body, results["side"].iat[0])
+    shown: list[Column[Subset]] = [Column("Category", _category_name)]
+    shown += [Column(result.label, _of_result(table, result)) for result in table.results]
+    rows = cells_of(shown, [*table.categories, MACRO, OVERALL])
+    return Grid(table.full_title, shown, rows)
 
 
-def warnings(results: DataFrame) -> list[str]:
-    """Return what a reader must know before any number: each note, behind the results it is of."""
-    return lines_of("notes.txt", results=overall(results).to_dict("records"))
+def _category_name(subset: Subset) -> str:
+    return subset.value or subset.kind
 
 
-def write_table(path: Path, table: DataFrame) -> None:
-    """Write a table for programs; NaN is empty. Raises OSError."""
-    table = table.infer_objects()  # objects are not formatted
-    write_text(path, table.to_csv(index=False, float_format="%.7g"))
+def _of_result(table: CategoryTable, result: Result) -> Callable[[Subset], Cell]:
+    """Return what shows a result's rate in a category."""
+
+    def cell(subset: Subset) -> Cell:
+        rate = table.rates.get((result.number, subset))
+        return rate_cell(rate) if rate else MISSING
+
+    return cell
 
 
-def write_documents(output: Path, grids: Sequence[Grid], lines: Sequence[str]) -> list[Path]:
+# -- documents -----------------------------------------------------------------------------------
+
+
+def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[Path]:
     """Write the grids as Markdown and as LaTeX, beside `output`, and return the paths.
 
-    lines: what to know before the figures. Raises OSError.
+    lines: what to know before the figures, after the notes on results. Raises OSError.
     """
+    notes = warnings(in_order(overall(report.rates), report.board))
     parts = ["# Results"]
-    for line in lines:
+    for line in [*notes, *lines]:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for grid in grids:
+    for grid in grids(report).filled:
         texts = [[cell.text for cell in row] for row in grid.rows]
-        table = DataFrame(texts, columns=grid.columns)
+        table = DataFrame(texts, columns=[column.heading for column in grid.columns])
         caption = re.sub(r"([_%&#$])", r"\\\1", grid.title)  # pandas leaves it as it is
         latex += table.to_latex(index=False, escape=True, caption=caption)
         table = table.map(_escaped).rename(columns=_escaped)

@@ -23,26 +23,38 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     """
     refused, total = _by_cluster(verdicts, score)
     answered = total - refused
-    r = refused.sum(axis=0)
-    a = answered.sum(axis=0)
-    if not r.sum() or not a.sum():
+    refusals = refused.sum(axis=0)  # at each score
+    answers = answered.sum(axis=0)
+    of_refused = refusals.sum()
+    of_answered = answers.sum()
+    if not of_refused or not of_answered:
         return nan, 0.0, 1.0
-    below = (np.cumsum(a) - a / 2) / a.sum()
-    above = 1 - (np.cumsum(r) - r / 2) / r.sum()
-    value = r @ below / r.sum()
-    parts = refused @ (below - value) / r.sum()
-    parts += answered @ (above - value) / a.sum()
-    sizes = total.sum(axis=1)
-    rest = np.maximum(TINY, 1 - sizes / sizes.sum())
-    even = min(kish(refused.sum(axis=1)), kish(answered.sum(axis=1)))
-    with_each = [part.any(axis=1).sum() for part in (refused, answered)]
-    size = min(with_each)
-    variance = parts @ (parts / rest)  # a large cluster hides its own deviation
+    # Of each score: the share of the other group that it is above, or below.
+    above = (np.cumsum(answers) - answers / 2) / of_answered
+    below = 1 - (np.cumsum(refusals) - refusals / 2) / of_refused
+    value = refusals @ above / of_refused
+    parts = refused @ (above - value) / of_refused
+    parts += answered @ (below - value) / of_answered
+    variance = _variance(parts, total.sum(axis=1))
+    size = min(_clusters_with(refused), _clusters_with(answered))
     if size >= FEW_CLUSTERS and variance > TINY:
+        even = min(kish(refused.sum(axis=1)), kish(answered.sum(axis=1)))
         few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
     low, high = wilson(value * size, size)
     return value, low, high
+
+
+def _variance(parts: Array, sizes: Array) -> float:
+    """Return the sum of the clusters' squares, enlarged: a large one hides its own deviation."""
+    others = 1 - sizes / sizes.sum()
+    enlarged = parts / np.maximum(TINY, others)
+    return float(parts @ enlarged)
+
+
+def _clusters_with(amounts: Array) -> int:
+    """Return how many clusters have some of these. amounts: clusters x scores."""
+    return int(amounts.any(axis=1).sum())
 
 
 def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
@@ -50,14 +62,14 @@ def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
     scored = np.isfinite(verdicts.refused) & np.isfinite(score)
     prompt = verdicts.prompt[scored]
     _, place, rows = np.unique(prompt, return_inverse=True, return_counts=True)
-    weight = np.broadcast_to(verdicts.weight, scored.shape)
-    each = weight[scored] / rows[place]
-    each = each * each.sum() / (each @ each)  # to the number of rows that say as much
-    levels, level = np.unique(score[scored].round(9), return_inverse=True)
-    names, of = np.unique(verdicts.cluster[scored], return_inverse=True)
-    sums = np.zeros((2, len(names), len(levels)))
-    np.add.at(sums[0], (of, level), each * verdicts.refused[scored])
-    np.add.at(sums[1], (of, level), each)
+    weight = np.broadcast_to(verdicts.weight, scored.shape)[scored]
+    weight = weight / rows[place]
+    weight = weight * weight.sum() / (weight @ weight)  # to the number of rows that say as much
+    scores, column = np.unique(score[scored].round(9), return_inverse=True)
+    seeds, row = np.unique(verdicts.cluster[scored], return_inverse=True)
+    refused, total = sums = np.zeros((2, len(seeds), len(scores)))
+    np.add.at(refused, (row, column), weight * verdicts.refused[scored])
+    np.add.at(total, (row, column), weight)
     return sums
 
 
@@ -82,32 +94,42 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # loads slowly
 
     share = features.mean(axis=0)
-    groups = (refused, ~refused)
-    counts = np.array([features[group].sum(axis=0) for group in groups])
-    sizes = np.array([[group.sum()] for group in groups])
+    counts = np.array([features[refused].sum(axis=0), features[~refused].sum(axis=0)])
+    sizes = np.array([[refused.sum()], [(~refused).sum()]])
     yes = counts + PRIOR * share
     no = sizes + PRIOR - yes
     odds = np.log(yes / no)
     gap = odds[0] - odds[1]
+    variance = (1 / yes + 1 / no).sum(axis=0)
+    # Each prompt's part in the difference of the shares.
     signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
+    effect = _design_effect(features, share, signs, cluster)
+    z = gap / np.sqrt(variance * np.maximum(1, effect))
+    p = 2 * ndtr(-np.abs(z))
+    q = false_discovery_control(p)
+    return LogOdds(counts[0], counts[1], gap, z, q)
+
+
+def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:
+    """Return how much more each feature's difference varies than if prompts were independent."""
     prompts = np.arange(len(cluster))
     members = csr_array((signs, (cluster, prompts)))  # clusters x prompts
     inside = members @ features
     alone = members.sum(axis=1)
     # Squared deviations of the clusters, multiplied out: what is expected of them is not sparse.
-    between = inside.multiply(inside).sum(axis=0) - 2 * share * (inside.T @ alone)
+    between = inside.multiply(inside).sum(axis=0)
+    between = between - 2 * share * (inside.T @ alone)
     between += share**2 * (alone @ alone)
-    effect = between / (share * (1 - share) * (signs @ signs))
-    variance = (1 / yes + 1 / no).sum(axis=0)
-    z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = false_discovery_control(2 * ndtr(-np.abs(z)))
-    return LogOdds(counts[0], counts[1], gap, z, q)
+    independent = share * (1 - share) * (signs @ signs)
+    effect: Array = between / independent
+    return effect
 
 
 def holm(p: Sequence[float]) -> Array:
     """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
-    known = np.nan_to_num(p, nan=1.0)
-    order = np.argsort(known)
-    times = known[order] * np.arange(len(known), 0, -1)
-    known[order] = np.minimum(1, np.maximum.accumulate(times))
-    return known
+    adjusted = np.nan_to_num(p, nan=1.0)
+    order = np.argsort(adjusted)
+    left = np.arange(len(order), 0, -1)
+    rising = np.maximum.accumulate(adjusted[order] * left)
+    adjusted[order] = np.minimum(1, rising)
+    return adjusted

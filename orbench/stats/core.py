@@ -84,7 +84,7 @@ def difference(a: Verdicts | Prepared, b: Verdicts | Prepared, *, paired: bool) 
     paired: two models, on the prompts with a verdict from both. Else each on all its prompts: two
     prompt sets, or Youden's J (toxic minus safe). Either way, clusters in common count.
     """
-    x, y = _samples(a, b, paired)
+    x, y = _samples(_prepared(a), _prepared(b), paired)
     of_a = estimate(x)
     of_b = estimate(y)
     a_mean = of_a.mean
@@ -143,17 +143,16 @@ def worst_case_p(a: Verdicts | Prepared, b: Verdicts | Prepared) -> float:
     a = _prepared(a)
     b = _prepared(b)
     x, y = _samples(a, b, paired=True)
-    if not len(x.weights) or x.rate == y.rate:
+    if not len(x.weights):
         return 1.0
-    a_is_higher = x.rate > y.rate
-    if a_is_higher:
+    before = x.rate - y.rate
+    if before > 0:
         worst = difference(a.with_answers, b.with_refusals, paired=True)
     else:
         worst = difference(a.with_refusals, b.with_answers, paired=True)
-    still_higher = worst.difference > 0
-    if not worst.difference or still_higher != a_is_higher:
-        return 1.0
-    return worst.p
+    if before * worst.difference > 0:
+        return worst.p
+    return 1.0
 
 
 def _prepared(verdicts: Verdicts | Prepared) -> Prepared:
@@ -162,10 +161,8 @@ def _prepared(verdicts: Verdicts | Prepared) -> Prepared:
     return Prepared(verdicts)
 
 
-def _samples(a: Verdicts | Prepared, b: Verdicts | Prepared, paired: bool) -> tuple[Sample, Sample]:
+def _samples(a: Prepared, b: Prepared, paired: bool) -> tuple[Sample, Sample]:
     """Return the prompts that are compared, the clusters of both numbered alike."""
-    a = _prepared(a)
-    b = _prepared(b)
     seeds = np.union1d(a.seeds, b.seeds)
     x = a.numbered(seeds)
     y = b.numbered(seeds)
@@ -177,18 +174,15 @@ def _samples(a: Verdicts | Prepared, b: Verdicts | Prepared, paired: bool) -> tu
 
 def _in_common(x: Prompts, y: Prompts) -> tuple[Prompts, Prompts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
-    in_both = np.isin(x.id, y.id, assume_unique=True)
-    x = x.only(in_both)
-    in_both = np.isin(y.id, x.id, assume_unique=True)
-    y = y.only(in_both)
-    cluster = x.cluster
-    if _clusters_in(y.cluster) < _clusters_in(cluster):
-        cluster = y.cluster
-    return x._replace(cluster=cluster), y._replace(cluster=cluster)
+    x = x.only(np.isin(x.id, y.id, assume_unique=True))
+    y = y.only(np.isin(y.id, x.id, assume_unique=True))
+    if _clusters_in(y) < _clusters_in(x):
+        return x._replace(cluster=y.cluster), y
+    return x, y._replace(cluster=x.cluster)
 
 
-def _clusters_in(cluster: Array) -> int:
-    sizes = np.bincount(cluster)
+def _clusters_in(prompts: Prompts) -> int:
+    sizes = np.bincount(prompts.cluster)
     return int(np.count_nonzero(sizes))
 
 

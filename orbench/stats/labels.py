@@ -1,5 +1,7 @@
 """A rate by a judge, corrected by people's labels on some of the rows."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from orbench.stats.core import Verdicts, mean
@@ -18,32 +20,49 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     judge: its verdicts on all rows; weight: 1 / the chance to be labeled. labels: 1, 0, NaN where
     people said nothing.
     """
-    known = np.isfinite(labels)
-    size = mean(judge._replace(refused=labels)).effective
-    spread = _spread(judge, labels, known, size)
-    trust = spread[0, 1] / spread[0, 0] / (1 + size / mean(judge).effective)
+    of_people = mean(judge._replace(refused=labels))
+    size = of_people.effective
+    spread = _spread(judge, labels, size)
+    trust = spread.covariance / spread.judge / (1 + size / mean(judge).effective)
     trust = min(1.0, max(0.0, trust))
-    of_judge = mean(judge._replace(refused=trust * judge.refused, weight=1.0))
+    trusted = trust * judge.refused
+    of_judge = mean(judge._replace(refused=trusted, weight=1.0))
     # What people say otherwise, between 0 and 1, as for any mean.
-    otherwise = (labels - trust * judge.refused + 1) / 2
+    otherwise = (labels - trusted + 1) / 2
     gap = mean(judge._replace(refused=otherwise))
-    least = spread[1, 1] - 2 * trust * spread[0, 1] + trust**2 * spread[0, 0]
-    variance = of_judge.variance + max(4 * gap.variance, least / (size + 2))
-    rate = min(1.0, max(0.0, of_judge.rate + 2 * gap.rate - 1))
+    variance = of_judge.variance
+    variance += max(4 * gap.variance, spread.of_gap(trust) / (size + 2))
+    rate = of_judge.rate + 2 * gap.rate - 1
+    rate = min(1.0, max(0.0, rate))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
     n = inside * (1 - inside) / variance / t_inflation(gap.df, gap.rows)
     low, high = wilson(inside * n, n)
     return rate, low, high
 
 
-def _spread(judge: Verdicts, labels: Array, known: Array, size: float) -> Array:
-    """Return the covariance matrix of the judge's verdicts and people's on the labeled rows, with
-    one more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
+class _Spread(NamedTuple):
+    """Variances and the covariance of the judge's verdicts and people's on the labeled rows."""
+
+    judge: float
+    people: float
+    covariance: float
+
+    def of_gap(self, trust: float) -> float:
+        """Return the variance of what people say otherwise than this share of the judge."""
+        return self.people - 2 * trust * self.covariance + trust**2 * self.judge
+
+
+def _spread(judge: Verdicts, labels: Array, size: float) -> _Spread:
+    """Return the spread with one more row of each disagreement, as for pairs that differ seldom
+    (see `bonett_price`).
 
     size: the effective number of labeled rows.
     """
+    known = np.isfinite(labels)
     weight = np.broadcast_to(judge.weight, known.shape)[known]
     weight = weight * size / weight.sum()
-    pairs = [np.append(judge.refused[known], [1, 0]), np.append(labels[known], [0, 1])]
-    spread: Array = np.cov(pairs, aweights=np.append(weight, [1, 1]), ddof=0)
-    return spread
+    weight = np.append(weight, [1, 1])
+    by_judge = np.append(judge.refused[known], [1, 0])
+    by_people = np.append(labels[known], [0, 1])
+    matrix = np.cov(by_judge, by_people, aweights=weight, ddof=0)
+    return _Spread(matrix[0, 0], matrix[1, 1], matrix[0, 1])

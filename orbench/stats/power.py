@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-from orbench.stats.core import Difference
+from orbench.stats.core import Difference, Mean
 from orbench.stats.inference import ALPHA, t_inflation
 
 POWER = 0.8
@@ -20,22 +20,35 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
     deltas = np.linspace(0, 1 - rate, 10_001)[1:]
+    higher = rate + deltas
     kept = 1 - lost
     # Lost rows of the model that refuses more count as answers, the other one's as refusals.
     low = rate * kept + lost
-    high = (rate + deltas) * kept
+    high = higher * kept
     shown = high - low
-    spread = np.sqrt(rate * (1 - rate) * (rate + deltas) * (1 - rate - deltas))
+    spread = np.sqrt(rate * (1 - rate) * higher * (1 - rate - deltas))
     covariance = found.correlation * spread * kept**2
     variance = low * (1 - low) + high * (1 - high) - 2 * covariance
     # Two models that are apart by so much differ on that share of the prompts at least.
     variance = np.maximum(variance, shown * (1 - shown))
-    # Few clusters are allowed for in the quantiles here.
-    sizes = [min(one.rows, one.effective * t_inflation(one.df, one.rows)) for one in found[:2]]
-    error = np.sqrt(variance * (1 / sizes[0] + 1 / sizes[1]) / 2) * kept  # of all their prompts
-    level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
-    quantiles = level + stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
-    enough = deltas[shown >= quantiles * error]
+    per_size = 1 / _size(found.a) + 1 / _size(found.b)
+    error = np.sqrt(variance * per_size / 2) * kept  # of all their prompts
+    enough = deltas[shown >= _quantiles(found.df, comparisons) * error]
     if found.a.assumed or found.b.assumed or not len(enough):
         return np.nan
     return float(enough[0])
+
+
+def _size(mean: Mean) -> float:
+    """Return the effective size without the allowance for few clusters, which is in the quantiles
+    here.
+    """
+    size = mean.effective * t_inflation(mean.df, mean.rows)
+    return min(mean.rows, size)
+
+
+def _quantiles(df: float, comparisons: int) -> float:
+    """Return how many standard errors a difference must be to be found with POWER."""
+    level = stdtrit(df, 1 - ALPHA / comparisons / 2)
+    power = stdtrit(df, POWER) * np.sqrt(1 + level**2 / (2 * df))
+    return float(level + power)

@@ -169,7 +169,7 @@ def _contrasts(
         b = partners.get(a.subset)
         if not b or a.result.judge != b.result.judge or a.result.judge == UNKNOWN_JUDGE:
             continue
-        gap = difference(a.verdicts, b.verdicts, paired=True)
+        gap = difference(a.prepared, b.prepared, paired=True)
         if gap.a.prompts:
             yield a, b, gap
 

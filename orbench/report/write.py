@@ -1,0 +1,134 @@
+"""Writes a report: tables first, so that the figures are safe before anything is drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbench.base.messages import say
+from orbench.base.records import read_record, write_record
+from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
+from orbench.report import export, sentences, tables
+from orbench.report.csvs import csv_paths, write_csvs
+from orbench.report.load import Source
+from orbench.report.measures import Compared, Comparison, Counted, Kind, Report
+from orbench.report.page import Picture, write_page
+from orbench.report.ranking import rank_correlations
+from orbench.report.rates import overall
+
+FIGURES = "figures"
+EEE = "eee"  # Every Eval Ever
+WITH_TABLES = (".md", ".tex", ".html", ".json")  # beside results.csv
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a report goes, and what is written of it."""
+
+    folder: Path
+    command: Sequence[str]  # for the run record
+    pictures: bool = True
+    formats: Sequence[str] = ("png",)  # of pictures
+    html: bool = False
+    names_page: bool = True  # whether to say where the page is
+    export: bool = False  # also in the schema of Every Eval Ever
+
+    @property
+    def table(self) -> Path:
+        """Return the main CSV."""
+        return self.folder / "results.csv"
+
+
+def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: Outputs) -> None:
+    """Write a report, and remove what the last one wrote and this one does not.
+
+    sources, labels: its inputs. Raises OSError, and UserError if an output is an input.
+    """
+    others = [to.table.with_suffix(kind) for kind in WITH_TABLES]
+    check_outputs([*csv_paths(to.folder), *others], [*(source.path for source in sources), *labels])
+    make_folder(to.folder)
+    files = [*write_csvs(to.folder, made), export.write_summary(to.table, made)]
+    lines = analysis_lines(made)
+    for line in _terminal_lines(made, lines):
+        say(line)
+    for correlation in rank_correlations(made.board, made.published):
+        lines.append(sentences.correlation_line(correlation))
+    files += tables.write_documents(to.table, made, lines)
+    pictures = _draw(made, to, files) if to.pictures else []
+    if to.html:
+        files.append(to.table.with_suffix(".html"))
+        write_page(files[-1], made, lines, pictures)
+        if to.names_page:
+            say(f"page: {files[-1]}")
+    if to.export:
+        files += export.write_eee(to.folder / EEE, made)
+    _finish(sources, labels, to, files)
+
+
+def analysis_lines(made: Report) -> list[str]:
+    """Return what a reader must know of what stands behind the rates."""
+    by_label = [rate for rate in made.rates if rate.subset.kind is Kind.LABEL]
+    of_pairs = [rate for rate in made.rates if rate.subset.kind is Kind.PAIRS]
+    return [
+        *made.label_lines,
+        *(sentences.agreed_label_lines(made.board, by_label) if by_label else []),
+        *sentences.pair_lines(of_pairs),
+        *sentences.comparison_lines(_of_models(made, Counted.HEDGED)),
+        *sentences.trend_lines(made.associations),
+    ]
+
+
+def _of_models(made: Report, counted: Counted) -> list[Comparison]:
+    found = []
+    for comparison in made.comparisons:
+        of_models = comparison.family.kind is Compared.MODELS
+        if of_models and comparison.a.counted is counted:
+            found.append(comparison)
+    return found
+
+
+def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
+    """Return what the terminal shows before the finding."""
+    rates = overall(made.rates)
+    notes = [*sentences.warnings(rates), *lines]
+    if all(rate.result.is_demo for rate in rates):
+        notes = []  # the finding says the first; the rest is about what few prompts cannot show
+    notes += sentences.rate_lines(rates)
+    return notes + sentences.comparison_lines(_of_models(made, Counted.REFUSED))
+
+
+def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:
+    """Draw what can be drawn, in each of the formats, and add the files to `files`. Returns the
+    pictures of the page.
+    """
+    from orbench.report import pictures  # a report of tables does without matplotlib
+
+    drawn = []
+    folder = to.folder / FIGURES
+    make_folder(folder)
+    for picture in pictures.pictures(made):
+        for kind in to.formats:
+            path = folder / f"{picture.name}.{kind}"
+            write_bytes(path, pictures.as_file(picture.figure, kind))
+            files.append(path)
+        if to.html and picture.is_on_page:
+            svg = pictures.as_file(picture.figure, "svg")
+            drawn.append(Picture(picture.name, picture.title, svg))
+    return drawn
+
+
+def _finish(
+    sources: Sequence[Source], labels: Sequence[Path], to: Outputs, files: Sequence[Path]
+) -> None:
+    """Write the run record, and remove what the last report wrote and this one did not."""
+    inputs = [{"path": str(path), "sha256": sha256_of(path)} for path in labels]
+    for source in sources:
+        entry = {"path": str(source.path), "model": source.model}
+        inputs.append(entry | {"sha256": sha256_of(source.path)})
+    before = read_record(to.table).get("files", [])
+    names = [path.relative_to(to.folder).as_posix() for path in files]
+    write_record(to.table, "plot_results", to.command, {"inputs": inputs, "files": names})
+    own_folders = (to.folder, to.folder / FIGURES, to.folder / EEE)
+    for name in before:
+        path = to.folder / name
+        if name not in names and path.parent in own_folders and path.is_file():
+            path.unlink()
