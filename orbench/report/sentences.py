@@ -12,6 +12,7 @@ from orbench.base.words import SIDES
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     FEW_PROMPTS,
+    Associated,
     Association,
     Compared,
     Comparison,
@@ -305,10 +306,12 @@ def _days_apart(a: Result, b: Result) -> int:
 # -- trends and correlations ---------------------------------------------------------------------
 
 
-def trend_lines(trends: Iterable[Association]) -> list[str]:
-    """Return a line for each trend over tiers."""
+def trend_lines(associations: Iterable[Association]) -> list[str]:
+    """Return a line for each trend over tiers. associations: of all kinds."""
     lines = []
-    for trend in trends:
+    for trend in associations:
+        if trend.kind is not Associated.TREND:
+            continue
         name = trend.result.label
         if trend.of_side:
             name += f", {trend.of_side}"

@@ -317,7 +317,8 @@ def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words
     shown = Outcome[outcome]
     kind = Associated.TREND
     trend = Association(kind, make_result(), "1 < 2", 40, rise, None, nan, nan, nan, shown)
-    assert trend_lines([trend, replace(trend, of_side="toxic", n=1)]) == [
+    word = replace(trend, kind=Associated.WORD)
+    assert trend_lines([trend, word, replace(trend, of_side="toxic", n=1)]) == [
         f"m: refusals by tier (1 < 2): {words} (40 seeds)",
         f"m, toxic: refusals by tier (1 < 2): {words} (1 seed)",
     ]
