@@ -14,7 +14,6 @@ from orbench.report.measures import (
     FEW_PROMPTS,
     Associated,
     Association,
-    Compared,
     Comparison,
     Counted,
     Details,
@@ -226,14 +225,14 @@ def _comparison_line(comparison: Comparison, with_judge: bool) -> str:
 
 
 def finding_of(comparison: Comparison) -> str:
-    """Return what a comparison shows, and in parentheses what speaks against it."""
+    """Return what a comparison of models shows, and in parentheses what speaks against it."""
     verdict = verdict_words(comparison)
     against = "; ".join(remarks(comparison))
     return f"{verdict} ({against})" if against else verdict
 
 
 def verdict_words(comparison: Comparison) -> str:
-    """Return what a comparison shows, without what speaks against it."""
+    """Return what a comparison of models shows, without what speaks against it."""
     a = comparison.a.result
     b = comparison.b.result
     match comparison.outcome:
@@ -247,27 +246,17 @@ def verdict_words(comparison: Comparison) -> str:
             if comparison.gap.p < ALPHA:
                 return f"no difference shown, corrected for {comparison.family.size} pairs"
             return "no difference shown"
-    return _difference_words(comparison)
-
-
-def _difference_words(comparison: Comparison) -> str:
-    fewer = comparison.fewer.result
-    more = comparison.more.result
-    if comparison.family.kind is Compared.SETS:
-        return f"{fewer.short} refuses fewer prompts of {fewer.prompts} than of {more.prompts}"
-    if comparison.family.kind is Compared.PAIRS:
-        return f"{fewer.short} tells fewer pairs apart than {more.short}"
     verb = FEWER[comparison.a.counted]
-    return f"{fewer.short} {verb} {fewer.side.prompts} than {more.short}"
+    less = f"{comparison.fewer.result.short} {verb} {a.side.prompts}"
+    return f"{less} than {comparison.more.result.short}"
 
 
 def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
     """Return what speaks against a finding. with_settings: whether names lack what settings differ
     in, so that a remark says it.
     """
-    is_doubtful = comparison.outcome is Outcome.DOUBTFUL  # which says it all
-    if is_doubtful or comparison.family.kind is Compared.SETS:
-        return []
+    if comparison.outcome is Outcome.DOUBTFUL:
+        return []  # the doubt says it all
     a = comparison.a.result
     b = comparison.b.result
     found = []

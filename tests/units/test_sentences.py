@@ -9,10 +9,8 @@ import pytest
 from orbench.report.measures import (
     Associated,
     Association,
-    Compared,
     Comparison,
     Counted,
-    Family,
     Kind,
     Outcome,
     Rate,
@@ -216,21 +214,10 @@ NOTHING = compared(outcome=Outcome.NO_DIFFERENCE, p=0.5)
             "inconclusive: unscored rows could reverse this",
         ),
         (compared(outcome=Outcome.TOO_FEW), "too few prompts in common"),
-        (
-            compared(family=Family(Compared.PAIRS, "", 1)),
-            "a tells fewer pairs apart than b",
-        ),
     ],
 )
 def test_the_outcome_decides_what_a_comparison_shows(comparison: Comparison, words: str) -> None:
     assert verdict_words(comparison) == words
-
-
-def test_of_two_prompt_sets_neither_is_a_remark() -> None:
-    new = make_result(prompts="new", prompt_set="n")
-    old = make_result(prompts="old", prompt_set="o")
-    sets = compared(new, old, family=Family(Compared.SETS, "", 1))
-    assert finding_of(sets) == "m refuses fewer prompts of new than of old"
 
 
 def test_a_doubt_is_all_there_is_to_say() -> None:
