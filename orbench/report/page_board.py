@@ -10,7 +10,7 @@ from orbench.report.columns import joined
 from orbench.report.measures import FEW_PROMPTS, Counted, Published, Rate, Report, Standing
 from orbench.report.published import are_on_or_bench
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.tables import Graded
+from orbench.report.tables import shares_of
 
 MUCH_CUT_OFF = 5  # percent of the responses
 CERTAIN = 80  # percent of the rules' verdicts
@@ -223,13 +223,27 @@ class Share(NamedTuple):
     percent: float
 
 
-def share_bar(one: Graded) -> list[Share]:
-    """Return the parts of a bar; none if nothing is scored or the result is not graded."""
-    parts: list[Share] = []
-    start = 0.0
-    if one.shares and one.rate.mean.prompts:
+def share_bars(report: Report) -> dict[int, list[Share]]:
+    """Return the parts of a bar for each graded result that is scored, by its number."""
+    shares = defaultdict[int, dict[Counted, Rate]](dict)
+    for rate in shares_of(report):
+        if rate.mean.prompts:
+            shares[rate.result.number][rate.counted] = rate
+    bars: dict[int, list[Share]] = {}
+    for number, by_class in shares.items():
+        bars[number] = []
+        start = 0.0
         for counted, words in SHARES.items():
-            percent = 100 * one.shares[counted].mean.rate
-            parts.append(Share(counted, words, start, percent))
+            percent = 100 * by_class[counted].mean.rate
+            bars[number].append(Share(counted, words, start, percent))
             start += percent
-    return parts
+    return bars
+
+
+def rejected_or_safe(report: Report) -> dict[int, Rate]:
+    """Return how often graded results reject toxic prompts or answer them safely, by number."""
+    shares = {}
+    for rate in shares_of(report):
+        if rate.counted is Counted.REJECTED_OR_SAFE and rate.result.side.is_toxic:
+            shares[rate.result.number] = rate
+    return shares

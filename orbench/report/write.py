@@ -7,13 +7,14 @@ from pathlib import Path
 from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
-from orbench.report import export, sentences, tables
-from orbench.report.csvs import csv_paths, write_csvs
+from orbench.report import export, sentences
+from orbench.report.compare import of_models
 from orbench.report.load import Source
-from orbench.report.measures import Compared, Comparison, Counted, Kind, Report
+from orbench.report.measures import Associated, Counted, Kind, Report
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
+from orbench.report.tables import csv_paths, write_csvs, write_documents
 
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
@@ -52,7 +53,7 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
         say(line)
     for correlation in rank_correlations(made.board, made.published):
         lines.append(sentences.correlation_line(correlation))
-    files += tables.write_documents(to.table, made, lines)
+    files += write_documents(to.table, made, lines)
     pictures = _draw(made, to, files) if to.pictures else []
     if to.html:
         files.append(to.table.with_suffix(".html"))
@@ -68,22 +69,14 @@ def analysis_lines(made: Report) -> list[str]:
     """Return what a reader must know of what stands behind the rates."""
     by_label = [rate for rate in made.rates if rate.subset.kind is Kind.LABEL]
     of_pairs = [rate for rate in made.rates if rate.subset.kind is Kind.PAIRS]
+    trends = [found for found in made.associations if found.kind is Associated.TREND]
     return [
         *made.label_lines,
         *(sentences.agreed_label_lines(made.board, by_label) if by_label else []),
         *sentences.pair_lines(of_pairs),
-        *sentences.comparison_lines(_of_models(made, Counted.HEDGED)),
-        *sentences.trend_lines(made.associations),
+        *sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED)),
+        *sentences.trend_lines(trends),
     ]
-
-
-def _of_models(made: Report, counted: Counted) -> list[Comparison]:
-    found = []
-    for comparison in made.comparisons:
-        of_models = comparison.family.kind is Compared.MODELS
-        if of_models and comparison.a.counted is counted:
-            found.append(comparison)
-    return found
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
@@ -93,7 +86,7 @@ def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     if all(rate.result.is_demo for rate in rates):
         notes = []  # the finding says the first; the rest is about what few prompts cannot show
     notes += sentences.rate_lines(rates)
-    return notes + sentences.comparison_lines(_of_models(made, Counted.REFUSED))
+    return notes + sentences.comparison_lines(of_models(made.comparisons, Counted.REFUSED))
 
 
 def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:

@@ -40,6 +40,18 @@ def test_every_command_and_flag_in_the_documents_is_there(desk: Desk) -> None:
     assert commands > 10
 
 
+def test_help_lists_flags_that_no_beginner_guide_mentions_as_advanced(desk: Desk) -> None:
+    guides = ("README.md", "docs/measure_a_model.md", "docs/five_stages.md")
+    text = "".join((ROOT / guide).read_text(encoding="utf-8") for guide in guides)
+    mentioned = set(re.findall(r"--\w+", text))
+    mentioned.add("--system_prompt")  # stands beside --system_prompt_file, which excludes it
+    for stage in STAGES:
+        usual, _, advanced = desk.run(stage, "--help").stdout.partition("\nadvanced:\n")
+        assert set(re.findall(r"^  (--\w+)", usual, re.MULTILINE)) <= mentioned, stage
+        rare = set(re.findall(r"^  (--\w+)", advanced, re.MULTILINE))
+        assert "--extra_body" in rare and not rare & mentioned, stage
+
+
 def test_make_uses_every_variable_that_the_documents_give_it() -> None:
     makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
     used = {
