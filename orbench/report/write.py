@@ -8,9 +8,10 @@ from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.report import export, sentences, tables
+from orbench.report.compare import of_models
 from orbench.report.csvs import csv_paths, write_csvs
 from orbench.report.load import Source
-from orbench.report.measures import Associated, Compared, Comparison, Counted, Kind, Report
+from orbench.report.measures import Associated, Counted, Kind, Report
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
@@ -73,18 +74,9 @@ def analysis_lines(made: Report) -> list[str]:
         *made.label_lines,
         *(sentences.agreed_label_lines(made.board, by_label) if by_label else []),
         *sentences.pair_lines(of_pairs),
-        *sentences.comparison_lines(_of_models(made, Counted.HEDGED)),
+        *sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED)),
         *sentences.trend_lines(trends),
     ]
-
-
-def _of_models(made: Report, counted: Counted) -> list[Comparison]:
-    found = []
-    for comparison in made.comparisons:
-        of_models = comparison.family.kind is Compared.MODELS
-        if of_models and comparison.a.counted is counted:
-            found.append(comparison)
-    return found
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
@@ -94,7 +86,7 @@ def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     if all(rate.result.is_demo for rate in rates):
         notes = []  # the finding says the first; the rest is about what few prompts cannot show
     notes += sentences.rate_lines(rates)
-    return notes + sentences.comparison_lines(_of_models(made, Counted.REFUSED))
+    return notes + sentences.comparison_lines(of_models(made.comparisons, Counted.REFUSED))
 
 
 def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:
