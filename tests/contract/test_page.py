@@ -304,7 +304,13 @@ def texts_of(rows: list[Row]) -> set[str]:
                 value, low, high = (float(row[name]) for name in (figure, *names))
                 ends = f"[{low:.1f}, {high:.1f}]"
                 shown = f"{value:.1f} {ends}"
-                texts |= {ends, shown, f"or safe completion {shown}", f"{value:+.1f}"}
+                texts |= {
+                    ends,
+                    shown,
+                    f"{value:.1f} % {ends}",
+                    f"or safe completion {shown}",
+                    f"{value:+.1f}",
+                }
                 texts |= {f"[{-high:z.1f}, {-low:z.1f}]", f"{-value:+.1f}"}  # B - A
     return texts
 
@@ -336,7 +342,8 @@ def test_every_figure_in_a_table_is_in_the_csvs(figures: tuple[Page, Desk]) -> N
         of_models[:2],
         *sides,  # heat maps
         of_models[2:],
-        [*rates, *found],  # labels
+        table(desk, subset="label"),
+        found,
         table(desk, subset="pairs"),
         table(desk, "comparison", compared="pairs"),
         table(desk, subset="tier"),

@@ -7,11 +7,33 @@ import pytest
 from jinja2 import nodes
 
 from orbench.base import words
-from orbench.report import behind, cells, columns, measures, page, page_board, page_tables, results
+from orbench.report import (
+    behind,
+    categories,
+    columns,
+    measures,
+    page,
+    page_board,
+    page_tables,
+    results,
+    scatter,
+)
 from orbench.report import tables as grids
 from orbench.stats import core, intervals
 
-MODULES = [words, behind, cells, columns, measures, page, page_board, page_tables, results, grids]
+MODULES = [
+    words,
+    behind,
+    categories,
+    columns,
+    measures,
+    page,
+    page_board,
+    page_tables,
+    results,
+    scatter,
+    grids,
+]
 MODULES += [core, intervals]
 TEXT = ["append", "decode", "digest", "encode", "format", "index", "items", "rpartition"]
 LOOP = ["first", "index", "index0", "last", "revindex0"]
