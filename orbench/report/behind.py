@@ -11,7 +11,7 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import SIDES, Side
 from orbench.report import columns
-from orbench.report.cells import DASH, MISSING, Cell, figure, gap_cell, mean_cell
+from orbench.report.cells import MISSING, Cell, figure, gap_cell, mean_cell
 from orbench.report.columns import Column
 from orbench.report.compare import of_models
 from orbench.report.measures import (
@@ -54,12 +54,6 @@ class Paired(NamedTuple):
 
     rate: Rate  # of those that it gets right
     outcomes: Mapping[Counted, Rate]
-
-    @property
-    def tiers(self) -> tuple[str, str]:
-        """Return the lower and the higher tier; empty: toxic seeds and their rewrites."""
-        lower, _, higher = self.rate.subset.value.partition(" < ")
-        return lower, higher
 
 
 class TierRow(NamedTuple):
@@ -159,6 +153,13 @@ def _side(rate: Rate) -> Cell:
     return Cell(side.rate if side in (SAFE, TOXIC) else "")
 
 
+def _tier(rate: Rate, place: int) -> Cell:
+    """Return the lower tier of pairs (0) or the higher one (1)."""
+    if not rate.subset.value:
+        return MISSING
+    return Cell(rate.subset.value.split(" < ")[place])
+
+
 def _category(rate: Rate) -> str:
     return rate.subset.category or OVERALL_NAME
 
@@ -171,8 +172,8 @@ def _outcome(counted: Counted) -> Callable[[Paired], Cell]:
 PAIRS: Sequence[Column[Paired]] = (
     Column("Model", lambda row: row.rate.result.label),
     Column("Side", lambda row: _side(row.rate)),
-    Column("Lower", lambda row: row.tiers[0] or DASH),
-    Column("Higher", lambda row: row.tiers[1] or DASH),
+    Column("Lower", lambda row: _tier(row.rate, 0)),
+    Column("Higher", lambda row: _tier(row.rate, 1)),
     Column("Category", lambda row: _category(row.rate)),
     Column("Right", _outcome(Counted.RIGHT)),
     Column("Both refused", _outcome(Counted.BOTH_REFUSED)),
@@ -184,8 +185,8 @@ PAIRS_COMPARED: Sequence[Column[Comparison]] = (
     Column("A", lambda pair: pair.a.result.label),
     Column("B", lambda pair: pair.b.result.label),
     Column("Side", lambda pair: _side(pair.a)),
-    Column("Lower", lambda pair: Paired(pair.a, {}).tiers[0] or DASH),
-    Column("Higher", lambda pair: Paired(pair.a, {}).tiers[1] or DASH),
+    Column("Lower", lambda pair: _tier(pair.a, 0)),
+    Column("Higher", lambda pair: _tier(pair.a, 1)),
     Column("Category", lambda pair: _category(pair.a)),
     Column("A - B", lambda pair: gap_cell(pair.gap)),
     Column("Right A", lambda pair: figure(pair.gap.a.rate)),

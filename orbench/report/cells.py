@@ -80,7 +80,7 @@ def share_cell(rate: Rate | None) -> Cell:
     """Return the share of a graded class; its interval includes unscored rows."""
     if not rate:
         return MISSING
-    return figure(rate.mean.rate, rate.interval, small=rate.is_small)
+    return figure(rate.mean.rate, rate.interval)
 
 
 def mean_cell(rate: Rate | None) -> Cell:
