@@ -13,47 +13,19 @@ import pytest
 
 from orbench.stats import core
 from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
+from tests.results import ANSWER, DIRECT, INDIRECT, lost, numbered, written
 from tests.server import answer, by_number
 
 PLOT = "response_checker/plot_results.py"
-ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 
 Row = dict[str, str]
-
-
-def prompts(n: int) -> list[str]:
-    return [f"Prompt {number}" for number in range(n)]
 
 
 def judged(
     desk: Desk, name: str, verdicts: list[str], model: str = "maker/a", /, **about: Any
 ) -> Path:
-    """Stage 5's file, a row per verdict, and its record; two categories in turn. about: columns
-    (lists) and entries of the record.
-    """
-    n = len(verdicts)
-    columns = {
-        "prompt": [f"Toxic {text}" if name == "t.csv" else text for text in prompts(n)],
-        "category": ["ab"[number % 2] for number in range(n)],
-        "response": [f"Response {number} of {model}" for number in range(n)],
-        "answer_category": verdicts,
-        "answer_type_response": ["because"] * n,
-    }
-    columns |= about.pop("columns", {})
-    path = desk.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    desk.csv(name, list(columns), list(zip(*columns.values(), strict=True)))
-    record = {"stage": "response_checker", "under_test": {"asked": model}}
-    record["parameters"] = {"check_model": about.pop("judge", "gpt4")}
-    path.with_suffix(".run.json").write_text(json.dumps(record | about))
-    return path
-
-
-def lost(path: Path, prompts: list[str]) -> None:
-    """The file of failed rows beside a result."""
-    rows = [f"{prompt},a,unscored,no verdict" for prompt in prompts]
-    text = "\n".join(["prompt,category,error_type,error", *rows]) + "\n"
-    path.with_name(f"{path.stem}_failed.csv").write_text(text)
+    """Stage 5's file, see `written`."""
+    return written(desk.folder, name, verdicts, model, **about)
 
 
 def report(desk: Desk, *flags: str | Path) -> Done:
@@ -136,7 +108,7 @@ def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
     assert "coverage 90.0 %" in row["notes"] and "coverage 90.0 %" in done.stderr
     assert [table(desk, value=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
-    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
+    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*numbered(9), "Lost"]})
     report(desk, "--over_refusal", whole)
     assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
 
@@ -233,7 +205,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
 ) -> None:
     a = judged(desk, "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
     b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - missing), "b")
-    lost(b, prompts(200)[200 - missing :])
+    lost(b, numbered(200)[200 - missing :])
     report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
     assert float(pair["p_holm"]) < 0.001
@@ -296,7 +268,7 @@ def test_results_of_different_judges_are_neither_compared_nor_ranked(
 
 def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
     (a,) = shares(desk, a=100)
-    later = {"prompt": prompts(150)[50:]}
+    later = {"prompt": numbered(150)[50:]}
     b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=later)
     done = report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
