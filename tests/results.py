@@ -114,8 +114,9 @@ def result_of(given: Responses, number: int = 0, **about: Any) -> Result:
 
 def standing_of(safe: Result | None, toxic: Result | None = None) -> Standing:
     """The standing of a model, unranked."""
-    rates = [one and rate(one, one.responses.verdicts(), OVERALL) for one in (safe, toxic)]
-    return Standing(rates[0], rates[1], youden=None, group=0, part="", look=0, rank=None)
+    a = rate(safe, safe.responses.verdicts(), OVERALL) if safe else None
+    b = rate(toxic, toxic.responses.verdicts(), OVERALL) if toxic else None
+    return Standing(a, b, youden=None, group=0, part="", look=0, rank=None)
 
 
 def prompts_of(texts: list[str]) -> Prompts:
