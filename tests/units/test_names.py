@@ -7,7 +7,7 @@ import pytest
 
 from orbench.base.messages import UserError
 from orbench.report.names import told_apart
-from orbench.report.results import TOXIC, Result
+from orbench.report.results import BOTH, TOXIC, Result, merged
 from tests.results import responses, result_of
 
 Fields = dict[str, Any]
@@ -147,3 +147,14 @@ def test_a_name_stands_with_its_settings_and_notes_with_the_most_important_first
     assert result_of(responses([1.0]), **notes).all_notes == ["why", "care", "note", "two"]
     doubtful = replace(result_of(responses([1.0]), **notes), doubt="doubt")
     assert doubtful.all_notes[:2] == ["doubt", "why"]
+
+
+def test_both_sides_of_a_model_are_one_result_where_it_is_measured_across_them() -> None:
+    safe, toxic = responses([1.0, 0.0]), responses([1.0], category="c")
+    a = result_of(safe, prompts="p", model="m")
+    b = result_of(toxic, 1, prompts="q", model="m", side=TOXIC)
+    both = merged([a, b, a])
+    assert (both.model, both.number, both.side, both.prompts) == ("m", 0, BOTH, "p, q")
+    assert list(both.responses.refused) == [1, 0, 1, 1, 0]
+    assert list(both.responses.category) == ["a", "a", "c", "a", "a"]
+    assert merged([b], TOXIC).responses is toxic and merged([b], TOXIC).side == TOXIC
