@@ -155,7 +155,7 @@ def test_seeds_that_span_categories_widen_the_macro_average(desk: Desk) -> None:
     category, seeds = [f"c{n % 3}" for n in range(60)], [f"s{n // 6}" for n in range(60)]
     a = judged(desk, "a", 30, category=category, toxic_seed=seeds)
     report(desk, "--over_refusal", a, judged(desk, "b", 30, category=category))
-    ends = (percents(row, "low", "high") for row in table(desk, category="macro average"))
+    ends = (percents(row, "low", "high") for row in table(desk, subset="macro average"))
     seeds_together, apart = (high - low for low, high in ends)
     assert seeds_together > 1.5 * apart
 
