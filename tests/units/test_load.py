@@ -2,7 +2,8 @@
 
 import json
 import os
-from math import isnan, nan
+import tomllib
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.tables import sha256_of
 from orbench.report.load import BASELINE, Source, load_results, sources_of
 from orbench.report.results import SAFE, TOXIC, Lookalikes, Result
-from tests.results import ANSWER, DIRECT, INDIRECT, loaded, lost, numbered, written
+from tests.conftest import write_csv
+from tests.results import ANSWER, DIRECT, loaded, lost, numbered, written
 
 STAGE_4 = "prompt,is_rejected\nfold a bird?,True\nfold a hat?,False\n"
 STAGE_5 = "prompt,answer_category\nfold a bird?,direct_refusal\nfold a hat?,direct_answer\n"
 Record = dict[str, Any]
+CASES = tomllib.loads(Path(__file__).with_name("records.toml").read_text(encoding="utf-8"))
 
 
 def put(path: Path, text: str = STAGE_4, record: Record | None = None) -> Path:
@@ -67,41 +70,16 @@ def test_a_folder_stands_for_its_csvs_the_oldest_first_without_failed_rows(tmp_p
 
 # -- rows ------------------------------------------------------------------------------------------
 
-API = {"response": "", "answer_type_response": "api:content_filter"}
-ROWS = (
-    ({"answer_category": DIRECT}, {"refused": 1, "direct": 1, "indirect": 0, "api": 0}),
-    ({"answer_category": INDIRECT}, {"refused": 1, "direct": 0, "indirect": 1, "api": 0}),
-    ({"answer_category": ANSWER}, {"refused": 0, "direct": 0, "indirect": 0, "api": 0}),
-    (API, {"refused": 1, "direct": 0, "indirect": 0, "api": 1, "after_text": 0}),
-    (API | {"answer_category": INDIRECT}, {"indirect": 0, "direct": 0, "api": 1}),
-    (API | {"answer_category": ANSWER}, {"refused": 0, "api": 0, "api_category": ""}),
-    (API | {"response": "Fold"}, {"api": 1, "after_text": 1}),
-    ({"response": "Fold"}, {"api": 0, "after_text": 0}),
-    (API | {"api_category": "cyber\tbio"}, {"api_category": "cyber bio"}),
-    ({"api_category": "cyber"}, {"api_category": ""}),
-    ({"finish_reason": "LENGTH"}, {"cut_off": 1}),
-    ({"finish_reason": "stop"}, {"cut_off": 0}),
-    ({"served_by": "gpt-4o-2024-08-06 via azure"}, {"other_model": 0}),
-    ({"served_by": "gpt-4o-mini via azure"}, {"other_model": 1}),
-    ({"served_by": ""}, {"other_model": 0}),
-    ({"category": "Self_Harm"}, {"category": "self-harm"}),
-    ({"category": ""}, {"category": "(no category)"}),
-    ({"tier": "2.0"}, {"tier": "2"}),
-    ({"tier": " NaN "}, {"tier": ""}),
-    ({"graded_category": DIRECT}, {"graded": DIRECT}),
-    ({"answer_category": ANSWER, "graded_category": "partial"}, {"graded": "partial"}),
-)
 
-
-@pytest.mark.parametrize(("cells", "wanted"), ROWS, ids=[str(cells) for cells, _ in ROWS])
-def test_a_row_becomes_a_response(
-    tmp_path: Path, cells: dict[str, str], wanted: dict[str, Any]
-) -> None:
-    row = {"prompt": "Fold?", "response": "No.", "answer_category": DIRECT, "category": "a"} | cells
-    text = f"{','.join(row)}\n" + ",".join(f'"{cell}"' for cell in row.values()) + "\n"
-    result = of_record(tmp_path, {"under_test": {"asked": "a", "id": "gpt-4o"}}, text)
-    found = {name: getattr(result.responses, name)[0] for name in wanted}
-    assert found == wanted
+@pytest.mark.parametrize("case", CASES["row"], ids=str)
+def test_a_row_becomes_a_response(tmp_path: Path, case: dict[str, Any]) -> None:
+    usual = {"prompt": "Fold?", "response": "No.", "answer_category": DIRECT, "category": "a"}
+    row = usual | case["cells"]
+    write_csv(tmp_path / "r.csv", list(row), [list(row.values())])
+    tested = {"under_test": {"asked": "a", "id": "gpt-4o"}}
+    (tmp_path / "r.run.json").write_text(json.dumps(tested))
+    responses = one(tmp_path / "r.csv").responses
+    assert {name: getattr(responses, name)[0] for name in case["wanted"]} == case["wanted"]
 
 
 def test_what_a_file_does_not_say_is_not_known(tmp_path: Path) -> None:
@@ -188,156 +166,29 @@ def test_prompts_that_look_like_rewrites_are_counted(
 
 # -- what a run record says ------------------------------------------------------------------------
 
-NAMES = (
-    ({"asked": "m"}, ("m", "", "")),
-    ({"asked": "maker/m", "id": "maker/m"}, ("maker/m", "", "")),
-    ({"asked": "alias", "id": "gpt-4o"}, ("alias (gpt-4o)", "", "GPT-4")),
-    ({"id": "gpt-4o", "settings": "effort low"}, ("gpt-4o", "effort low", "GPT-4")),
-    ({"asked": "m", "family": "Mine"}, ("m", "", "Mine")),
-)
+
+@pytest.mark.parametrize("case", CASES["case"], ids=str)
+def test_a_run_record_gives_a_result_its_fields(tmp_path: Path, case: dict[str, Any]) -> None:
+    record = {"under_test": {"asked": "m"}} | case["record"]
+    found = of_record(tmp_path, record, STAGE_4 if "stage" in case else STAGE_5)
+    fields = {name: getattr(found, name) for name in case["wanted"]}
+    shown = {name: list(one) if isinstance(one, tuple) else one for name, one in fields.items()}
+    assert shown == case["wanted"]
 
 
-@pytest.mark.parametrize(("tested", "wanted"), NAMES)
-def test_the_model_is_the_one_of_the_record(
-    tmp_path: Path, tested: Record, wanted: tuple[str, ...]
+def test_a_model_that_the_user_names_gives_the_family_if_the_record_has_none(
+    tmp_path: Path,
 ) -> None:
-    found = of_record(tmp_path, {"under_test": tested})
-    assert (found.model, found.settings, found.family) == wanted
-    given = loaded(f"claude={tmp_path / 'r.csv'}")[0]
-    assert (given.model, given.settings) == ("claude", wanted[1])
-    assert given.family == (wanted[2] if "family" in tested else "Claude")
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "date"),
-    [
-        ("2026-01-02T03", "2026-01-05T03", "2026-01-02 to 2026-01-05"),
-        ("2026-01-02T03", "2026-01-02T23", "2026-01-02"),
-        (None, "2026-01-05T03", "2026-01-05"),
-        (None, None, ""),
-    ],
-)
-def test_the_date_is_of_the_first_answer_and_the_last(
-    tmp_path: Path, start: str | None, end: str | None, date: str
-) -> None:
-    record = {"under_test": {"asked": "m", "start": start, "end": end}}
-    assert of_record(tmp_path, record).date == date
-
-
-def judged_by(name: str, *ids: str, **parameters: Any) -> Record:
-    """A record with a judge."""
-    models = [{"id": id_} for id_ in ids]
-    return {"models": models, "parameters": {"check_model": name} | parameters}
-
-
-JUDGES: tuple[tuple[str, Record, str], ...] = (
-    (STAGE_4, {}, "stage 4 rules"),
-    (STAGE_4, judged_by("x", "y"), "stage 4 rules"),
-    (STAGE_5, judged_by("rules"), "rules"),
-    (STAGE_5, judged_by("alias", "j", "k"), "alias (j)"),
-    (STAGE_5, judged_by("maker/j", "j"), "maker/j"),
-    (STAGE_5, judged_by("j", "j", judge_settings="effort low"), "j, effort low"),
-    (STAGE_5, judged_by("j", rubric="graded"), "j, graded"),
-    (STAGE_5, judged_by("j", rubric="three"), "j"),
-    (
-        STAGE_5,
-        judged_by("rules", refusal_phrases=["nope"]),
-        f"rules, own phrases {prompt_set_hash(['nope'])[:8]}",
-    ),
-    (STAGE_5, {}, "unknown judge"),
-)
-
-
-@pytest.mark.parametrize(("text", "about", "judge"), JUDGES, ids=[name for *_, name in JUDGES])
-def test_the_judge_is_named_with_what_is_not_as_usual(
-    tmp_path: Path, text: str, about: Record, judge: str
-) -> None:
-    settings = {"prompt file": "f00"}
-    record = {"under_test": {"asked": "m"}, "versions": {"rules": "7"}, "settings": settings}
-    found = of_record(tmp_path, record | about, text)
-    assert (found.judge, found.judge_any_version) == (judge, judge)
-    assert (found.judge_version, found.template) == ("7", "f00")
-    assert found.doubt == ("unknown judge" if judge == "unknown judge" else "")
-
-
-SELECTED = "selected: GPT-4 was among the families that chose the prompts"
-DOUBTS = (
-    ({"scripted": True, "scripted_input": True, "complete": False}, "scripted: measures nothing"),
-    ({"scripted_input": True, "complete": False}, "demo prompts"),
-    ({"complete": False}, "partial: some rows have not been asked yet"),
-    ({"scripted": False, "scripted_input": False, "complete": True}, ""),
-    ({"selectors": ["Claude", "GPT-4"], "scripted": True}, SELECTED),
-    ({"selectors": ["Claude"]}, ""),
-)
-
-
-@pytest.mark.parametrize(("about", "doubt"), DOUBTS)
-def test_what_measures_nothing_is_in_doubt(tmp_path: Path, about: Record, doubt: str) -> None:
-    found = of_record(tmp_path, {"under_test": {"asked": "gpt-4o"}} | about)
-    assert (found.doubt, found.is_demo) == (doubt, doubt == "demo prompts")
-    assert found.unranked == () and found.all_notes == [doubt] * bool(doubt)
-
-
-def certain(share: int, **judge: Any) -> Record:
-    return {"findings": {"certain": share, "by_rules": 1000}} | judge
-
-
-LOW = "only 30 % of the rules' verdicts are certain"
-UNRANKED = (
-    (STAGE_4, certain(799), "only 80 % of the rules' verdicts are certain", 0.799),
-    (STAGE_4, certain(800), "", 0.8),
-    (STAGE_4, {"findings": {"certain": 0, "by_rules": 0}}, "", nan),
-    (STAGE_4, {"findings": {"by_rules": 9}}, "", nan),
-    (
-        STAGE_5,
-        judged_by("rules") | certain(300),
-        "only 30 % of the rules' verdicts are certain",
-        0.3,
-    ),
-    (STAGE_5, judged_by("j", "j") | certain(300), "", 0.3),
-    (STAGE_5, judged_by("j", "j", "gpt-4o-2024-08-06"), "judged by itself", nan),
-    (STAGE_5, judged_by("j", "gpt-4o") | certain(300), "judged by itself", 0.3),
-    (STAGE_4, judged_by("j", "gpt-4o"), "", nan),
-)
-
-
-@pytest.mark.parametrize(("text", "about", "why", "share"), UNRANKED)
-def test_uncertain_verdicts_and_ones_of_its_own_leave_a_model_unranked(
-    tmp_path: Path, text: str, about: Record, why: str, share: float
-) -> None:
-    tested = {"asked": "a", "id": "gpt-4o"}
-    found = of_record(tmp_path, {"under_test": tested} | about, text)
-    assert found.unranked == ((why,) if why else ())
-    assert found.certain == share or (isnan(share) and isnan(found.certain))
-    assert found.cautions == ()
-    told = {"under_test": tested | {"unranked": "20 alike"}} | about
-    assert of_record(tmp_path, told, text).unranked == ("20 alike", *found.unranked)
-
-
-@pytest.mark.parametrize(
-    ("tested", "judge", "caution"),
-    [
-        ({"asked": "a", "id": "gpt-4o"}, "gpt-4o-mini", True),
-        ({"asked": "gpt-4o-mini"}, "gpt-4o", True),
-        ({"asked": "a", "family": "GPT-4"}, "gpt-4o", True),
-        ({"asked": "gpt-4o", "family": "Mine"}, "gpt-4o-mini", False),
-        ({"asked": "claude-x"}, "gpt-4o", False),
-        ({"asked": "a"}, "b", False),
-    ],
-)
-def test_a_judge_of_the_same_family_is_a_caution(
-    tmp_path: Path, tested: Record, judge: str, caution: bool
-) -> None:
-    record = {"under_test": tested} | judged_by("judge", "other", judge)
-    found = of_record(tmp_path, record, STAGE_5)
-    assert found.cautions == (("judged by its own family",) if caution else ())
+    path = put(tmp_path / "r.csv", STAGE_4, {"under_test": {"asked": "m", "settings": "low"}})
+    (given,) = loaded(f"claude={path}")
+    assert (given.label, given.family, isnan(given.certain)) == ("claude (low)", "Claude", True)
 
 
 @pytest.mark.parametrize(("text", "stage"), [(STAGE_4, 4), (STAGE_5, 5)])
 def test_an_edited_file_is_a_caution(tmp_path: Path, text: str, stage: int) -> None:
     path = put(tmp_path / "r.csv", text)
     hashes = {"csv": sha256_of(path), "failed": ""}
-    about = {"under_test": {"asked": "m"}} | judged_by("j")
+    about = {"under_test": {"asked": "m"}} | {"parameters": {"check_model": "j"}}
     assert of_record(tmp_path, about | {"output": hashes}, text).cautions == ()
     for edited in ({"csv": "0", "failed": ""}, hashes | {"failed": "0"}):
         found = of_record(tmp_path, about | {"output": edited}, text)
@@ -360,33 +211,6 @@ def test_without_a_record_the_gap_is_noted(tmp_path: Path) -> None:
     assert found.all_notes == ["unknown judge", note]
     told = of_record(tmp_path, {"under_test": {"asked": "m"}, "notes": ["odd\anote", "", "two"]})
     assert told.notes == ("odd note", "two")
-
-
-SETS: tuple[tuple[Record, Record, str], ...] = (
-    ({}, {}, "r"),
-    ({"name": "or-hard"}, {"prompts": "x"}, "or-hard"),
-    ({}, {"prompts": "x"}, "x"),
-    ({"name": "or-hard", "rows": 2}, {}, "or-hard"),
-    ({"name": "or-hard", "rows": 1300}, {}, "or-hard (2 of 1,300)"),
-    (
-        {"name": "or-hard", "rows": 3, "sampled": True},
-        {},
-        "or-hard (2 of 3, sampled proportionally by category)",
-    ),
-)
-
-
-@pytest.mark.parametrize(("source", "tested", "name"), SETS)
-def test_the_prompt_set_is_named_with_the_part_that_was_asked(
-    tmp_path: Path, source: Record, tested: Record, name: str
-) -> None:
-    found = of_record(tmp_path, {"under_test": {"asked": "m"} | tested, "source": source})
-    assert (found.prompts, found.home) == (name, str(tmp_path / "r.csv"))
-    on_hub = source | {"repository": "org/x", "side": "over_refusal"}
-    assert of_record(tmp_path, {"under_test": {"asked": "m"}, "source": on_hub}).home == "org/x"
-    wrong = {"under_test": {"asked": "m"}, "source": {"name": "set", "side": "toxic"}}
-    with pytest.raises(UserError, match="set holds toxic prompts; give it to --toxic"):
-        of_record(tmp_path, wrong)
 
 
 def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path: Path) -> None:
@@ -472,18 +296,6 @@ def test_a_baseline_is_named_as_such_and_results_are_numbered(tmp_path: Path) ->
     assert [one.file for one in results] == [str(path) for path in paths]
 
 
-def test_a_prompt_on_both_sides_stops_the_report(tmp_path: Path) -> None:
-    a = written(tmp_path, "a.csv", [DIRECT] * 3, "a")
-    b = written(tmp_path, "b.csv", [DIRECT] * 2, "b")
-    c = written(tmp_path, "c.csv", [DIRECT], "c", columns={"prompt": ["Other"]})
-    with pytest.raises(UserError) as stop:
-        loaded(a, c, toxic=(b,))
-    assert str(stop.value) == (
-        "2 prompts on both sides; give safe prompts to --over_refusal and toxic ones to --toxic, "
-        f"and remove what is on the wrong side: {a}, {b}"
-    )
-
-
 @pytest.mark.parametrize(
     ("names", "says"),
     [
@@ -502,50 +314,6 @@ def test_a_result_given_twice_stops_the_report(
     with pytest.raises(UserError, match=says):
         loaded(*names)
     assert load_results([])[0] == []
-
-
-LOST = "error_type"
-SHARED = "share rows; remove them from one"
-
-
-@pytest.mark.parametrize(
-    ("text", "failed", "says"),
-    [
-        ("prompt,is_rejected\nP,True\n", "prompt,error_type\nP,x\n", SHARED),
-        ("prompt,response,is_rejected\nP,R,True\n", "prompt,error_type\np ,x\n", SHARED),
-        (
-            "prompt,response,is_rejected\nP,R,True\n",
-            "prompt,response,error_type\nP,R,x\n",
-            SHARED,
-        ),
-        ("prompt,sample,is_rejected\nP,1,True\n", "prompt,sample,error_type\nP,2,x\n", ""),
-        (
-            "prompt,judge_sample,is_rejected\nP,1,True\n",
-            "prompt,judge_sample,error_type\nP,2,x\n",
-            "",
-        ),
-        ("prompt,sample,is_rejected\nP,2,True\n", "prompt,sample,error_type\nP,2,x\n", SHARED),
-        (
-            "prompt,Model,is_rejected\nP,a,True\nQ,b,True\n",
-            "",
-            "models in its column Model",
-        ),
-        ("prompt,model,is_rejected\nP,a,True\nQ,,True\n", "", ""),
-        ("prompt,category,is_rejected\nP,Overall,True\n", "", "has a category 'overall'"),
-        ("prompt,category,is_rejected\nP,macro_average,True\n", "", "category 'macro average'"),
-    ],
-)
-def test_a_contradictory_file_stops_the_report(
-    tmp_path: Path, text: str, failed: str, says: str
-) -> None:
-    path = put(tmp_path / "r.csv", text)
-    if failed:
-        put(tmp_path / "r_failed.csv", failed)
-    if not says:
-        assert loaded(f"m={path}")
-        return
-    with pytest.raises(UserError, match=says):
-        loaded(f"m={path}")
 
 
 def test_with_a_record_a_column_of_models_came_with_the_prompts(tmp_path: Path) -> None:
