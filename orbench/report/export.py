@@ -13,11 +13,11 @@ from pathlib import Path
 from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
-from orbench.report.columns import IN_SUMMARY, OF_SUBSETS, RATES, UNPAIRED, joined
-from orbench.report.csvs import text_of
-from orbench.report.measures import Counted, Kind, Rate, Report, Standing
+from orbench.report.columns import OF_SUBSETS, RANK, RATES, SCORE, UNPAIRED, Figure, joined
+from orbench.report.measures import Counted, Kind, Rank, Rate, Report, Standing
 from orbench.report.rates import overall
 from orbench.report.sentences import notes_of
+from orbench.report.tables import text_of
 
 NAME = "orbench"
 SUMMARY_VERSION = 1  # of the format of results.json; a new member does not change it
@@ -56,18 +56,22 @@ def write_summary(output: Path, report: Report) -> Path:
 
 def _summary(rate: Rate, standings: Sequence[Standing]) -> Json:
     entry: Json = {}
-    for of_board in IN_SUMMARY:
+    for of_board in (RANK, SCORE):
         entry[of_board.name] = None
         if len(standings) == 1:
             entry[of_board.name] = _known(of_board.value(standings[0]))
     for column in RATES:
-        if column not in (*OF_SUBSETS, UNPAIRED):
+        if column.name and column not in (*OF_SUBSETS, UNPAIRED):
             entry[column.name] = _known(column.value(rate))
     return entry
 
 
 def _known(value: object) -> object:
     """Return a value for JSON; None for what is not known, and for an empty text."""
+    if isinstance(value, Figure):
+        value = 100 * value.fraction
+    if isinstance(value, Rank):
+        return str(value)
     if isinstance(value, float):
         return round(value, DIGITS) if isfinite(value) else None
     return None if value == "" else value

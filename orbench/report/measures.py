@@ -14,6 +14,7 @@ import numpy as np
 
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
+from orbench.base.words import Side
 from orbench.report.results import Prompts, Result
 from orbench.stats.core import Difference, Mean, Prepared, Verdicts
 from orbench.stats.intervals import Interval
@@ -191,6 +192,13 @@ class Comparison:
         return self.outcome is Outcome.FINDING
 
     @property
+    def judge(self) -> str:
+        """Return the judge of both. Models may be compared across versions of the rules."""
+        if self.family.kind is Compared.MODELS:
+            return self.a.result.judge_any_version
+        return self.a.result.judge
+
+    @property
     def fewer(self) -> Rate:
         """Return the lower rate of the two."""
         return self.b if self.gap.difference > 0 else self.a
@@ -282,6 +290,30 @@ class Standing:
         """Return a result that names its model, settings and judge."""
         return self.sides[0].result
 
+    def on(self, side: Side) -> Rate | None:
+        """Return the rate of a side."""
+        return self.toxic if side.is_toxic else self.safe
+
+    def rate(self, side: Side) -> float:
+        """Return the rate of a side that was measured, as a fraction."""
+        rate = self.on(side)
+        return rate.mean.rate if rate else np.nan
+
+    @property
+    def model(self) -> str:
+        """Return the model without its settings."""
+        return self.first.model
+
+    @property
+    def settings(self) -> str:
+        """Return the settings of the model."""
+        return self.first.settings
+
+    @property
+    def judge(self) -> str:
+        """Return the judge of both sides."""
+        return self.first.judge
+
     @property
     def has_both_sides(self) -> bool:
         """Return whether both sides have a verdict, and the score is known."""
@@ -338,6 +370,19 @@ class Published(NamedTuple):
     prompts: str
     over_refusal: float
     toxic: float
+    rank: None = None
+    settings: str = ""
+    judge: str = "published"
+
+    @property
+    def label(self) -> str:
+        """Return the model."""
+        return self.model
+
+    @property
+    def short(self) -> str:
+        """Return the model."""
+        return self.model
 
     @property
     def score(self) -> float:

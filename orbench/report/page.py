@@ -27,13 +27,15 @@ from orbench.report.page_board import (
     doubts_of,
     meanings_of,
     rate_columns,
-    scatters,
-    share_bar,
+    shares_by_result,
 )
 from orbench.report.page_tables import differences, heat_maps
+from orbench.report.ranking import in_order
+from orbench.report.rates import overall
 from orbench.report.results import Result, Text
+from orbench.report.scatter import percents_of, scatters
 from orbench.report.sentences import warnings
-from orbench.report.tables import LEGEND, graded, grids
+from orbench.report.tables import LEGEND, grids
 
 FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
@@ -46,7 +48,7 @@ JINJA = Environment(
 )
 JINJA.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
 JINJA.globals |= {"shortened": shortened, "percent": percent, "widened": WIDENED, "sides": SIDES}
-JINJA.globals |= {"doubts_of": doubts_of, "share_bar": share_bar, "share_words": SHARES}
+JINJA.globals |= {"percents_of": percents_of, "doubts_of": doubts_of, "share_words": SHARES}
 JINJA.globals |= {"few": FEW_PROMPTS}
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
@@ -74,7 +76,7 @@ def write_page(
         report=report,
         finding=findings(report.board, report.comparisons),
         rate_columns=rate_columns(report),
-        scatters=list(scatters(report)),
+        scatters=scatters(report),
         heat_maps=heat_maps(report),
         grids=grids(report),
         sections=sections(report),
@@ -89,15 +91,13 @@ def write_page(
 
 def _facts(report: Report) -> Json:
     """Return what the templates ask about all overall rates, in the leaderboard's order."""
-    by_result = {one.rate.result.number: one for one in graded(report)}
-    rates = [one.rate for one in by_result.values()]
+    rates = in_order(overall(report.rates), report.board)
     results = [rate.result for rate in rates]
     # The finding says all that there is to say about the demo's few prompts.
     is_demo = all(result.is_demo for result in results)
     ranks = [standing.rank for standing in report.board]
     has_score = any(standing.has_both_sides for standing in report.board)
     return {
-        "rates": by_result,
         "results": results,
         "notes": warnings(rates),
         "is_demo": is_demo,
@@ -107,7 +107,7 @@ def _facts(report: Report) -> Json:
         "has_ties": any(rank.best < rank.worst for rank in ranks if rank),
         "has_unscored": any(rate.unscored for rate in rates),
         "has_flips": any(rate.details and rate.details.flips >= 0 for rate in rates),
-        "has_shares": any(map(share_bar, by_result.values())),
+        "shares": shares_by_result(report),
     }
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import SIDES, Side
-from orbench.report.categories import category_tables
-from orbench.report.cells import MISSING, Cell, rate_cell
+from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import joined
 from orbench.report.compare import of_models
-from orbench.report.measures import OVERALL, Comparison, Counted, Report
+from orbench.report.measures import OVERALL, Comparison, Counted, Rate, Report, Subset
 from orbench.report.results import Result
 from orbench.report.sentences import remarks, verdict_words
 
@@ -23,36 +21,26 @@ SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a c
 class HeatRow(NamedTuple):
     """The rates of a model, by category; the last one is that over all."""
 
-    name: str
-    cells: list[Cell]
+    result: Result
+    rates: list[Rate | None]  # None: not measured
 
 
 class HeatMap(NamedTuple):
     """Rates by category: the worse, the darker."""
 
-    title: str
-    side: Side
+    table: CategoryTable
     categories: list[str]
     rows: list[HeatRow]
 
     @property
-    def all_are_small(self) -> bool:
-        """Return whether each rate is of few prompts."""
-        return self._small() == {True}
+    def small(self) -> list[bool]:
+        """Return for each rate whether it is of few prompts."""
+        return [rate.is_small for row in self.rows for rate in row.rates if rate]
 
-    @property
-    def some_are_small(self) -> bool:
-        """Return whether some rates are of few prompts, and others are not."""
-        return len(self._small()) == 2
-
-    def _small(self) -> set[bool]:
-        cells = [cell for row in self.rows for cell in row.cells]
-        return {cell.is_small for cell in cells if cell.is_measured}
-
-    def shade(self, cell: Cell) -> int:
-        """Return how dark a measured cell is."""
-        percent = cell.value or 0.0
-        bad = round(100 - percent if self.side.is_toxic else percent, 3)
+    def shade(self, rate: Rate) -> int:
+        """Return how dark a cell is."""
+        percent = 100 * rate.mean.rate
+        bad = round(100 - percent if self.table.side.is_toxic else percent, 3)
         return sum(step <= bad for step in SHADES)
 
 
@@ -61,14 +49,16 @@ def heat_maps(report: Report) -> list[HeatMap]:
     maps = []
     for table in category_tables(report.rates, report.board):
         subsets = [*table.categories, OVERALL]
-        rows = []
-        for result in table.results:
-            rates = [table.rates.get((result.number, subset)) for subset in subsets]
-            cells = [rate_cell(rate) if rate else MISSING for rate in rates]
-            rows.append(HeatRow(result.short, cells))
-        names = [subset.value or OVERALL_NAME for subset in subsets]
-        maps.append(HeatMap(table.full_title, table.side, names, rows))
+        rows = [HeatRow(one, _measured(table, one, subsets)) for one in table.results]
+        names = [subset.value or subset.kind for subset in subsets]
+        maps.append(HeatMap(table, names, rows))
     return maps
+
+
+def _measured(table: CategoryTable, result: Result, subsets: Sequence[Subset]) -> list[Rate | None]:
+    """Return the rates that have a verdict."""
+    rates = [table.rates.get((result.number, subset)) for subset in subsets]
+    return [rate if rate and rate.mean.prompts else None for rate in rates]
 
 
 # -- comparisons ---------------------------------------------------------------------------------

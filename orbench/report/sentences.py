@@ -13,6 +13,7 @@ from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     FEW_PROMPTS,
     Association,
+    Compared,
     Comparison,
     Counted,
     Details,
@@ -224,7 +225,11 @@ def _comparison_line(comparison: Comparison, with_judge: bool) -> str:
 
 
 def finding_of(comparison: Comparison) -> str:
-    """Return what a comparison of models shows, and in parentheses what speaks against it."""
+    """Return what a comparison of models shows, and in parentheses what speaks against it; of other
+    comparisons whether there is a finding.
+    """
+    if comparison.family.kind is not Compared.MODELS:
+        return comparison.outcome.value
     verdict = verdict_words(comparison)
     against = "; ".join(remarks(comparison))
     return f"{verdict} ({against})" if against else verdict

@@ -7,14 +7,14 @@ from pathlib import Path
 from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
-from orbench.report import export, sentences, tables
+from orbench.report import export, sentences
 from orbench.report.compare import of_models
-from orbench.report.csvs import csv_paths, write_csvs
 from orbench.report.load import Source
 from orbench.report.measures import Associated, Counted, Kind, Report
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
+from orbench.report.tables import csv_paths, write_csvs, write_documents
 
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
@@ -53,7 +53,7 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
         say(line)
     for correlation in rank_correlations(made.board, made.published):
         lines.append(sentences.correlation_line(correlation))
-    files += tables.write_documents(to.table, made, lines)
+    files += write_documents(to.table, made, lines)
     pictures = _draw(made, to, files) if to.pictures else []
     if to.html:
         files.append(to.table.with_suffix(".html"))

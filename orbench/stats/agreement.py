@@ -35,12 +35,15 @@ class TwoRaters(NamedTuple):
         chance = yes * other + (n - yes) * (n - other)
         if chance == n * n:
             return None
+        best = n * n - chance
         size = effective or n
         agreed = (self.both + self.neither) / n
-        ends = wilson(agreed * size, size)
-        best = n * n - chance
-        kappa, low, high = ((x * n * n - chance) / best for x in (agreed, *ends))
-        return kappa, low, high
+        low, high = wilson(agreed * size, size)
+
+        def beyond_chance(share: float) -> float:
+            return (share * n * n - chance) / best
+
+        return beyond_chance(agreed), beyond_chance(low), beyond_chance(high)
 
 
 def two_raters(patterns: Patterns, first: int, second: int) -> TwoRaters:
@@ -60,13 +63,14 @@ def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
     rows = yes = no = 0
     apart = 0.0  # pairs of votes that differ, each row's over its votes less one
     for votes, times in patterns.items():
-        a = votes.count(True)
-        b = votes.count(False)
-        if a + b > 1:
+        for_yes = votes.count(True)
+        for_no = votes.count(False)
+        total = for_yes + for_no
+        if total > 1:
             rows += times
-            yes += a * times
-            no += b * times
-            apart += 2 * a * b / (a + b - 1) * times
+            yes += for_yes * times
+            no += for_no * times
+            apart += 2 * for_yes * for_no / (total - 1) * times
     if not yes or not no:
         return None, rows
     return 1 - (yes + no - 1) * apart / (2 * yes * no), rows

@@ -8,22 +8,28 @@ from math import isnan, nan
 import numpy as np
 import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
+from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.stats import norm, t  # type: ignore[import-untyped]
 from statsmodels.stats import contingency_tables, proportion  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.stats.association import holm
+from orbench.stats.association import auc, holm, log_odds
 from orbench.stats.core import (
     ALPHA,
     ASSUMED_ICC,
     FEW_CLUSTERS,
+    Difference,
+    Prepared,
     Verdicts,
     difference,
+    impute_unscored,
     mean,
     with_unscored,
     worst_case_p,
 )
-from orbench.stats.intervals import wilson
+from orbench.stats.inference import t95
+from orbench.stats.intervals import bonett_price, wilson
+from orbench.stats.labels import corrected
 from orbench.stats.power import detectable_difference
 
 
@@ -50,7 +56,7 @@ def test_stage_scripts_get_intervals_and_agreement_without_numpy() -> None:
 def test_where_all_rows_are_independent_the_mean_has_wilsons_interval(hits: int, n: int) -> None:
     found = mean(of(np.arange(n) < hits))
     reference = proportion.proportion_confint(hits, n, method="wilson")
-    assert (found.low, found.high) == pytest.approx(wilson(hits, n), abs=1e-12)
+    assert found.interval == pytest.approx(wilson(hits, n), abs=1e-12)
     assert wilson(hits, n) == pytest.approx(reference, abs=1e-12)
     assert (found.rate, found.prompts, found.rows) == (hits / n, n, n)
     assert found.design_effect == pytest.approx(1) and wilson(0, 0) == (0, 1)
@@ -88,16 +94,21 @@ def test_unequal_seeds_that_span_categories_have_the_cr2_variance(categories: in
 
 def test_where_few_seeds_hold_the_rarer_outcome_the_assumed_correlation_gives_the_size() -> None:
     found, size = mean(of(np.zeros(100), 5)), 100 / (1 + 4 * ASSUMED_ICC)
-    assert (found.low, found.high) == pytest.approx(wilson(0, size))
+    assert found.interval == pytest.approx(wilson(0, size))
     few, enough = np.zeros(500), np.zeros(500)
     few[: 5 * (FEW_CLUSTERS - 1) : 5] = enough[: 5 * FEW_CLUSTERS : 5] = 1
     assert mean(of(few, 5)).design_effect == pytest.approx(3)
     assert mean(of(enough, 5)).design_effect == 1  # never less than that of independent rows
 
 
+def test_t_has_one_degree_of_freedom_at_least() -> None:
+    assert t95(0.3) == t95(1) == pytest.approx(t.ppf(0.975, 1))
+
+
 def test_one_seed_says_as_little_as_two_rows() -> None:
     found = mean(of(np.arange(1000) % 2, 1000))
     assert found.effective == pytest.approx(2, abs=0.01) and found.low < 0.1 < 0.9 < found.high
+    assert found.df == 1
 
 
 def test_the_samples_of_a_prompt_are_averaged_and_unscored_rows_left_out() -> None:
@@ -114,7 +125,7 @@ def test_the_samples_of_a_prompt_are_averaged_and_unscored_rows_left_out() -> No
 def test_where_nothing_is_scored_every_rate_is_possible() -> None:
     for found in (mean(of([nan, nan])), mean(of([]))):
         assert isnan(found.rate) and isnan(found.design_effect) and not found.rows
-        assert (found.low, found.high) == (0, 1)
+        assert found.interval == (0, 1)
 
 
 def test_a_macro_average_is_the_mean_of_the_categories_that_have_a_verdict() -> None:
@@ -140,7 +151,7 @@ def test_neither_the_order_of_rows_nor_their_ids_matter() -> None:
 def test_the_interval_with_unscored_rows_holds_whether_they_were_answered_or_refused() -> None:
     found = with_unscored(of([1, 1, 1, 0, 0, 0, 0, 0, nan, nan]))
     assert found == (mean(of(np.arange(10) < 3)).low, mean(of(np.arange(10) < 5)).high)
-    assert with_unscored(of([1, 0])) == mean(of([1, 0]))[1:3]
+    assert with_unscored(of([1, 0])) == mean(of([1, 0])).interval
 
 
 @pytest.mark.parametrize(("a_only", "b_only"), [(5, 0), (6, 0), (7, 1), (9, 0), (1, 1), (4, 5)])
@@ -166,7 +177,7 @@ def test_two_sets_without_common_seeds_have_newcombes_interval() -> None:
     found = difference(a, Verdicts(b.refused, b.prompt + 1000, b.prompt + 1000), paired=False)
     assert found.df == pytest.approx(79)  # of the smaller set
     expected = proportion.confint_proportions_2indep(30, 80, 24, 120, method="newcomb")
-    assert (found.low, found.high) == pytest.approx(expected) and found.p < ALPHA
+    assert found.interval == pytest.approx(expected) and found.p < ALPHA
     assert found.difference == pytest.approx(30 / 80 - 24 / 120) and found.correlation == 0
 
 
@@ -259,17 +270,95 @@ def test_a_missing_p_value_counts_as_one_and_none_need_no_correction() -> None:
     assert not len(holm([]))
 
 
-def test_the_detectable_difference_of_independent_sets_is_that_of_the_textbook() -> None:
-    rows = of(np.arange(2000) % 10 == 0)
-    ids = rows.prompt + 5000
-    found = difference(rows, Verdicts(rows.refused, ids, ids), paired=False)
-    delta = detectable_difference(found)
-    error = np.sqrt((0.1 * 0.9 + (0.1 + delta) * (0.9 - delta)) / 2000)
-    assert delta == pytest.approx((norm.ppf(0.975) + norm.ppf(0.8)) * error, abs=2e-4)
-    assert 1.3 < detectable_difference(found, 45) / delta < 1.6
+@pytest.mark.parametrize(("correlation", "lost"), [(0, 0), (0.5, 0), (0.3, 0.02)])
+def test_the_detectable_difference_is_that_of_the_textbook(correlation: float, lost: float) -> None:
+    of_b = mean(of(np.arange(2000) % 10 == 0))
+    of_a = of_b._replace(effective=700.0, df=12)
+    found = Difference(of_a, of_b, -1, 1, 1, correlation, 12)
+    delta = detectable_difference(found, 3, lost)
+    rates = np.array([0.1, 0.1 + delta])
+    shown = rates * (1 - lost) + [lost, 0]  # each the other way: the worst case
+    both = np.sqrt((rates * (1 - rates)).prod()) * (1 - lost) ** 2
+    variance = (shown * (1 - shown)).sum() - 2 * correlation * both
+    size = 700 * (t.ppf(0.975, 12) / t.ppf(0.975, 1999)) ** 2
+    level = t.ppf(1 - ALPHA / 6, 12)
+    quantiles = level + t.ppf(0.8, 12) * np.sqrt(1 + level**2 / 24)
+    error = np.sqrt(variance * (1 / size + 1 / 2000) / 2) * (1 - lost)
+    assert shown[1] - shown[0] == pytest.approx(quantiles * error, abs=2e-4)
 
 
 def test_models_that_never_differed_could_have_and_two_prompts_detect_nothing() -> None:
     for same in (of(np.zeros(100)), of(np.arange(100) % 2)):
         assert 0.04 < detectable_difference(difference(same, same, paired=True)) < 0.2
     assert isnan(detectable_difference(difference(of([1, 0]), of([0, 1]), paired=True)))
+
+
+def test_prepared_verdicts_give_the_same_figures() -> None:
+    a, b = made(1, 0.5), made(2, 0.2)
+    a.refused[::20] = b.refused[7::20] = nan
+    x, y = Prepared(a), Prepared(b)
+    assert difference(x, y, paired=True) == difference(a, b, paired=True)
+    worst = difference(impute_unscored(a, 0), impute_unscored(b, 1), paired=True)
+    assert worst_case_p(x, y) == worst_case_p(y, x) == worst.p
+
+
+def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -> None:
+    gaps = np.repeat([1, -1, 0], [20 + 1, 10 + 1, 170])
+    half = norm.ppf(0.975) * gaps.std() / np.sqrt(202)
+    assert bonett_price(0.1, 0.05, 200) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
+
+
+def test_the_auc_and_its_variance_are_those_of_their_definitions() -> None:
+    random = np.random.default_rng(60)
+    seed = np.repeat(np.arange(60), 5)
+    prompt = np.arange(len(seed)) // 2  # some across two seeds
+    score = (random.random(len(seed)) + random.random(60)[seed]).round(1)
+    refused = (random.random(len(seed)) * 2 < score).astype(float)
+    rows = Verdicts(refused, prompt, seed, weight=1.0 + seed % 2)
+    weight = rows.weight / np.bincount(prompt)[prompt]
+    weight *= weight.sum() / (weight**2).sum()
+    yes, no = weight * refused, weight * (1 - refused)
+    above = (np.sign(score[:, None] - score) + 1) / 2
+    value = yes @ above @ no / yes.sum() / no.sum()
+    deviation = yes * (above @ no / no.sum() - value) / yes.sum()
+    deviation += no * (yes @ above / yes.sum() - value) / no.sum()
+    others = 1 - np.bincount(seed, weight) / weight.sum()
+    variance = (np.bincount(seed, deviation) ** 2 / others).sum()
+    sums = [np.bincount(seed, each) for each in (yes, no)]
+    even = min(each.sum() ** 2 / (each**2).sum() for each in sums)
+    size = value * (1 - value) / variance * (norm.ppf(0.975) / t.ppf(0.975, even - 1)) ** 2
+    assert auc(rows, score) == pytest.approx((value, *wilson(value * size, size)))
+
+
+def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:
+    seed = np.repeat(np.arange(30), 2)
+    refused = seed < 10
+    same = np.repeat([1.0, 0, 1, 0], [16, 4, 14, 26])  # in both prompts of a seed, or neither
+    one_of_two = np.arange(60) % 2.0
+    found = log_odds(csr_array(np.column_stack([same, one_of_two])), refused, seed)
+    assert [list(found[name]) for name in ("refused", "answered")] == [[16, 10], [14, 20]]
+    yes, no = np.array([16, 14]) + 5, np.array([4, 26]) + 5  # half of ten more prompts
+    gap = np.log(yes[0] * no[1] / no[0] / yes[1])
+    z = gap / np.sqrt(2 * (1 / yes + 1 / no).sum())  # a seed says as much as one prompt
+    assert found["log_odds"] == pytest.approx([gap, 0])
+    assert found["z"] == pytest.approx([z, 0])
+    assert found["q"] == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
+
+
+@pytest.mark.parametrize("cells", [(20, 0, 0, 60), (20, 3, 9, 48), (5, 9, 12, 14)])
+def test_a_rate_corrected_by_labels_is_that_of_prediction_powered_inference(
+    cells: tuple[int, ...],
+) -> None:
+    f, y = np.repeat([[1, 1, 0, 0], [1, 0, 1, 0]], cells, axis=1)  # by the judge, by people
+    n = len(f)
+    judge = of([*f, *[0, 1, 0] * 100])
+    (of_judge, both), (_, of_people) = np.cov([*f, 1, 0], [*y, 0, 1], ddof=0)
+    trust = np.clip(both / of_judge / (1 + n / (n + 300)), 0, 1)
+    gap = y - trust * f
+    rate = trust * judge.refused.mean() + gap.mean()
+    least = of_people - 2 * trust * both + trust**2 * of_judge
+    variance = max(gap.var(ddof=1) / n, least / (n + 2))
+    variance += trust**2 * judge.refused.var(ddof=1) / (n + 300)
+    size = rate * (1 - rate) / variance
+    found = corrected(judge, np.array([*y, *[nan] * 300]))
+    assert found == pytest.approx((rate, *wilson(rate * size, size)))
