@@ -21,7 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from orbench.base.records import record_path
-from orbench.report import gate, load, rates
+from orbench.report import gate, load
+from orbench.report.measures import OVERALL
+from orbench.report.rates import refusal_rate
 from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from tests.conftest import write_csv
@@ -38,7 +40,7 @@ CELLS = ((0.02, 0.95, 0), (0.1, 0.9, 0), (0.4, 0.7, 0), (0.1, 0.9, 0.02), (0.1, 
 
 
 def results_of(folder: Path) -> list[Result]:
-    """The results of both runs; their verdicts are filled in later."""
+    """The report's results of both runs; their verdicts are filled in later."""
     sources = []
     for side, run in product(PROMPTS, ("new", "old")):
         path = folder / f"{side}_{run}.csv"
@@ -47,7 +49,8 @@ def results_of(folder: Path) -> list[Result]:
         about = {"under_test": {"asked": run, "id": run}, "parameters": {"check_model": "judge"}}
         record_path(path).write_text(json.dumps(about))
         sources.append(load.Source(path, "", side))
-    return load.load_results(gate.with_baseline("old", sources))[0]
+    results, _ = load.load_results(gate.with_baseline("old", sources))
+    return results
 
 
 def verdicts(random: Random, safe: float, toxic: float, worse: float) -> Iterator[Array]:
@@ -75,13 +78,13 @@ def fires(results: Sequence[Result], random: Random, *cell: float) -> bool:
     parts = list(verdicts(random, *cell))
     if not (differs(*parts[:2]) or differs(*parts[2:])):
         return False  # no finding without a difference; the report takes longer
-    made = []
+    rates = []
     for result, (seed, refused) in zip(results, parts, strict=True):
-        own = seed.astype(int) + 10_000 * result.side.is_toxic  # no seed is on both sides
-        drawn = replace(result.responses, seed=own, refused=refused)
-        made.append(replace(result, responses=drawn))
-    found = gate.check(["worse"], rates.overall(rates.rates(made)), [])
-    return gate.exit_status(found) == gate.Status.NOT_MET
+        seeds = seed.astype(int) + 10_000 * result.side.is_toxic  # no seed is on both sides
+        responses = replace(result.responses, seed=seeds, refused=refused)
+        rates.append(refusal_rate(result, responses, OVERALL))
+    decided = gate.check(["worse"], rates, [])
+    return gate.exit_status(decided) == gate.Status.NOT_MET
 
 
 def main(draws: int) -> None:
