@@ -15,17 +15,8 @@ import pytest
 from orbench.refusals import rules
 from orbench.report.page import REASONS
 from tests.conftest import ALIGN, CHECK, Desk
-from tests.contract.test_report import (
-    ANSWER,
-    DIRECT,
-    INDIRECT,
-    Row,
-    judged,
-    lost,
-    markdown,
-    report,
-    table,
-)
+from tests.contract.test_report import Row, judged, markdown, report, table
+from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
 
 HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
