@@ -13,7 +13,8 @@ import pytest
 from orbench.refusals import rules
 from orbench.report.page import REASONS
 from tests.conftest import ALIGN, CHECK, Desk
-from tests.contract.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
+from tests.contract.test_report import judged, report
+from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
 
 HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'

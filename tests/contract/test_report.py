@@ -13,47 +13,19 @@ import pytest
 
 from orbench.stats import core
 from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
+from tests.results import ANSWER, DIRECT, INDIRECT, lost, numbered, written
 from tests.server import answer, by_number
 
 PLOT = "response_checker/plot_results.py"
-ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 
 Row = dict[str, str]
-
-
-def prompts(n: int) -> list[str]:
-    return [f"Prompt {number}" for number in range(n)]
 
 
 def judged(
     desk: Desk, name: str, verdicts: list[str], model: str = "maker/a", /, **about: Any
 ) -> Path:
-    """Stage 5's file, a row per verdict, and its record; two categories in turn. about: columns
-    (lists) and entries of the record.
-    """
-    n = len(verdicts)
-    columns = {
-        "prompt": [f"Toxic {text}" if name == "t.csv" else text for text in prompts(n)],
-        "category": ["ab"[number % 2] for number in range(n)],
-        "response": [f"Response {number} of {model}" for number in range(n)],
-        "answer_category": verdicts,
-        "answer_type_response": ["because"] * n,
-    }
-    columns |= about.pop("columns", {})
-    path = desk.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    desk.csv(name, list(columns), list(zip(*columns.values(), strict=True)))
-    record = {"stage": "response_checker", "under_test": {"asked": model}}
-    record["parameters"] = {"check_model": about.pop("judge", "gpt4")}
-    path.with_suffix(".run.json").write_text(json.dumps(record | about))
-    return path
-
-
-def lost(path: Path, prompts: list[str]) -> None:
-    """The file of failed rows beside a result."""
-    rows = [f"{prompt},a,unscored,no verdict" for prompt in prompts]
-    text = "\n".join(["prompt,category,error_type,error", *rows]) + "\n"
-    path.with_name(f"{path.stem}_failed.csv").write_text(text)
+    """Stage 5's file, see `written`."""
+    return written(desk.folder, name, verdicts, model, **about)
 
 
 def report(desk: Desk, *flags: str | Path) -> Done:
@@ -69,7 +41,7 @@ def table(desk: Desk, name: str = "results", **wanted: str) -> list[Row]:
 
 
 def overall(desk: Desk, **wanted: str) -> Row:
-    (row,) = table(desk, category="overall", **wanted)
+    (row,) = table(desk, subset="overall", counted="refused", **wanted)
     return row
 
 
@@ -102,17 +74,17 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     assert percents(row, "rate", "low", "high") == [15, 9.31, 23.28]  # Wilson's
     assert percents(row, "direct", "indirect", "low_all", "high_all") == [10, 5, 9.31, 23.28]
     assert [row["notes"], row["settings"], row["unscored"]] == ["", "", "0"]
-    (a,) = table(desk, side="over_refusal", category="a")
+    (a,) = table(desk, side="over_refusal", value="a")
     assert (a["n"], percents(a, "rate")) == ("50", [16])
     assert percents(overall(desk, side="toxic"), "rate") == [90]
-    assert table(desk, side="toxic", category="a")[0]["notes"] == "fewer than 30 prompts"
+    assert table(desk, side="toxic", value="a")[0]["notes"] == "fewer than 30 prompts"
 
 
 def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
     category = {"category": ["a"] * 9 + ["b"]}
     safe = judged(desk, "s.csv", [ANSWER] * 9 + [DIRECT], columns=category)
     report(desk, "--over_refusal", safe)
-    (macro,) = table(desk, category="macro average")
+    (macro,) = table(desk, subset="macro average")
     assert percents(macro, "rate") + percents(overall(desk), "rate") == [50, 10]
     assert "| macro average | 50.0 [" in " ".join(markdown(desk).split())
 
@@ -135,8 +107,8 @@ def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk
     row = overall(desk)
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
     assert "coverage 90.0 %" in row["notes"] and "coverage 90.0 %" in done.stderr
-    assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
-    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
+    assert [table(desk, value=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
+    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*numbered(9), "Lost"]})
     report(desk, "--over_refusal", whole)
     assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
 
@@ -233,7 +205,7 @@ def test_unscored_rows_that_could_reverse_a_finding_undo_it(
 ) -> None:
     a = judged(desk, "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
     b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - missing), "b")
-    lost(b, prompts(200)[200 - missing :])
+    lost(b, numbered(200)[200 - missing :])
     report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
     assert float(pair["p_holm"]) < 0.001
@@ -296,7 +268,7 @@ def test_results_of_different_judges_are_neither_compared_nor_ranked(
 
 def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
     (a,) = shares(desk, a=100)
-    later = {"prompt": prompts(150)[50:]}
+    later = {"prompt": numbered(150)[50:]}
     b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=later)
     done = report(desk, "--over_refusal", a, b)
     (pair,) = table(desk, "comparison")
@@ -435,14 +407,14 @@ def test_a_folder_stands_for_the_results_in_it_as_they_were_written(desk: Desk) 
         lost(path, ["x"])
         os.utime(path, (number, number))
     report(desk, "--over_refusal", "safe")
-    assert [row["model"] for row in table(desk, category="overall")] == ["b", "a"]
+    assert [row["model"] for row in table(desk, subset="overall")] == ["b", "a"]
 
 
 def test_files_of_failed_rows_are_never_results(desk: Desk) -> None:
     safe = judged(desk, "safe_a.csv", [DIRECT] * 3)
     lost(safe, ["x"])
     report(desk, "--over_refusal", "safe_a.csv", "safe_a_failed.csv")
-    assert [row["model"] for row in table(desk, category="overall")] == ["maker/a"]
+    assert [row["model"] for row in table(desk, subset="overall")] == ["maker/a"]
     done = desk.run(PLOT, "--over_refusal", "safe_a_failed.csv")
     assert "only files of failed rows" in error_line(done)
     (desk.folder / "safe_a_failed.csv").rename(desk.folder / "copy.csv")
@@ -534,8 +506,9 @@ def test_the_change_from_one_prompt_set_to_another_is_given_per_model(
 ) -> None:
     refused = {("set1", "a"): 10, ("set2", "a"): 20, ("set1", "b"): 15, ("set2", "b"): 25}
     report(desk, "--over_refusal", *(on(desk, *key, n) for key, n in refused.items()))
-    rows = table(desk, "drift")
-    rates = [(row["model"], row["rate_from_percent"], row["rate_to_percent"]) for row in rows]
+    rows = table(desk, "comparison", compared="sets")
+    rates = [(row["model_a"], row["rate_b_percent"], row["rate_a_percent"]) for row in rows]
     assert rates == [("a", "20", "40"), ("b", "30", "50")]
-    assert {(r["from"], r["to"], r["change_points"]) for r in rows} == {("set1", "set2", "20")}
+    assert {(row["prompts_b"], row["prompts_a"]) for row in rows} == {("set1", "set2")}
+    assert {row["difference_points"] for row in rows} == {"20"}
     assert all(0 < float(row["low_points"]) < 20 < float(row["high_points"]) for row in rows)
