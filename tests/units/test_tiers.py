@@ -10,6 +10,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 from orbench.report.analyses.tiers import scales, tiers
 from orbench.report.measures import Association, Outcome, Standing
 from orbench.report.results import SAFE, TOXIC, Result
+from orbench.stats.core import Verdicts, difference
 from tests.results import responses, result_of, standing_of
 
 STEPS = ("benign", "borderline")
@@ -124,6 +125,17 @@ def test_a_trend_needs_ten_seeds(seeds: int, outcome: Outcome) -> None:
     assert (found.n, found.outcome, found.value) == (seeds, outcome, "benign < borderline")
     assert found.estimate == pytest.approx((seeds - 1) / seeds)
     assert found.interval and found.interval.low < found.estimate < found.interval.high
+
+
+def test_the_rates_above_and_below_are_compared_unpaired() -> None:
+    random = np.random.default_rng(1)
+    refused = (random.random((15, 2)) < [0.2, 0.6]).astype(float)
+    (found,) = trends(standing_of(tiered(list(refused.ravel()), *STEPS)))
+    seed = np.arange(15)
+    lower, higher = (Verdicts(values, seed, seed) for values in refused.T)
+    expected = difference(higher, lower, paired=False)
+    assert (found.p, found.interval) == (expected.p, expected.interval)
+    assert expected.interval != difference(higher, lower, paired=True).interval
 
 
 def test_a_scripted_side_leaves_the_model_without_a_trend() -> None:
