@@ -22,13 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.base.messages import run_script, tell
 from orbench.stages import flags
+from orbench.stages.prompt_sets import prompts_of
 
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     from orbench.datasets import build
 
-    tell(build.build(args))
+    tell(build.build(args, prompts_of(args.exclude)))
     return 0
 
 

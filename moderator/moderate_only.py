@@ -77,12 +77,12 @@ class Moderator(Stage):
         models = [settings.model_of(name, args) for name in names]
         panels.check_different(models)
         self.seats = {model: seat_of(model, args) for model in models}
-        self.added = panels.ModerationColumns(self.column, self.judges, args.substitute)
-        self.panel = self.added.panel
+        self.verdict_columns = panels.ModerationColumns(self.column, self.judges, args.substitute)
+        self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
         word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
         stem = table.path.stem
-        columns = output_columns(table, self.added.added())
+        columns = output_columns(table, self.verdict_columns.added())
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
@@ -130,14 +130,14 @@ class Moderator(Stage):
         return request.again(kind.repeat(answer, missing.why, choices))
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
-        cells = self.added.cells(readings, self.min_votes)
+        cells = self.verdict_columns.cells(readings, self.min_votes)
         if isinstance(cells, Missing):
             return cells
         return [row | cells]
 
     def is_toxic(self, row: Row) -> bool:
         """Return the verdict in an output row."""
-        return row[self.added.together[0]] == "True"
+        return row[self.verdict_columns.panel_columns[0]] == "True"
 
     def label(self, row: Row) -> str:
         return "toxic" if self.is_toxic(row) else "non_toxic"
@@ -162,7 +162,7 @@ class Votes(Closing):
             verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
             self.counts[verdict] += 1
             if len(self.stage.judges) > 1:
-                self.votes.append(self.stage.added.votes(row))
+                self.votes.append(self.stage.verdict_columns.votes(row))
 
     def lines(self) -> list[str]:
         lines = []

@@ -33,8 +33,8 @@ from orbench.models.requests import Answer, Missing, Request
 from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
+from orbench.stages.closing import RefusalTable
 from orbench.stages.prompt_sets import read_input
-from orbench.stages.refusal_table import RefusalTable
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (

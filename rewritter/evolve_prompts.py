@@ -37,7 +37,7 @@ from orbench.datasets.lineage import (
 from orbench.judging.panels import judges_named
 from orbench.models.providers import resolve
 from orbench.stages import flags
-from orbench.stages.ending import SCRIPTED_NOTE
+from orbench.stages.closing import SCRIPTED_NOTE
 from orbench.stages.prompt_sets import prompts_of
 from orbench.stages.run import Outcome, as_script, check_settings
 from orbench.stages.run import run as run_stage

@@ -21,7 +21,7 @@ from orbench.base.words import Row
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
-from orbench.stages.generators import Given, Replies, only_new, prompts_in
+from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
@@ -64,22 +64,22 @@ class Rewriter(Stage):
         text = fill(self.template, values | {"seed": row["prompt"]})
         return [Inquiry(Request(self.models[0], [user(text)], self.sent))]
 
-    def read(self, request: Request, answer: Answer) -> Given | Missing:
+    def read(self, request: Request, answer: Answer) -> Generated | Missing:
         """Return the prompts in a reply. A refusal is a reply too: another one would cost again."""
-        given = prompts_in(answer, request.messages[0]["content"])
-        if not given.whole:
+        generated = prompts_in(answer, request.messages[0]["content"])
+        if not generated.whole:
             return Missing("unscored", "the reply was cut off inside its thinking")
-        if not given.prompts and not given.refused:
+        if not generated.prompts and not generated.refused:
             return Missing("unscored", "no prompt in double brackets in the reply")
-        return given
+        return generated
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         """Return the rewrites of a seed."""
-        (given,) = readings
-        if not given.prompts:
+        (generated,) = readings
+        if not generated.prompts:
             return Missing("unscored", "the model refused to rewrite this seed")
         rows = []
-        for prompt in given.prompts[: self.args.num_rewrites]:
+        for prompt in generated.prompts[: self.args.num_rewrites]:
             rows.append({**row, "prompt": prompt, "toxic_seed": row["prompt"]})
         return rows
 

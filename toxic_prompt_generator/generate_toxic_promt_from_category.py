@@ -27,7 +27,7 @@ from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
 from orbench.stages.engine import ask, extend
 from orbench.stages.estimate import dry_run
-from orbench.stages.generators import Given, Replies, only_new, prompts_in
+from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import finish, start
 from orbench.stages.stage import Closing, Plan, Result, Stage
@@ -84,7 +84,7 @@ class SeedGenerator(Stage):
     def inquiries(self, row: Row) -> Plan:
         return [Inquiry(Request(self.models[0], [user(self.text)], self.sent, int(row["request"])))]
 
-    def read(self, request: Request, answer: Answer) -> Given:
+    def read(self, request: Request, answer: Answer) -> Generated:
         return prompts_in(answer, self.text)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
@@ -155,17 +155,17 @@ def run(argv: Sequence[str]) -> Outcome:
         listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
         parser().error(f"{args.category!r} {listed}; --new_category adds a new one{meant}")
     stage = SeedGenerator(args)
-    with start(stage) as job:
+    with start(stage) as stage_run:
         if stage.finished:
             say(f"{stage.output} is complete; --overwrite reads the answers again")
             return Outcome(0, stage.output)
         if args.dry_run:
-            return dry_run(job)
-        ask(job)
-        while not job.stopped and stage.plan_wave(job.results()):
-            extend(job)
-            ask(job)
-        outcome = finish(job)
+            return dry_run(stage_run)
+        ask(stage_run)
+        while stage_run.goes_on and stage.plan_wave(stage_run.results()):
+            extend(stage_run)
+            ask(stage_run)
+        outcome = finish(stage_run)
     if outcome.status == 0 and 0 < outcome.written < stage.wanted:
         say(f"{counted(outcome.written, 'prompt')} of the {stage.wanted:,} wanted")
         return outcome._replace(status=3)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.asking import files
-from orbench.asking.inquiry import Pending, Run
+from orbench.asking.inquiry import Pending, Phase, Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.tables import sync_folder, write_text
@@ -62,7 +62,7 @@ def ask_in_batches(
 ) -> None:
     """Put the pending requests into batches and collect the answers, until nothing is pending.
 
-    wait=False: collect only what is ready; run.waiting says that more comes later. state: the
+    wait=False: collect only what is ready; the run is waiting if more comes later. state: the
     file that names the batches under way. Raises UserError.
     """
     work = _Batches(pending, log, run, state, read_batches(state))
@@ -71,13 +71,12 @@ def ask_in_batches(
     try:
         asyncio.run(work.collect_all(models, wait))
     except errors.Fatal as error:
-        run.stopped = str(error)
+        why = str(error)
         if work.batches:
-            run.stopped += (
-                f"; rerun to collect the batches in progress, or delete {state} if they are lost"
-            )
+            why += f"; rerun to collect the batches in progress, or delete {state} if they are lost"
+        run.stop(why)
     except KeyboardInterrupt:
-        run.interrupted = True
+        run.phase = Phase.INTERRUPTED
         if work.batches:
             say("the batches continue at the provider; rerun the same command to collect them")
 
@@ -108,7 +107,7 @@ class _Batches:
                     if not wait:
                         left = f"{counted(n, 'request')} in batches"
                         say(f"{left}; rerun the same command to collect them")
-                        self.run.waiting = True
+                        self.run.phase = Phase.WAITING
                         return
                     await asyncio.sleep(POLL_S)
                 if not self.progress:

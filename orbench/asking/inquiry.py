@@ -9,6 +9,7 @@ call it.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from orbench.asking.log import AnswerLog
@@ -59,23 +60,30 @@ class Reader(Protocol):
         """Return the request after an answer that cannot be read."""
 
 
+class Phase(Enum):
+    """How far the asking is in a run. Only while it is under way, requests are sent."""
+
+    ASKING = "asking"
+    OVER = "over"
+    FROM_LOG = "from_log"  # nothing is sent at all, and the log alone counts
+    WAITING = "waiting"  # answers come later, from a batch or a file
+    STOPPED = "stopped"  # the run could not go on: `Run.stopped` says why
+    INTERRUPTED = "interrupted"  # by the user
+
+
 @dataclass
 class Run:
     """What a run knows beside the answer log.
 
     failed: why requests have no answer, by key. left_out: models that are asked nothing more, and
-    why. stopped: why the run could not go on. waiting: answers come later, from a batch or a file.
-    over: nothing more is sent. from_log: nothing is sent at all, and the log alone counts.
+    why.
     """
 
     reader: Reader
     failed: dict[bytes, Missing] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # by model as asked
-    interrupted: bool = False
-    stopped: str = ""
-    waiting: bool = False
-    over: bool = False
-    from_log: bool = False
+    phase: Phase = Phase.ASKING
+    stopped: str = ""  # why the run could not go on
     requests: int = 0  # attempts sent
     retried: Counter[str] = field(default_factory=Counter)  # of these: by why it was sent again
     tokens: Tokens = field(default_factory=Tokens)
@@ -83,6 +91,27 @@ class Run:
     unreadable: Counter[str] = field(default_factory=Counter)  # replies in a row, by model as asked
     readings: dict[bytes, Done] = field(default_factory=dict)
     under_way: dict[bytes, Inquiry] = field(default_factory=dict)  # by the key that was sent
+
+    @property
+    def asking(self) -> bool:
+        """Tell whether requests may still be sent."""
+        return self.phase is Phase.ASKING
+
+    @property
+    def waiting(self) -> bool:
+        """Tell whether answers come later, so that there is no CSV yet."""
+        return self.phase is Phase.WAITING
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether the user has interrupted the run."""
+        return self.phase is Phase.INTERRUPTED
+
+    def stop(self, why: str) -> None:
+        """Send nothing more, since the run cannot go on."""
+        self.stopped = why
+        if not self.interrupted:
+            self.phase = Phase.STOPPED
 
     @property
     def retries(self) -> str:
@@ -121,12 +150,11 @@ class Run:
 
     def _count(self, model: str, unreadable: bool) -> None:
         """Count unreadable first replies in a row, and report once that there are many."""
-        if not unreadable:
-            if not self.brakes(model):
-                self.unreadable[model] = 0
-            return
-        self.unreadable[model] += 1
-        if self.unreadable[model] == UNREADABLE:
+        if unreadable:
+            self.unreadable[model] += 1
+        elif not self.brakes(model):
+            self.unreadable[model] = 0
+        if unreadable and self.unreadable[model] == UNREADABLE:
             say(f"{model}: {UNREADABLE} unreadable replies in a row; now asked once per row")
 
     def brakes(self, model: str) -> bool:
@@ -146,14 +174,15 @@ def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Request | Done:
     if substitute is None or isinstance(step, Request) or not isinstance(step.reading, Missing):
         return step
     # Several judges share a substitute: its answer says nothing about one that was not asked yet.
-    if step.reading.kind == NOT_ASKED and not (run.from_log and substitute.key in log):
+    from_log = run.phase is Phase.FROM_LOG
+    if step.reading.kind == NOT_ASKED and not (from_log and substitute.key in log):
         return step
     return _walk(substitute, log, run)
 
 
 def _walk(request: Request, log: AnswerLog, run: Run) -> Request | Done:
     """Follow a request through its attempts, up to a readable answer or one that is not there."""
-    if not (run.follows or run.over):
+    if run.asking and not run.follows:
         if request.key in log:
             return Done(request)  # read when the rows are written
         return _without_answer(request, run)
@@ -179,9 +208,9 @@ def _without_answer(request: Request, run: Run) -> Request | Done:
     left_out = run.left_out.get(request.model.asked)
     if left_out and not run.stopped:
         return Done(request, reading=Missing("gave_up", left_out))
-    if run.over or run.stopped:
-        return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
-    return request
+    if run.asking:
+        return request
+    return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
 
 
 def replay(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> None:
@@ -213,8 +242,4 @@ def follow_up(key: bytes, log: AnswerLog, run: Run) -> Request | None:
     inquiry = run.under_way.pop(key, None)
     if inquiry is None:
         return None
-    step = state(inquiry, log, run)
-    if isinstance(step, Done):
-        return None
-    run.under_way[step.key] = inquiry
-    return step
+    return next(iter(pending([inquiry], log, run)), None)

@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
-from math import ceil
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from math import ceil, inf
 
-from orbench.asking.inquiry import Limits, Run, follow_up
+from orbench.asking.inquiry import Limits, Phase, Run, follow_up
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import NO_CONNECTION, Pace
 from orbench.base.messages import UserError, counted, say
@@ -60,25 +61,70 @@ def ask_live(
     asyncio.run(_Session(log, run, limits, progress).ask(requests, models))
 
 
-class _Session:
-    """The requests of a run, a lane for each model, and the event loop that sends them.
+class _Lane:
+    """The requests to one model.
 
-    open: keys that are not settled. over: no request starts any more.
+    failures: requests in a row that failed. alone_s: how long the first request goes alone.
     """
+
+    def __init__(self, pace: Pace, alone_s: float) -> None:
+        self.pace = pace
+        self.unsent = deque[Request]()
+        self.rejections = defaultdict[bytes, list[str]](list)  # by request: their kinds
+        self.failures = 0
+        self.alone_s = alone_s
+        self.alone_until = 0.0
+
+    def take(self, now: float) -> Request | None:
+        """Return a request that may go out now, if there is one."""
+        if not self.unsent or now < self.alone_until or not self.pace.take(now):
+            return None
+        self.alone_until = now + self.alone_s
+        self.alone_s = 0.0
+        # In an outage each probe is another request, so that none runs out of tries.
+        return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
+
+    def rejected(
+        self, request: Request, fault: TransientError, sent: float, now: float
+    ) -> float | None:
+        """Count a rejection. Return the seconds after which the request is sent again; None if this
+        was one rejection too many.
+        """
+        kinds = self.rejections[request.key]
+        before = len(kinds)
+        kinds.append(fault.kind)
+        faults = len(kinds) - kinds.count(RateLimited.kind)
+        rest = self.pace.rejected(fault, sent, now, before)
+        too_often = faults > self.pace.max_retries or before >= LIMITED_TRIES
+        return None if too_often and not self.pace.over else rest
+
+    def minutes_left(self, passed: float) -> float:
+        """Return how long the lane will take. passed: seconds so far. Infinity: not known yet."""
+        left = len(self.unsent) + self.pace.in_flight
+        answers = self.pace.answers.n
+        if not left:
+            return 0.0
+        if answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
+            return inf
+        return left * passed / answers / 60
+
+
+class _Session:
+    """The requests of a run, a lane for each model, and the event loop that sends them."""
 
     def __init__(self, log: AnswerLog, run: Run, limits: Limits, progress: "Progress") -> None:
         self.log = log
         self.run = run
         self.limits = limits
         self.progress = progress
-        self.paces = dict[Model, Pace]()
-        self.unsent = dict[Model, deque[Request]]()
-        self.failures = Counter[Model]()  # in a row
-        self.rejections = defaultdict[bytes, list[str]](list)  # their kinds
-        self.open = set[bytes]()
-        self.alone = dict[Model, float]()  # when a model's other requests may go out
-        self.over = False
+        self.lanes = dict[Model, _Lane]()
+        self.open = set[bytes]()  # keys that are not settled
         self.not_stored: UserError | None = None
+
+    @property
+    def over(self) -> bool:
+        """Tell whether no request starts any more."""
+        return not (self.open and self.run.asking) or self.not_stored is not None
 
     def settle(self, request: Request) -> None:
         """Queue what follows from a request that is answered or brings no answer in this run."""
@@ -86,21 +132,12 @@ class _Session:
         following = follow_up(request.key, self.log, self.run)
         known = (self.open, self.log, self.run.failed)
         if following is None or any(following.key in keys for keys in known):
-            self.progress.done(self.run, self.minutes_left())
+            passed = self.loop.time() - self.start
+            minutes = max(lane.minutes_left(passed) for lane in self.lanes.values())
+            self.progress.done(self.run, minutes)
         else:
             self.open.add(following.key)
-            self.unsent[following.model].append(following)
-
-    def minutes_left(self) -> int:
-        """Return how long the slowest lane will take, as measured so far; 0: not known yet."""
-        minutes = 0.0
-        passed = self.loop.time() - self.start
-        for model, pace in self.paces.items():
-            left = len(self.unsent[model]) + pace.in_flight
-            if left and pace.answers < max(FEWEST_ANSWERS, pace.limit / WAVE):
-                return 0
-            minutes = max(minutes, left * passed / max(1, pace.answers) / 60)
-        return ceil(minutes)
+            self.lanes[following.model].unsent.append(following)
 
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
@@ -108,16 +145,16 @@ class _Session:
             self.run.store(self.log, request.key, answer)
         except UserError as error:  # those in flight are stored too, if they can be
             self.not_stored = error
-            self.over = True
             return
-        self.failures[request.model] = 0
+        self.lanes[request.model].failures = 0
         self.settle(request)
 
     def fail(self, request: Request, kind: str, error: Exception) -> None:
         """Note why a request gets no answer in this run."""
         self.run.failed[request.key] = Missing(kind, str(error))
-        self.failures[request.model] += 1
-        n = self.failures[request.model]
+        lane = self.lanes[request.model]
+        lane.failures += 1
+        n = lane.failures
         wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.log)
         if wrong_key or n >= FAILURES_IN_A_ROW:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
@@ -128,34 +165,27 @@ class _Session:
         if model.asked in self.run.left_out:
             return
         self.run.left_out[model.asked] = why
-        if len(self.run.left_out) < len(self.paces):
+        if len(self.run.left_out) < len(self.lanes):
             self.progress.say(f"{model.asked} is left out: {why}")
         else:
-            self.run.stopped = f"{model.asked}: {why}"
-            self.over = True
+            self.run.stop(f"{model.asked}: {why}")
 
     async def ask(self, requests: Sequence[Request], models: Models) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
         self.start = self.loop.time()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        for number in handlers:
-            self.loop.add_signal_handler(number, self.interrupt, number)
+        ending = suppress(TimeoutError)  # an interrupted run waits no longer for answers
         try:
-            async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
-                await self.queue(requests, models)
-                while not self.over:
-                    await asyncio.sleep(TICK_S)
-                    self.pump()
-        except TimeoutError:
-            pass  # an interrupted run waits no longer for answers
+            with ending, _signals_to(self.interrupt):
+                async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
+                    await self.queue(requests, models)
+                    while not self.over:
+                        await asyncio.sleep(TICK_S)
+                        self.pump()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            for number, handler in handlers.items():
-                self.loop.remove_signal_handler(number)
-                signal.signal(number, handler)
             self.run.requests += self.client.sent_again
             await self.client.close()
             self.progress.close()
@@ -166,20 +196,18 @@ class _Session:
         """Open a lane for each model and put the requests into them."""
         for model in models:
             await self.client.open(model)
-            self.paces[model] = Pace(model, self.limits, self.progress.say)
-            self.unsent[model] = deque()
-            if model in self.run.adaptation.rejected or model.base_url in IN_PROCESS:
-                self.alone[model] = 0.0
+            known = model in self.run.adaptation.rejected or model.base_url in IN_PROCESS
+            pace = Pace(model, self.limits, self.progress.say)
+            self.lanes[model] = _Lane(pace, 0.0 if known else ALONE_S)
         for request in requests:
             self.open.add(request.key)
-            self.unsent[request.model].append(request)
+            self.lanes[request.model].unsent.append(request)
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers in flight: they are paid for."""
         if self.run.interrupted and number == signal.SIGINT:
             os._exit(130)  # all that arrived is in the log
-        self.run.interrupted = True
-        self.over = True
+        self.run.phase = Phase.INTERRUPTED
         grace = self.limits.timeout
         if number == signal.SIGTERM:
             grace = min(grace, GRACE_S)
@@ -189,61 +217,68 @@ class _Session:
 
     def pump(self) -> None:
         """Send what may go out now."""
-        for model, unsent in self.unsent.items():
-            pace = self.paces[model]
+        for model, lane in self.lanes.items():
             left_out = model.asked in self.run.left_out
-            while unsent and left_out:
-                self.settle(unsent.popleft())
-            while unsent and not self.over:
-                now = self.loop.time()
-                if now < self.alone.get(model, now) or not pace.take(now):
-                    break
-                self.alone.setdefault(model, now + ALONE_S)
-                # In an outage each probe is another request, so that none runs out of tries.
-                request = unsent.pop() if pace.closed else unsent.popleft()
-                self.tasks.create_task(self.send(request, pace, now))
-        self.over |= not self.open
+            while lane.unsent and left_out:
+                self.settle(lane.unsent.popleft())
+            while not self.over and (request := lane.take(self.loop.time())):
+                self.tasks.create_task(self.send(request, lane))
 
-    async def send(self, request: Request, pace: Pace, sent: float) -> None:
+    async def send(self, request: Request, lane: _Lane) -> None:
         """Send a request once, and see to what comes of it."""
+        sent = self.loop.time()
         self.run.requests += 1
-        if request.key in self.rejections:
-            self.run.retried[self.rejections[request.key][-1]] += 1
+        if request.key in lane.rejections:
+            self.run.retried[lane.rejections[request.key][-1]] += 1
         try:
-            async with asyncio.timeout(self.limits.timeout):
-                answer = await self.client.send(request)
+            answer = await _answer_to(request, self.client, self.limits.timeout)
         except TransientError as fault:
-            self.rejected(request, pace, sent, fault)
-        except TimeoutError:
-            late = TimedOut(f"no answer in {self.limits.timeout:g} s")
-            self.rejected(request, pace, sent, late)
+            self.rejected(request, lane, sent, fault)
         except BadRequest as error:
-            pace.answered(sent, self.loop.time())
+            lane.pace.answered(sent, self.loop.time())
             self.fail(request, "bad_request", error)
         except Fatal as error:
             self.leave_out(request.model, str(error))
             self.settle(request)
         else:
             self.store(request, answer)
-            pace.answered(sent, self.loop.time())
-        self.alone[request.model] = 0.0
+            lane.pace.answered(sent, self.loop.time())
+        lane.alone_until = 0.0
         self.pump()
 
-    def rejected(self, request: Request, pace: Pace, sent: float, fault: TransientError) -> None:
+    def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        key = request.key
-        kinds = self.rejections[key]
-        before = len(kinds)
-        kinds.append(fault.kind)
-        faults = len(kinds) - kinds.count(RateLimited.kind)
-        rest = pace.rejected(fault, sent, self.loop.time(), before)
-        if pace.over:
-            self.leave_out(request.model, pace.over)
-        too_often = faults > self.limits.max_retries or before >= LIMITED_TRIES
-        if too_often and not pace.over:
+        rest = lane.rejected(request, fault, sent, self.loop.time())
+        if lane.pace.over:
+            self.leave_out(request.model, lane.pace.over)
+        if rest is None:
             self.fail(request, "gave_up", fault)
         else:
-            self.loop.call_later(rest, self.unsent[request.model].appendleft, request)
+            self.loop.call_later(rest, lane.unsent.appendleft, request)
+
+
+async def _answer_to(request: Request, client: Client, timeout: float) -> Answer:
+    """Send a request once. Raises TransientError, TimedOut among them, BadRequest or Fatal."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await client.send(request)
+    except TimeoutError:
+        raise TimedOut(f"no answer in {timeout:g} s") from None
+
+
+@contextmanager
+def _signals_to(handler: Callable[[int], None]) -> Iterator[None]:
+    """Hand signals that end a program to a handler, which gets their number."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        loop.add_signal_handler(number, handler, number)
+    try:
+        yield
+    finally:
+        for number, handler_before in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler_before)
 
 
 class Progress:
@@ -265,14 +300,14 @@ class Progress:
 
             self._bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
 
-    def done(self, run: Run, minutes_left: int) -> None:
-        """Count one more settled request. minutes_left: of the run; 0: not known yet."""
+    def done(self, run: Run, minutes_left: float) -> None:
+        """Count one more settled request. minutes_left: of the run; infinity: not known yet."""
         self._n += 1
         state = f"failed {len(run.failed):,}, retries {run.retries}"
         if cost := run.tokens.cost(self.prices):
             state = f"{cost}, {state}"
-        if minutes_left and self._n < self.total:
-            left = f"about {minutes_left:,} min" if minutes_left > 1 else "under 1 min"
+        if 0 < minutes_left < inf and self._n < self.total:
+            left = f"about {ceil(minutes_left):,} min" if minutes_left > 1 else "under 1 min"
             state = f"{left} left, {state}"
         if self._bar is not None:
             self._bar.set_postfix_str(state, refresh=False)

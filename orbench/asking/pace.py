@@ -45,6 +45,46 @@ NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and 
 LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
 
 
+def _rest(wait: float, before: int) -> float:
+    """Return the seconds after which a rejected request goes out again, spread at random.
+
+    wait: what the endpoint asks for, if anything. before: earlier rejections of this request.
+    """
+    if wait:
+        return max(wait, FIRST_WAIT_S) + FIRST_WAIT_S * random.random()
+    return min(LONGEST_WAIT_S, FIRST_WAIT_S * LONGER**before) * random.uniform(0.75, 1.25)
+
+
+class _Answers:
+    """When the answers of the last seconds arrived, and how long they took."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.seconds = 1.0  # a guess, until an answer has arrived
+        self._arrived = deque[float]()
+
+    def add(self, sent: float, now: float) -> None:
+        """Count the answer to a request that was sent then."""
+        self.n += 1
+        self.seconds += (now - sent - self.seconds) / min(self.n, WINDOW)
+        self._arrived.append(now)
+        self._forget(now)
+
+    def spacing(self, now: float) -> float:
+        """Return the seconds between requests at which all would have been answered of late; 0
+        without answers.
+        """
+        self._forget(now)
+        if not self._arrived:
+            return 0.0
+        return MARGIN * max(RATE_S, self.seconds) / len(self._arrived)
+
+    def _forget(self, now: float) -> None:
+        start = now - max(RATE_S, self.seconds)
+        while self._arrived and self._arrived[0] < start:
+            self._arrived.popleft()
+
+
 class Pace:
     """Decides when the next request to a model goes out."""
 
@@ -52,12 +92,10 @@ class Pace:
     closed = False  # whether only probes go out
     over = ""  # why the endpoint is given up, once it is
     _told = _reached = False  # of a long pause; whether any connection has come about
-    answers = 0
     _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
     _share = _random = 0.0  # rejected before the last cut; at any size
     _due = _row_since = _probe_at = 0.0
     _spacing = 0.0  # seconds between requests, as rejections taught
-    _answer_s = 1.0  # a guess, until an answer has arrived
     _since = -math.inf  # requests sent before that say nothing about this size
     _ended = _rejected = 0  # in this window
 
@@ -65,17 +103,17 @@ class Pace:
         """say: takes a line for the user."""
         self.limit = limits.concurrency or model.settings.concurrency  # the most in flight
         self.size = float(self.limit)  # how many may be in flight
-        self._latest = deque[float]()  # when the answers of the last seconds arrived
+        self.answers = _Answers()
         self._name = model.asked
         self._say = say
         self._patience = max(PATIENCE_S, limits.timeout)
-        self._max_retries = limits.max_retries
+        self.max_retries = limits.max_retries
         self._least_spacing = 60 / (limits.requests_per_minute or math.inf)
         self._held: list[float] = []  # rejections that do not count yet: when they were sent
 
     def take(self, now: float) -> bool:
         """Return whether a request may go out now; it is counted if so."""
-        while self._held and self._held[0] + self._answer_s <= now:
+        while self._held and self._held[0] + self.answers.seconds <= now:
             self._end(heappop(self._held), now, rejected=True)
         places = self.limit if self.closed else round(self.size)
         if self.in_flight >= places or now < self._due:
@@ -90,12 +128,9 @@ class Pace:
 
     def answered(self, sent: float, now: float) -> None:
         """Count an answer to a request that was sent then."""
-        self.answers += 1
-        self._answer_s += (now - sent - self._answer_s) / min(self.answers, WINDOW)
-        self._latest.append(now)
-        self._forget_answers(now)
+        self.answers.add(sent, now)
         if self._spacing and sent < self._since:  # was in flight when the rate was taken
-            self._spacing = min(self._spacing, self._answered_spacing())
+            self._spacing = min(self._spacing, self.answers.spacing(now))
         self._row = 0
         self._reached = True
         if self.closed:
@@ -123,16 +158,14 @@ class Pace:
         if self.closed:
             self._probe_at = now + max(wait, min(PROBE_S, max(FIRST_WAIT_S, silent)))
         self._judge_endpoint(fault, silent, before)
-        if wait:
-            return max(wait, FIRST_WAIT_S) + FIRST_WAIT_S * random.random()
-        return min(LONGEST_WAIT_S, FIRST_WAIT_S * LONGER**before) * random.uniform(0.75, 1.25)
+        return _rest(wait, before)
 
     def _judge_endpoint(self, fault: TransientError, silent: float, before: int) -> None:
         """Give the endpoint up, or report a long pause."""
         wait = fault.wait
         if wait > LONGEST_PAUSE_S:
             self.over = f"the endpoint asks for a wait of {wait / 3600:.1f} hours ({fault})"
-        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self._max_retries):
+        elif not self._reached and (silent >= FIRST_PATIENCE_S or before >= self.max_retries):
             self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:
             self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"
@@ -182,24 +215,13 @@ class Pace:
         """Send no more than was answered of late: a limit rejects what is more than that."""
         self._cuts = min(CUTS, self._cuts + 1)
         self._share += (share - self._share) / self._cuts
-        self._forget_answers(now)
-        if self._latest:
-            self._spacing = max(self._spacing, self._answered_spacing())
+        self._spacing = max(self._spacing, self.answers.spacing(now))
         self._random = 0.0
         self._resize(self.size * max(0.5, 1 - 2 * share), now)
 
-    def _answered_spacing(self) -> float:
-        """Return the seconds between requests at which all would have been answered of late."""
-        return MARGIN * max(RATE_S, self._answer_s) / len(self._latest)
-
-    def _forget_answers(self, now: float) -> None:
-        start = now - max(RATE_S, self._answer_s)
-        while self._latest and self._latest[0] < start:
-            self._latest.popleft()
-
     def _resize(self, size: float, since: float) -> None:
         if self._spacing:  # as many as this rate needs, or up to twice that
-            needed = self._answer_s / self._spacing
+            needed = self.answers.seconds / self._spacing
             size = min(max(size, needed), max(10.0, 2 * needed))
         self.size = min(self.limit, max(1.0, size))
         self._since = since

@@ -15,7 +15,6 @@ from orbench.base.tables import beside, check_outputs, columns_in, make_folder, 
 from orbench.base.words import OVERALL, Row, Rows, category_of
 from orbench.datasets import audit, card
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
-from orbench.stages.prompt_sets import prompts_of
 
 BUILT_BY = "build_dataset"  # in run records
 DROPPED = "or-bench-dropped.csv"
@@ -24,13 +23,16 @@ PROVENANCE = "_provenance.csv"  # beside each dataset
 Chosen = Mapping[str, Rows]  # dataset -> its rows, in input order
 
 
-def build(args: Namespace) -> Path:
-    """Build the datasets; return the path of the safe set. Raises UserError and OSError."""
+def build(args: Namespace, public: Sequence[str]) -> Path:
+    """Build the datasets; return the path of the safe set. public: the prompts of --exclude.
+
+    Raises UserError and OSError.
+    """
     folder: Path = args.output_dir
     names = args.names or card.DATASETS
     _check_outputs(args, names)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
-    drop_near_duplicates(prompts, prompts_of(args.exclude), args.similarity)
+    drop_near_duplicates(prompts, public, args.similarity)
     sides = defaultdict[str, list[Row]](list)
     for prompt in prompts:
         if not prompt.reason:

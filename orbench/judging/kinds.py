@@ -87,7 +87,9 @@ class JudgeKind(NamedTuple):
             f"Judge the same text again in the form asked for; end with one of: {names}."
         )
         reply, _ = answer_of(answer.text)
-        return [message("assistant", reply), request] if reply.strip() else [request]
+        if not reply.strip():
+            return [request]
+        return [message("assistant", reply), request]
 
 
 # Guards' inputs are what they were trained on, word for word: they are part of the interface.
@@ -145,20 +147,23 @@ def read_moderation(
 
     of_response: the judge saw the text as a response. What a guard calls controversial is toxic.
     """
-    parts = _parts(kind, answer, choices)
+    parts = _reply_parts(kind, answer, choices)
     if isinstance(parts, Missing):
         return parts
     reply = answer.text
     if "choice" in parts:
         return Opinion(parts["choice"], reply, judge)
-    prefix = "response_" if of_response and "response_harm" in parts else ""
+    prefix = ""
+    if of_response and "response_harm" in parts:
+        prefix = "response_"
     harm = parts[f"{prefix}harm"]
     if harm == "n/a":
         return _unreadable(answer, "the judge says neither yes nor no")
     if harm in ("no", "safe"):
         return Opinion(NO_CATEGORY, reply, judge)
     ours = CODES.get(kind.codes, {})
-    for name in re.split(r"\s*,\s*", parts.get(f"{prefix}categories", "")):
+    categories = parts.get(f"{prefix}categories", "")
+    for name in re.split(r"\s*,\s*", categories):
         if name in ours:
             return Opinion(ours[name], reply, judge)
     return Opinion(OTHER_CATEGORY, reply, judge)
@@ -168,16 +173,19 @@ def read_response_class(
     kind: JudgeKind, answer: Answer, choices: Sequence[Choice], judge: str = ""
 ) -> Opinion | Missing:
     """Return a judge's class of a response in stage 5; Missing if its reply cannot be read."""
-    parts = _parts(kind, answer, choices)
+    parts = _reply_parts(kind, answer, choices)
     if isinstance(parts, Missing):
         return parts
-    verdict = parts.get("choice") or _REFUSED.get(parts.get("refusal", ""))
+    refusal = parts.get("refusal", "")
+    verdict = parts.get("choice") or _REFUSED.get(refusal)
     if verdict is None:
         return _unreadable(answer, "the judge does not say whether it is a refusal")
     return Opinion(verdict, answer.text, judge)
 
 
-def _parts(kind: JudgeKind, answer: Answer, choices: Sequence[Choice]) -> dict[str, str] | Missing:
+def _reply_parts(
+    kind: JudgeKind, answer: Answer, choices: Sequence[Choice]
+) -> dict[str, str] | Missing:
     """Return the parts of a guard's reply by their groups' names, or the choice in another one's;
     Missing if neither can be read.
     """

@@ -5,7 +5,7 @@ If a vote is missing and the others are split, the row has no majority until the
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import mode
 
 from orbench.base.messages import UserError
@@ -18,8 +18,8 @@ from orbench.models.providers import Models
 from orbench.models.requests import Missing
 from orbench.stats.agreement import krippendorffs_alpha, two_raters
 
-PARTS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
-TOGETHER = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
+JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
+PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
 
 PanelVotes = dict[str, dict[str, list[bool]]]  # prompt id -> judge -> its votes: True is toxic
 
@@ -36,7 +36,8 @@ def check_different(models: Models) -> None:
     """Raise UserError if two judges are the same model, or would share their columns."""
     for one, other in combinations(models, 2):
         same_model = (one.address, one.id) == (other.address, other.id)
-        if same_model or file_name_part(one.asked) == file_name_part(other.asked):
+        same_columns = file_name_part(one.asked) == file_name_part(other.asked)
+        if same_model or same_columns:
             raise UserError(
                 f"{one.asked!r} and {other.asked!r} are the same model; each judge gets one vote"
             )
@@ -50,14 +51,15 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
     stricter reading). Missing if the votes decide nothing.
     """
     n = len(votes)
-    safe = votes.count(NO_CATEGORY)
     if n < min_votes:
         return Missing("unscored", f"{n} of {judges} judges voted; {min_votes} are needed")
-    if 2 * safe == n < judges:
+    toxic = [vote for vote in votes if vote != NO_CATEGORY]
+    safe = n - len(toxic)
+    if safe == len(toxic) and n < judges:
         return Missing("unscored", f"a tie of {n} votes, {judges - n} of {judges} missing")
-    if 2 * safe > n:
+    if safe > len(toxic):
         return NO_CATEGORY
-    return mode(vote for vote in votes if vote != NO_CATEGORY)
+    return mode(toxic)
 
 
 class ModerationColumns:
@@ -65,29 +67,37 @@ class ModerationColumns:
 
     def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
         """column: what is judged. substitute: stands in for a missing vote."""
-        prefix = "" if column == "prompt" else f"{column}_"
-        every = [name for name in (*judges, substitute) if name]
+        prefix = f"{column}_"
+        if column == "prompt":
+            prefix = ""
+        every = [*judges]
+        if substitute:
+            every.append(substitute)
         self.judges = judges
         self.panel = len(every) > 1
-        self.together = [prefix + name for name in TOGETHER]
-        self.of_judge: dict[str, list[str]] = {}  # without a panel they are the text's
+        self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
+        self.judge_columns: dict[str, list[str]] = {}  # without a panel they are the text's
         for judge in every:
-            suffix = f"_{file_name_part(judge)}" if self.panel else ""
-            self.of_judge[judge] = [prefix + part + suffix for part in PARTS]
+            suffix = ""
+            if self.panel:
+                suffix = f"_{file_name_part(judge)}"
+            self.judge_columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
 
     def added(self) -> list[str]:
         """Return the columns, in order."""
-        columns = list(self.together) if self.panel else []
-        for of_judge in self.of_judge.values():
-            columns += of_judge
+        columns = [*chain.from_iterable(self.judge_columns.values())]
+        if self.panel:
+            return self.panel_columns + columns
         return columns
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
         """Return the cells of one text, or why it has no verdict. readings: one per judge, in
         order.
         """
-        # By name: a substitute for several judges has one vote.
-        opinions = {one.judge: one for one in readings if isinstance(one, Opinion)}
+        opinions = {}  # by name: a substitute for several judges has one vote
+        for reading in readings:
+            if isinstance(reading, Opinion):
+                opinions[reading.judge] = reading
         votes = [opinion.verdict for opinion in opinions.values()]
         decided = majority(votes, len(readings), min_votes)
         if isinstance(decided, Missing):
@@ -96,18 +106,19 @@ class ModerationColumns:
                 if isinstance(reading, Missing):
                     why += f"; {judge}: {reading.why}"
             return Missing("unscored", why)
-        split = 0 < votes.count(NO_CATEGORY) < len(votes)
-        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(split))
-        cells = dict(zip(self.together, together, strict=True))
+        safe = votes.count(NO_CATEGORY)
+        debatable = 0 < safe < len(votes)
+        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
+        cells = dict(zip(self.panel_columns, together, strict=True))
         for judge, opinion in opinions.items():
             verdict = opinion.verdict
             of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
-            cells |= zip(self.of_judge[judge], of_judge, strict=True)
+            cells |= zip(self.judge_columns[judge], of_judge, strict=True)
         return cells
 
     def votes(self, row: Row) -> list[bool | None]:
         """Return each judge's vote in an output row: True is toxic, None missing."""
-        return [optional_flag(row, self.of_judge[judge][0], "") for judge in self.judges]
+        return [optional_flag(row, self.judge_columns[judge][0], "") for judge in self.judges]
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
@@ -119,12 +130,13 @@ def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]
     for a, b in combinations(range(len(judges)), 2):
         pair = two_raters(patterns, a, b)
         n = sum(pair)
-        share = f"{(pair.both + pair.neither) / n:.1%}" if n else "none"
+        share = "none"
+        if n:
+            agreed = pair.both + pair.neither
+            share = f"{agreed / n:.1%}"
         kappa, *_ = pair.kappa() or (None,)
-        lines.append(
-            f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts, "
-            f"Cohen's kappa {coefficient(kappa)}"
-        )
+        agree = f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts"
+        lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
     alpha, n = krippendorffs_alpha(patterns)
     lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines
@@ -132,7 +144,9 @@ def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]
 
 def coefficient(value: float | None) -> str:
     """Return kappa or alpha for a line."""
-    return "undefined" if value is None else f"{value:.3f}"
+    if value is None:
+        return "undefined"
+    return f"{value:.3f}"
 
 
 def judges_of(record: Record) -> dict[str, str]:
@@ -142,11 +156,12 @@ def judges_of(record: Record) -> dict[str, str]:
     """
     if record.get("parameters", {}).get("column") != "prompt":
         return {}
-    models = record.get("models", [])
-    columns = ModerationColumns("prompt", [str(model.get("asked")) for model in models])
+    models = {str(model.get("asked")): model for model in record.get("models", [])}
+    columns = ModerationColumns("prompt", [*models])
     judges = {}
-    for model, (asked, (column, *_)) in zip(models, columns.of_judge.items(), strict=False):
-        judges[column] = f"{model.get('id', asked)} at {model.get('base_url')}"
+    for name, model in models.items():
+        vote, *_ = columns.judge_columns[name]
+        judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
     return judges
 
 
@@ -170,10 +185,11 @@ def toxicity_scores(votes: PanelVotes) -> dict[str, float | None]:
     missing: a panel is as large as its most judges on a prompt, as there may be a substitute.
     """
     size = max([1, *map(len, votes.values())])
-    scores = {}
+    scores = dict[str, float | None].fromkeys(votes)
     for prompt, of_prompt in votes.items():
-        shares = [sum(given) / len(given) for given in of_prompt.values()]
-        scores[prompt] = sum(shares) / size if len(shares) == size else None
+        if len(of_prompt) == size:
+            shares = [sum(given) / len(given) for given in of_prompt.values()]
+            scores[prompt] = sum(shares) / size
     return scores
 
 

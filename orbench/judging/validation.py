@@ -34,15 +34,19 @@ def check_labels(table: Table, column: str) -> None:
         meant = did_you_mean(column, table.columns)
         raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
     for number, row in enumerate(table.rows, start=1):
+        place = f"{table.path}, row {number}"
         weight = row.get(WEIGHT, "").strip()
         if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
-            cell = f"{table.path}, row {number}: {clean(weight)[:40]!r} in {WEIGHT!r}"
-            raise UserError(f"{cell} is not a number; it is 1 / the chance to be labeled")
+            wanted = "a number; it is 1 / the chance to be labeled"
+            raise _wrong_cell(place, weight, WEIGHT, wanted)
         label = row[column].strip()
         if label and words.human_label(label) is None:
-            cell = f"{table.path}, row {number}: {clean(label)[:40]!r} in {column!r}"
             known = ", ".join(words.HUMAN_LABELS)
-            raise UserError(f"{cell} is not a known label ({known})")
+            raise _wrong_cell(place, label, column, f"a known label ({known})")
+
+
+def _wrong_cell(place: str, text: str, column: str, wanted: str) -> UserError:
+    return UserError(f"{place}: {clean(text)[:40]!r} in {column!r} is not {wanted}")
 
 
 def compared_with_people(rows: Sequence[words.Row], column: str, check_model: str) -> Figures:
@@ -51,22 +55,7 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
     rows: the scored ones, with prompt, response, answer_category and the labels in `column`; if
     there, with weight and is_toxic. corrected: by side ("": the column is_toxic is not there).
     """
-    cells = []
-    for row in rows:
-        prompt = prompt_id_of(row)
-        cells.append(
-            {
-                "category": words.category_of(row),
-                "judge": words.CLASSES[row["answer_category"]],
-                "people": words.human_label(row[column]),
-                "api": words.refused_by_api(row),
-                "response": (prompt, row["response"]),
-                "cluster": seed_id_of(row) or prompt,
-                "weight": float(row.get(WEIGHT, "").strip() or 1),
-                "side": SIDE_OF.get(row.get("is_toxic", "").strip().lower(), ""),
-            }
-        )
-    frame = DataFrame(cells)
+    frame = DataFrame([_label_and_class(row, column) for row in rows])
     if not frame["side"].all():  # a user's own is_toxic, which holds other words too
         frame["side"] = ""
     labeled = frame[frame["people"].notna()].astype({"people": bool})
@@ -75,14 +64,32 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
         categories = {name: _figures(part) for name, part in labeled.groupby("category")}
     judged = frame[~frame["api"]]  # the API's refusals are not the judge's
     bias = _bias(judged)
+    sides = frame.groupby("side")
     return {
         "check_model": check_model,
         "column": column,
         "overall": _figures(labeled),
         "categories": categories,
         "bias": bias,
-        "corrected": {name: _corrected(part, bias) for name, part in frame.groupby("side")},
+        "corrected": {name: _corrected(part, bias) for name, part in sides},
         "unlabeled": len(frame) - len(labeled),
+    }
+
+
+def _label_and_class(row: words.Row, column: str) -> words.Json:
+    """Return what is known of a row: people's label, the judge's class, what it is compared by."""
+    prompt = prompt_id_of(row)
+    weight = row.get(WEIGHT, "").strip()
+    side = row.get("is_toxic", "").strip().lower()
+    return {
+        "category": words.category_of(row),
+        "judge": words.CLASSES[row["answer_category"]],
+        "people": words.human_label(row[column]),
+        "api": words.refused_by_api(row),
+        "response": (prompt, row["response"]),
+        "cluster": seed_id_of(row) or prompt,
+        "weight": float(weight or 1),
+        "side": SIDE_OF.get(side, ""),
     }
 
 
@@ -113,9 +120,12 @@ def _corrected(rows: DataFrame, bias: str) -> list[float] | None:
     and where these were drawn unevenly without weights.
     """
     people = rows["people"].astype(float).to_numpy()
-    if np.isnan(people).all() or (bias and (rows["weight"] == 1).all()):
+    weights = rows["weight"].to_numpy()
+    unlabeled = np.isnan(people).all()
+    unweighted = (weights == 1).all()
+    if unlabeled or (bias and unweighted):
         return None
-    judge = _verdicts(rows, "judge")._replace(weight=rows["weight"].to_numpy())
+    judge = _verdicts(rows, "judge")._replace(weight=weights)
     return list(corrected(judge, people))
 
 
@@ -125,7 +135,8 @@ def _figures(frame: DataFrame) -> Figures:
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
     (K. F. Y. Lam, V. Gopal, J. Qian, arXiv 2309.14621).
     """
-    counts = two_raters(Counter(zip(frame["judge"], frame["people"], strict=True)), 0, 1)
+    pairs = zip(frame["judge"], frame["people"], strict=True)
+    counts = two_raters(Counter(pairs), 0, 1)
     tp, fp, fn, tn = counts
     figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
     accuracy = _share(frame, "judge == people")
@@ -136,30 +147,33 @@ def _figures(frame: DataFrame) -> Figures:
         "F1": _share(frame, "judge & people", "judge | people"),
     }
     for name, share in shares.items():
-        figures[name] = list(share[:3]) if share.rows else None
+        figures[name] = None
+        if share.rows:
+            figures[name] = list(share[:3])
     if figures["F1"]:
         figures["F1"] = [2 * share / (1 + share) for share in figures["F1"]]
     figures["kappa"] = counts.kappa(accuracy.effective)
     return figures
 
 
-def validation_lines(found: Figures) -> list[str]:
+def validation_lines(figures: Figures) -> list[str]:
     """Return the closing lines, from what `compared_with_people` returned."""
-    parts = {words.OVERALL: found["overall"], **found["categories"]}
+    parts = {words.OVERALL: figures["overall"], **figures["categories"]}
     table = DataFrame(parts.values(), parts, ["n", *MEASURES])
     table[MEASURES] = table[MEASURES].map(_shown)
-    lines = [f"against the labels in {found['column']!r}, with 95 % intervals:"]
+    lines = [f"against the labels in {figures['column']!r}, with 95 % intervals:"]
     lines += table.to_string(line_width=80).splitlines()
-    lines.append(f"rows without a label: {found['unlabeled']:,}")
-    for side, rate in found["corrected"].items():
+    lines.append(f"rows without a label: {figures['unlabeled']:,}")
+    for side, rate in figures["corrected"].items():
         if rate:
+            name = "refusal rate"
+            if side:
+                name = words.SIDES[side].rate
             percents = [100 * share for share in rate]
-            name = words.SIDES[side].rate if side else "refusal rate"
-            lines.append(
-                "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]".format(name, *percents)
-            )
-    if found["bias"]:
-        lines.append(found["bias"])
+            line = "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]"
+            lines.append(line.format(name, *percents))
+    if figures["bias"]:
+        lines.append(figures["bias"])
     return lines
 
 

@@ -58,8 +58,8 @@ _Spellings = dict[str, str]  # of the choices -> their names; words in small let
 def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     """Return the choice in a whole reply without its thinking, or None and why none counts."""
     table = _spellings(choices)
-    lines = _lines(text, table)
-    if name := _left(lines, table):
+    lines = _last_lines(text, table)
+    if name := _not_crossed_out(lines, table):
         return name, ""
     end = len(lines) - 1
     for place in (end, end - 1, 0, 1):
@@ -73,7 +73,7 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
         return None, "the words around the choice do not plainly give it as the verdict"
     if not remark and "{" not in text:  # "{": broken JSON
         above = above[-1:]
-    others = _given_in(above, table)
+    others = _choices_in(above, table)
     words = " ".join(_words(remark))
     for spelling, choice in table.items():
         words, ruled_out = re.subn(_RULED_OUT.format(spelling), "", words)
@@ -86,13 +86,13 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     return name, ""
 
 
-def _left(lines: Sequence[str], table: _Spellings) -> str | None:
+def _not_crossed_out(lines: Sequence[str], table: _Spellings) -> str | None:
     """Return the choice that is left if a reply ends with a list of all, the others crossed out."""
     choices = set(table.values())
     listed = set()
     left = []
     for line in lines[-len(choices) :]:
-        name = _choice(_NAME_END.split(line)[0], table)
+        name = _choice_in(_NAME_END.split(line)[0], table)
         listed.add(name)
         if not _CROSS.search(line):
             left.append(name)
@@ -117,16 +117,21 @@ def _is_doubted(above: Sequence[str], remark: str) -> bool:
     turns = _DOUBT.search(remark) or _TURN.match(remark)
     if turns and not _CLOSING.match(remark):
         return True
-    if not above or not above[-1].rstrip("*_` ").endswith(":"):
+    if not above:
         return False
-    introduction = _SENTENCE_END.split(above[-1])[-1]
-    return bool(_DOUBT.search(introduction)) and not _CORRECTED.search(introduction)
+    line = above[-1]
+    introduction = _SENTENCE_END.split(line)[-1]
+    if not line.rstrip("*_` ").endswith(":") or _CORRECTED.search(introduction):
+        return False
+    return _DOUBT.search(introduction) is not None
 
 
-def _lines(text: str, table: _Spellings) -> list[str]:
+def _last_lines(text: str, table: _Spellings) -> list[str]:
     """Return a reply's last lines, bare and in small letters; of a JSON object its verdict."""
     text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
-    braces = text[text.find("{") : text.rfind("}") + 1]
+    start = text.find("{")
+    end = text.rfind("}") + 1
+    braces = text[start:end]
     if name := _verdict_in_json(braces, table):
         text = text.replace(braces, f"[[{name}]]")
     text = text[-4000:].translate(_LIKE)
@@ -145,68 +150,87 @@ def _verdict_in_json(text: str, table: _Spellings) -> str | None:
         json.loads(text, object_pairs_hook=fields.extend, strict=False)
         for key, value in fields:
             if value is not None and _NAMES.issuperset(key.lower().split("_")):
-                chosen.add(_choice(str(value), table))
+                chosen.add(_choice_in(str(value), table))
     if not fields and (last := _LAST_FIELD.search(text)):
-        chosen.add(_choice(last[1], table))
-    return chosen.pop() if len(chosen) == 1 else None
+        chosen.add(_choice_in(last[1], table))
+    return _only(chosen)
+
+
+def _only(choices: set[str | None]) -> str | None:
+    """Return the one choice that is meant; None if there are several."""
+    if len(choices) != 1:
+        return None
+    return choices.pop()
 
 
 def _verdict(line: str, table: _Spellings) -> str | None:
     """Return the choice that ends a line, if the clause before it does nothing but give it."""
-    head, name = _ending(line, table)
+    head, name = _choice_at_end(line, table)
     if name is None or _CROSS.search(line):
         return None
     *sentences, last = _SENTENCE_END.split(head)
     last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
-    *before, clause = [last] if _PLAIN.issuperset(_words(last)) else _CLAUSE_END.split(last)
+    before: list[str] = []
+    clause = last
+    if not _PLAIN.issuperset(_words(last)):
+        *before, clause = _CLAUSE_END.split(last)
     written = _words(line[len(head) :])
     # A number or an everyday word such as "illegal" must be the line, or be named as the verdict.
     sure = "[[" in line or (len(written) > 1 and not before)
-    if words := {*_words(clause)}:
-        giving = _GIVES if sure else _NAMES
+    words = set(_words(clause))
+    if words:
+        giving = _NAMES
+        if sure:
+            giving = _GIVES
         plain = words <= _PLAIN and not words.isdisjoint(giving)
     else:
         everyday = written == ["none"] or "".join(written).isdecimal()
         plain = sure or not (sentences or everyday)
-    linked = _LINK.match(last) or _LINK.match(clause)
-    if not plain or (before and (not linked or _DOUBT.search(last))):
+    if not plain:
         return None
-    others = _given_in([*sentences, *before], table)
+    linked = _LINK.match(last) or _LINK.match(clause)
+    if before and (not linked or _DOUBT.search(last)):
+        return None
+    others = _choices_in([*sentences, *before], table)
     for spelling, choice in table.items():
         if " " in spelling and any(line.startswith(spelling) for line in sentences):
             others.add(choice)
-    return None if others - {name} else name
+    if others - {name}:
+        return None
+    return name
 
 
-def _ending(line: str, table: _Spellings) -> tuple[str, str | None]:
+def _choice_at_end(line: str, table: _Spellings) -> tuple[str, str | None]:
     """Return what stands before the choice that ends a line, and the choice."""
     start = line.rfind("[[")
     if start >= 0:
         head = line[:start]
-        quoted = head.count('"') % 2 and not head.endswith('"')
-        if quoted or "]]" not in line:
+        quoted = head.count('"') % 2 == 1
+        if "]]" not in line or (quoted and not head.endswith('"')):
             return head, None
-        return head, _choice(line[start:], table)
+        return head, _choice_in(line[start:], table)
     if line.count("[") != line.count("]"):
         return line, None
     words = [*re.finditer(r"[^\W_]+", line)]
     for word in words[-8:]:
+        if word[0] in _NAMES:
+            continue
         start = word.start()
-        if word[0] not in _NAMES and (name := _choice(line[start:], table)):
+        if name := _choice_in(line[start:], table):
             return line[:start], name
     return line, None
 
 
-def _given_in(texts: Sequence[str], table: _Spellings) -> set[str]:
+def _choices_in(texts: Sequence[str], table: _Spellings) -> set[str]:
     """Return the choices that texts give, or are."""
     choices = set()
     for text in texts:
-        if choice := _verdict(text, table) or _choice(text, table):
+        if choice := _verdict(text, table) or _choice_in(text, table):
             choices.add(choice)
     return choices
 
 
-def _choice(written: str, table: _Spellings) -> str | None:
+def _choice_in(written: str, table: _Spellings) -> str | None:
     """Return the choice that a short text is: a number, a name, or both, and nothing else."""
     text = re.sub(
         r"^\W*(?:category|class|choice|option|verdict|number)\b", "", written[:100].lower()
@@ -215,5 +239,6 @@ def _choice(written: str, table: _Spellings) -> str | None:
     name = " ".join(word for word in _words(text) if word not in numbers)
     if not name and len(numbers) != 1:
         return None
-    meant = {table.get(spelling) for spelling in (*numbers, name) if spelling}
-    return meant.pop() if len(meant) == 1 else None
+    if name:
+        numbers.append(name)
+    return _only({table.get(spelling) for spelling in numbers})

@@ -163,7 +163,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     refusal = message.get("refusal") or _parts(content, "refusal")
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
-    finish_reason, category = _ending(data, choice, text, model)
+    finish_reason, category = _finish(data, choice, text, model)
     if category is None:
         category = ""
         if refusal or api_refusal_signal(finish_reason):
@@ -179,7 +179,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     )
 
 
-def _ending(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str | None]:
+def _finish(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str | None]:
     """Return the finish reason, and the category of a refusal that an error or a mark declares.
 
     Raises TransientError for any other error, a reason that is a fault, and a body without an

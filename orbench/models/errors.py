@@ -150,24 +150,24 @@ def transient_errors(model: Model) -> Iterator[None]:
 def fault_of(reply: ErrorReply, model: Model) -> Exception:
     """Return what an error status means for the request and for the run."""
     status = reply.status
-    told = f"{status}: {one_line(reply.message).rstrip('.')}"
+    reason = f"{status}: {one_line(reply.message).rstrip('.')}"
     key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
     spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)
     if status == 402 or spent or "insufficient_quota" in reply.error.values():
-        return Fatal(f"{model.provider} reports that the account has no quota left ({told})")
+        return Fatal(f"{model.provider} reports that the account has no quota left ({reason})")
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     if status == 401 or (status == 400 and WRONG_KEY_MESSAGE.search(reply.message)):
-        return Fatal(f"{key} ({told})")
+        return Fatal(f"{key} ({reason})")
     if status == 403:
-        return Forbidden(f"{key}, or this prompt ({told})")
+        return Forbidden(f"{key}, or this prompt ({reason})")
     if status == 404:
-        return Fatal(f"{told}; {_after_404(reply, model)}")
+        return Fatal(f"{reason}; {_after_404(reply, model)}")
     if status < 500 and status not in (408, 409, 429):
-        return BadRequest(told)
+        return BadRequest(reason)
     if status == 429 or "retry-after" in reply.headers:
-        return RateLimited(told, _retry_after(reply.headers))
-    return ServerError(told)
+        return RateLimited(reason, _retry_after(reply.headers))
+    return ServerError(reason)
 
 
 def _after_404(reply: ErrorReply, model: Model) -> str:

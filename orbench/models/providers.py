@@ -205,5 +205,5 @@ def _provider_of(id_: str) -> str:
     rest = id_.partition("/")[2]
     known = [f"{provider}/{rest}" for provider in PROVIDERS] if rest else [*ALIASES, *IN_PROCESS]
     names = f"write provider/{id_} (providers: {', '.join(PROVIDERS)})"
-    own = "for your own server set --base_url or OPENAI_BASE_URL"
-    raise UserError(f"unknown provider for {id_!r}; {names}; {own}{did_you_mean(id_, known)}")
+    server = "for your own server set --base_url or OPENAI_BASE_URL"
+    raise UserError(f"unknown provider for {id_!r}; {names}; {server}{did_you_mean(id_, known)}")

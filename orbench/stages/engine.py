@@ -1,47 +1,38 @@
-"""One run of a stage: ask what is missing from the answer log, then write what follows.
+"""One run of a stage: what it asks, sends what is missing from the answer log, what came of it.
 
 `orbench.stages.runner` puts the steps together.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from orbench.asking.inquiry import Done, Inquiry, Limits, Run, pending, replay, state
+from orbench.asking.inquiry import Done, Inquiry, Limits, Phase, Run, pending, replay, state
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import NOT_ASKED, Record
-from orbench.base.tables import CsvWriter
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
-from orbench.stages.counts import Counts
-from orbench.stages.stage import Closing, Plan, Result, Stage, Written
+from orbench.stages.stage import Plan, Result, Stage, Written
 
 
-@dataclass
-class Job:
+class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
-    stage: Stage
-    log: AnswerLog
-    run: Run
-    input_record: Record
-    closing: Closing
-    plan: list[tuple[Row, Plan]] = field(default_factory=list)
-    start: datetime = field(default_factory=lambda: datetime.now(UTC))
-    counts: Counts = field(default_factory=Counts)
+    def __init__(self, stage: Stage, log: AnswerLog, input_record: Record) -> None:
+        super().__init__(stage)
+        self.stage = stage
+        self.log = log
+        self.input_record = input_record
+        self.closing = stage.closing()
+        self.plan: list[tuple[Row, Plan]] = []
+        self.start = datetime.now(UTC)
 
     @property
-    def handed_over(self) -> bool:
-        """Tell whether the answers come later, so that there is no CSV yet."""
-        return self.run.waiting or bool(self.stage.args.export_requests)
-
-    @property
-    def stopped(self) -> bool:
-        """Tell whether nothing more can be asked in this run."""
-        return bool(self.run.stopped) or self.run.interrupted or self.handed_over
+    def goes_on(self) -> bool:
+        """Tell whether more could be asked in this run."""
+        return self.phase in (Phase.OVER, Phase.FROM_LOG)
 
     def inquiries(self) -> Iterator[Inquiry]:
         """Yield the inquiries of all rows."""
@@ -51,7 +42,7 @@ class Job:
 
     def pending(self) -> list[Request]:
         """Return the requests to send now."""
-        return pending(self.inquiries(), self.log, self.run)
+        return pending(self.inquiries(), self.log, self)
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
@@ -69,7 +60,7 @@ class Job:
             if not isinstance(item, Inquiry):
                 readings.append(item)
                 continue
-            done = state(item, self.log, self.run)
+            done = state(item, self.log, self)
             assert isinstance(done, Done)  # nothing more is sent
             readings.append(done.reading)
             if done.answer is not None:
@@ -81,7 +72,7 @@ class Job:
         not_asked = [reading for reading in missing if reading.kind == NOT_ASKED]
         # A panel goes on without a vote that failed, but waits for one that was not asked yet;
         # `--from_log` shows the votes that are there.
-        must_wait = len(not_asked) == len(readings) or not self.run.from_log
+        must_wait = len(not_asked) == len(readings) or self.phase is not Phase.FROM_LOG
         if not_asked and must_wait:
             return not_asked[0]
         if missing and not self.stage.panel:
@@ -89,43 +80,51 @@ class Job:
         return self.stage.rows(row, readings)
 
 
-def extend(job: Job) -> None:
+def extend(run: StageRun) -> None:
     """Build the inquiries of the rows that have none yet."""
-    for row in job.stage.table.rows[len(job.plan) :]:
-        job.plan.append((row, job.stage.inquiries(row)))
-    replay(job.inquiries(), job.log, job.run)
+    for row in run.stage.table.rows[len(run.plan) :]:
+        run.plan.append((row, run.stage.inquiries(row)))
+    replay(run.inquiries(), run.log, run)
 
 
-def ask(job: Job) -> None:
-    """Send what is missing (4): live, through a batch service, or through files."""
-    stage = job.stage
-    args = stage.args
-    run = job.run
-    run.over = args.from_log or not stage.models
-    if run.over:
+def ask(run: StageRun) -> None:
+    """Send what is missing (4), if the run has models to ask."""
+    args = run.stage.args
+    if args.from_log:
+        run.phase = Phase.FROM_LOG
         return
+    run.phase = Phase.ASKING
+    if run.stage.models:
+        _send(run)
+    if run.asking:
+        run.phase = Phase.WAITING if args.export_requests else Phase.OVER
+
+
+def _send(run: StageRun) -> None:
+    """Send what is missing: live, through a batch service, or through files."""
+    stage = run.stage
+    args = stage.args
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(job.pending(), job.log, run, [Path(name) for name in args.import_answers])
+        import_answers(run.pending(), run.log, run, [Path(name) for name in args.import_answers])
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
         state_file = stage.beside(".batches.json")
         wait = args.batch == "wait"
-        ask_in_batches(job.pending, stage.models, job.log, run, wait, state_file)
-    elif requests := job.pending():
-        _ask_or_export(job, requests)
+        ask_in_batches(run.pending, stage.models, run.log, run, wait, state_file)
+    elif requests := run.pending():
+        _ask_or_export(run, requests)
     elif args.export_requests:
         say("nothing to export: the log holds every answer")
-    run.over = True
     for note in run.adaptation.notes:
         say(note)
     run.adaptation.notes.clear()
 
 
-def _ask_or_export(job: Job, requests: list[Request]) -> None:
-    stage = job.stage
+def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
+    stage = run.stage
     args = stage.args
     waiting = in_batches(stage).intersection(request.key.hex() for request in requests)
     if waiting:
@@ -141,7 +140,7 @@ def _ask_or_export(job: Job, requests: list[Request]) -> None:
 
     progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(requests, stage.models, job.log, job.run, limits, progress)
+    ask_live(requests, stage.models, run.log, run, limits, progress)
 
 
 def in_batches(stage: Stage) -> set[str]:
@@ -150,17 +149,3 @@ def in_batches(stage: Stage) -> set[str]:
 
     batches = read_batches(stage.beside(".batches.json"))
     return {key for batch in batches for key in batch.keys}
-
-
-def write_rows(job: Job, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> None:
-    """Write and count each row: to the CSV of its part, or to the failed file. Raises OSError."""
-    stage = job.stage
-    for result in job.results():
-        job.counts.add(result, job.log)
-        job.closing.add(result)
-        if isinstance(result.rows, Missing):
-            reason = {"error_type": result.rows.kind, "error": result.rows.why}
-            failed.write(result.row | reason)
-            continue
-        for row in result.rows:
-            writers[stage.label(row) if stage.parts else ""].write(row)

@@ -1,37 +1,37 @@
 """What a run would send and cost, without sending anything (`--dry_run`)."""
 
 from orbench.base.messages import say
-from orbench.stages.engine import Job, in_batches
+from orbench.stages.engine import StageRun, in_batches
 from orbench.stages.run import Outcome
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
 
 
-def dry_run(job: Job) -> Outcome:
+def dry_run(run: StageRun) -> Outcome:
     """Report what a run would send and cost. Raises UserError."""
-    for note in job.stage.notes:
+    for note in run.stage.notes:
         say(note)
-    pending = job.pending()
-    waiting = in_batches(job.stage)
+    pending = run.pending()
+    waiting = in_batches(run.stage)
     requests = [request for request in pending if request.key.hex() not in waiting]
-    inquiries = {inquiry.request.key for inquiry in job.inquiries()}
+    inquiries = {inquiry.request.key for inquiry in run.inquiries()}
     n = len(requests)
     answered = len(inquiries) - len(pending)
     say(f"requests: {len(inquiries):,}, answered in the log: {answered:,}, to send: {n:,}")
     if len(pending) > n:
         say(f"already in batches: {len(pending) - n:,}; --batch collects them")
     characters = 0
-    most = 0
     for request in requests:
         characters += sum(len(message["content"]) for message in request.messages)
-        most += request.parameters.get("max_tokens", 0)
+    most = sum(request.parameters.get("max_tokens", 0) for request in requests)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"
     if most:
         line += f", at most {most:,} in the answers (max_tokens)"
     say(line)
     cost = 0.0
-    if prices := job.stage.args.prices:
+    if prices := run.stage.args.prices:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
-        say(f"cost: {'at most' if most else 'for the prompts'} about {cost:.2f}")
-    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=job.stage.models)
+        limit = "at most" if most else "for the prompts"
+        say(f"cost: {limit} about {cost:.2f}")
+    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=run.stage.models)

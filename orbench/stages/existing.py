@@ -53,14 +53,14 @@ def check_not_replaced(stage: Stage) -> None:
     """Raise UserError if this run, without --overwrite, would replace results that were made with
     other settings, or hold rows that the input does not have.
     """
-    there = [path for path in stage.outputs.values() if path.is_file()]
-    if stage.args.overwrite or not there:
+    earlier = [path for path in stage.outputs.values() if path.is_file()]
+    if stage.args.overwrite or not earlier:
         return
-    wrong = _differences(stage, there[0])
-    if not wrong and (rows := _rows_not_in_input(stage, there)):
-        wrong = [f"{there[0]} holds {counted(rows, 'row')} that this input does not have"]
-    if wrong:
-        kept = f"existing results are kept: {'; '.join(wrong)}"
+    differences = _differences(stage, earlier[0])
+    if not differences and (rows := _rows_not_in_input(stage, earlier)):
+        differences = [f"{earlier[0]} holds {counted(rows, 'row')} that this input does not have"]
+    if differences:
+        kept = f"existing results are kept: {'; '.join(differences)}"
         flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")
         raise UserError(f"{kept}. Choose another {flag} or pass --overwrite")
 
@@ -71,13 +71,13 @@ def _differences(stage: Stage, earlier: Path) -> list[str]:
     if before is None:
         return [f"{earlier} is not a result of this stage"]
     now = settings_of(stage)
-    wrong = []
+    differences = []
     for name in before | now:
         was = str(before.get(name))
         value = str(now.get(name))
         if was != value:
-            wrong.append(f"{name} was {one_line(was)}, now {one_line(value)}")
-    return wrong
+            differences.append(f"{name} was {one_line(was)}, now {one_line(value)}")
+    return differences
 
 
 def _rows_not_in_input(stage: Stage, outputs: Sequence[Path]) -> int:

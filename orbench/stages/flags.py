@@ -31,23 +31,27 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, doc: str | None) -> None:
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
+        self.advanced: list[argparse.Action] = []
 
     def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
         """Add a group of flags.toml, to a group of argparse's if one is given.
 
-        as_typed: values stay texts, to be passed on to a script that checks them. marks: what
-        stands for {mark} in their help.
+        as_typed: values stay texts, to be passed on to a script that checks them, and advanced
+        flags stay in this group. marks: what stands for {mark} in their help.
         """
         for name, entry in FLAGS[group].items():
             options = dict(entry)
             names = [name, *options.pop("aliases", [])]
+            advanced = options.pop("advanced", False)
             if "type" in options:
                 kind = TYPES[options.pop("type")]
                 if not as_typed:
                     options["type"] = kind
             for mark, text in marks.items():
                 options["help"] = options["help"].replace(f"{{{mark}}}", text)
-            (to or self).add_argument(*[f"--{name}" for name in names], **options)
+            action = (to or self).add_argument(*[f"--{name}" for name in names], **options)
+            if advanced and not as_typed:
+                self.advanced.append(action)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown flag before a missing one.
@@ -67,6 +71,15 @@ class Parser(argparse.ArgumentParser):
         if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
             self.error(f"--fail_if {WORSE} needs --baseline")
         return parsed
+
+    def format_help(self) -> str:
+        """Return the help with rare flags last, in a group of their own."""
+        # Moved only for the help: argparse also keeps which flags exclude each other by group.
+        for group in self._action_groups:
+            actions = group._group_actions
+            group._group_actions = [action for action in actions if action not in self.advanced]
+        self.add_argument_group("advanced")._group_actions = self.advanced
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Print one line of usage and one that says what is wrong; status 2."""
@@ -155,8 +168,9 @@ def extra_body(text: str) -> Json:
         raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
-    if own := sorted(OWN_FIELDS & value.keys()):
-        raise argparse.ArgumentTypeError(f"{own[0]} cannot be set here: the suite sets it itself")
+    if reserved := sorted(OWN_FIELDS & value.keys()):
+        name = reserved[0]
+        raise argparse.ArgumentTypeError(f"{name} cannot be set here: the suite sets it itself")
     return value
 
 
@@ -179,9 +193,9 @@ def gates(text: str) -> str:
 def picture_formats(text: str) -> tuple[str, ...]:
     """`png,pdf` -> ("png", "pdf")."""
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
-    wrong = [name for name in names if name not in FORMATS]
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(FORMATS)}")
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(FORMATS)}")
     return names
 
 

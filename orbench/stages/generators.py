@@ -19,7 +19,7 @@ _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
 _AROUND = ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”", "‘ ’", "« »", "„ “")
 
 
-class Given(NamedTuple):
+class Generated(NamedTuple):
     """What a generator's reply holds."""
 
     prompts: list[str]
@@ -29,17 +29,17 @@ class Given(NamedTuple):
     whole: bool = True  # False: cut off inside its thinking
 
 
-def prompts_in(answer: Answer, sent: str) -> Given:
+def prompts_in(answer: Answer, sent: str) -> Generated:
     """Return the prompts of a reply to the text `sent`, without excuses and copies."""
     text, whole = answer_of(answer.text)
     if answer.refused_by_api or not whole:
-        return Given([], refused=answer.refused_by_api, whole=whole)
+        return Generated([], refused=answer.refused_by_api, whole=whole)
     items = list(filter(None, map(without_marks, _IN_BRACKETS.findall(text))))
     lines = [_words(line) for line in _LINES.split(sent)]
-    found = [item for item in items if not _is_copy(_words(item), lines)]
-    prompts = [item for item in found if not is_excuse(item)]
-    refused = not prompts and (bool(found) or counts_as_refusal(classify(text)))
-    return Given(prompts, refused, len(found) - len(prompts), len(items) - len(found))
+    own = [item for item in items if not _is_copy(_words(item), lines)]
+    prompts = [item for item in own if not is_excuse(item)]
+    refused = not prompts and (bool(own) or counts_as_refusal(classify(text)))
+    return Generated(prompts, refused, len(own) - len(prompts), len(items) - len(own))
 
 
 def only_new(results: Iterator[Result], wanted: float = inf) -> Iterator[Result]:

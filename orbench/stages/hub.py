@@ -100,8 +100,8 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
         if len({NUMBER.sub("", str(file)) for file in files}) == 1 and _all_parts(files):
             return folder, files
         names = HfApi().list_repo_files(repository, repo_type="dataset", revision=revision)
-        there = sorted({NUMBER.sub("*", name) for name in names})
-        why = f"the files there are {clean(', '.join(there))[:600]}"
+        available = sorted({NUMBER.sub("*", name) for name in names})
+        why = f"the files there are {clean(', '.join(available))[:600]}"
     except errors.GatedRepoError:
         page = f"huggingface.co/datasets/{repository}"
         raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None

@@ -53,15 +53,15 @@ def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
     else:
         hint = HINT if hasattr(args, "prompt_column") else ""
         table = _of_file(name, needed, given, hint)
-    every = len(table.rows)
+    total = len(table.rows)
     if args.shuffle is not None:
         if args.limit is None:
             raise UserError("--shuffle RANDOM_SEED needs --limit N")
         table.rows = stratified_sample(table.rows, args.limit, args.shuffle)
     else:
         table.rows = table.rows[: args.limit]  # all without --limit
-    if len(table.rows) < every and "response" not in needed:  # tables say `40 of 150`
-        table.source["rows"] = table.source.get("rows") or every
+    if len(table.rows) < total and "response" not in needed:  # tables say `40 of 150`
+        table.source["rows"] = table.source.get("rows") or total
     return table
 
 
@@ -98,8 +98,8 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
     `read_input`. Raises UserError for a set of the other side, an empty one, or a prompt on both
     sides.
     """
-    found = dict[str, set[str]]()
-    known = set[str]()
+    ids = dict[str, set[str]]()
+    of_other_side = set[str]()
     for side, name in prompts.items():
         named = prompt_sets().get(name)
         if named and named.side != side:
@@ -108,12 +108,12 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
         if not rows:
             raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
         for row in rows:
-            if row["prompt"].strip() and prompt_id_of(row) in known:
+            if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
                 text = one_line(shown_question(row))
                 raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
-        found[side] = ids_of(rows)
-        known |= found[side]
-    return found
+        ids[side] = ids_of(rows)
+        of_other_side |= ids[side]
+    return ids
 
 
 def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
@@ -160,8 +160,8 @@ def _of_set(wanted: PromptSet) -> Table:
         columns[MESSAGES] = MESSAGES
     folder, paths = fetch(wanted)
     tables = [read_csv(path, [wanted.prompt], hint=HINT) for path in paths]
-    there = tables[0].columns
-    columns = {ours: theirs for ours, theirs in columns.items() if theirs in there}
+    available = tables[0].columns
+    columns = {ours: theirs for ours, theirs in columns.items() if theirs in available}
     rows = []
     for row in chain.from_iterable(table.rows for table in tables):
         if wanted.only and row[wanted.only[0]] != wanted.only[1]:

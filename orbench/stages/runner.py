@@ -1,16 +1,17 @@
 """How every stage runs: five steps, from the settings to the CSVs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from orbench.asking.inquiry import Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import is_no_value
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record
 from orbench.base.tables import CsvWriter, make_folder, sha256_of
-from orbench.stages import account, ending, estimate, existing
-from orbench.stages.engine import Job, ask, extend, write_rows
+from orbench.models.requests import Missing
+from orbench.stages import closing, estimate, existing, facts
+from orbench.stages.engine import StageRun, ask, extend
+from orbench.stages.facts import Counts
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Stage
 
@@ -23,15 +24,15 @@ def run_stage(stage: Stage) -> Outcome:
 
     Raises UserError, and KeyboardInterrupt if it was interrupted before there is anything to write.
     """
-    with start(stage) as job:
+    with start(stage) as run:
         if stage.args.dry_run:
-            return estimate.dry_run(job)
-        ask(job)
-        return finish(job)
+            return estimate.dry_run(run)
+        ask(run)
+        return finish(run)
 
 
 @contextmanager
-def start(stage: Stage) -> Iterator[Job]:
+def start(stage: Stage) -> Iterator[StageRun]:
     """Check the settings and the outputs, open the log, build the inquiries. Raises UserError."""
     # 1. The settings and the outputs.
     args = stage.args
@@ -44,79 +45,89 @@ def start(stage: Stage) -> Iterator[Job]:
         existing.check_not_replaced(stage)
         if args.from_log and not len(log):
             raise UserError(f"{log.path} holds no answers")
-        before = read_record(stage.table.file)
-        job = Job(stage, log, Run(stage, from_log=args.from_log), before, stage.closing())
+        run = StageRun(stage, log, read_record(stage.table.file))
         if not args.dry_run:
-            say_before(job)
+            say_before(run)
         # 3. The inquiries.
-        extend(job)
-        yield job
+        extend(run)
+        yield run
 
 
-def say_before(job: Job) -> None:
+def say_before(run: StageRun) -> None:
     """Report which models are asked, and what is wrong with the input."""
-    stage = job.stage
+    stage = run.stage
     for model in stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
             name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
             say(f"{name} at {model.address}")
-    before = job.input_record
+    before = run.input_record
     path = stage.table.file
-    written = before.get("output", {}).get("csv")
-    if before.get("stage") == "alignment_checker" and written not in (None, sha256_of(path)):
+    recorded = before.get("output", {}).get("csv")
+    if before.get("stage") == "alignment_checker" and recorded not in (None, sha256_of(path)):
         stage.notes.append(EDITED)
-    found = sum(is_no_value(row.get("prompt", "")) for row in stage.table.rows)
-    if found:
-        stage.notes.append(f"prompts that read nan, none or null, used as they are: {found:,}")
+    no_values = sum(is_no_value(row.get("prompt", "")) for row in stage.table.rows)
+    if no_values:
+        stage.notes.append(f"prompts that read nan, none or null, used as they are: {no_values:,}")
     for note in stage.notes:
         say(note)
     if before.get("complete") is False:
         say(f"{path} is from an unfinished run: rows are missing")
 
 
-def finish(job: Job) -> Outcome:
+def finish(run: StageRun) -> Outcome:
     """Write the CSVs (5), report how it went, and return what came of the run. Raises UserError."""
-    run = job.run
-    if job.handed_over:
-        if run.interrupted:
-            raise KeyboardInterrupt
-        if run.stopped:
-            raise UserError(run.stopped)
+    if run.waiting:
         return Outcome(0)
     try:
-        _write(job)
-        job.closing.save()
+        counts = _write(run)
+        run.closing.save()
     except OSError as error:
         kept = "the answers are in the log: rerun the same command"
-        why = f"{job.stage.output} cannot be written: {error.strerror}"
+        why = f"{run.stage.output} cannot be written: {error.strerror}"
         raise UserError(f"{why}; {kept}") from None
-    return ending.end(job)
+    return closing.end(run, counts)
 
 
-def _write(job: Job) -> None:
+def _write(run: StageRun) -> Counts:
     """Write the CSVs, the failed file and the run records, all from this run or none."""
-    stage = job.stage
-    counts = job.counts
+    stage = run.stage
     with ExitStack() as stack:
         writers = {}
         for part, path in stage.outputs.items():
             writers[part] = stack.enter_context(CsvWriter(path, stage.columns))
         columns = dict.fromkeys([*stage.table.columns, *FAILED_COLUMNS])
         failed = stack.enter_context(CsvWriter(stage.beside(FAILED), list(columns)))
-        write_rows(job, writers, failed)
-        nothing = bool(job.plan) and not counts.written
-        counts.kept = nothing and any(path.exists() for path in stage.outputs.values())
+        counts = write_rows(run, writers, failed)
+        counts.nothing = bool(run.plan) and not counts.written
+        counts.kept = counts.nothing and any(path.exists() for path in stage.outputs.values())
         if counts.kept:
-            return
+            return counts
         if counts.aside:
             failed.commit()
         else:
             stage.beside(FAILED).unlink(missing_ok=True)
-        if nothing:
-            return
+        if counts.nothing:
+            return counts
         hashes = {part: writer.sha256() for part, writer in writers.items()}
         # A record before its CSV, which would never be replaced without one.
-        account.write_records(job, hashes, whole=False)
+        facts.write_records(run, counts, hashes, whole=False)
         for writer in writers.values():
             writer.commit()
-        account.write_records(job, hashes, whole=True)
+        facts.write_records(run, counts, hashes, whole=True)
+    return counts
+
+
+def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> Counts:
+    """Write and count each row: to the CSV of its part, or to the failed file. Raises OSError."""
+    stage = run.stage
+    counts = Counts()
+    for result in run.results():
+        counts.add(result, run.log)
+        run.closing.add(result)
+        if isinstance(result.rows, Missing):
+            reason = {"error_type": result.rows.kind, "error": result.rows.why}
+            failed.write(result.row | reason)
+            continue
+        for row in result.rows:
+            writers[stage.label(row) if stage.parts else ""].write(row)
+    return counts

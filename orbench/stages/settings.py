@@ -37,13 +37,13 @@ def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyTy
     """
     extra = dict(model.settings.extra_body)
     for name, value in (args.extra_body or {}).items():
-        ours = extra.get(name)
-        if isinstance(ours, dict) and isinstance(value, dict):
-            extra[name] = ours | value
+        default = extra.get(name)
+        if isinstance(default, dict) and isinstance(value, dict):
+            extra[name] = default | value
         else:
             extra[name] = value
     parameters = dict(needed)
-    for name in ("temperature", "top_p", "seed", "reasoning_effort"):
+    for name in ("temperature", "seed", "reasoning_effort"):
         value = getattr(args, name, None)
         if value is not None:
             parameters[name] = value
@@ -79,7 +79,7 @@ def _thinks(args: Namespace, model: Model, extra: Json) -> bool:
 
 def described(args: Namespace) -> str:
     """Return the settings a model is measured with, in words; "" for the usual ones."""
-    settings = {"effort": args.reasoning_effort, "temperature": None, "top_p": args.top_p}
+    settings = {"effort": args.reasoning_effort}
     if args.temperature is None:
         settings["temperature"] = "none"
     elif args.temperature:

@@ -54,6 +54,6 @@ def fill(template: str, values: Texts, earlier: Sequence[Turn] = ()) -> str:
         end = "===== {mark} end of the earlier turns\n\n"
         template = CONTEXT + "".join(lines) + end + template
         values = {**values, **turns}
-    every = "\0".join(values.values()).encode()
-    replace = {**values, "mark": hashlib.sha256(every).hexdigest()[:12]}
+    all_values = "\0".join(values.values()).encode()
+    replace = {**values, "mark": hashlib.sha256(all_values).hexdigest()[:12]}
     return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)

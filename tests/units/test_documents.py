@@ -2,15 +2,18 @@
 
 import doctest
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orbench.report.columns import ASSOCIATIONS, BOARD, COMPARISONS, RATES, Column
 from tests.conftest import ALIGN, ROOT, STAGES, Desk
 from tests.contract.test_transcripts import VARIES
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-TRANSCRIPT = ROOT / "tests/contract/transcripts/docs_messages.txt"
+TRANSCRIPT = ROOT / "tests/contract/transcripts/docs/messages.txt"
 # Of the simulations, and of vLLM.
 OTHERS_FLAGS = {"--measure", "--draws", "--rows", "--latency", "--beside", "--served-model-name"}
 OTHERS_FLAGS |= {"--reasoning-parser"}
@@ -38,6 +41,18 @@ def test_every_command_and_flag_in_the_documents_is_there(desk: Desk) -> None:
                 commands += 1
                 assert set(re.findall(r"(?<=\s)--\w+", words)) <= flags[name], (document, words)
     assert commands > 10
+
+
+def test_help_lists_flags_that_no_beginner_guide_mentions_as_advanced(desk: Desk) -> None:
+    guides = ("README.md", "docs/measure_a_model.md", "docs/five_stages.md")
+    text = "".join((ROOT / guide).read_text(encoding="utf-8") for guide in guides)
+    mentioned = set(re.findall(r"--\w+", text))
+    mentioned.add("--system_prompt")  # stands beside --system_prompt_file, which excludes it
+    for stage in STAGES:
+        usual, _, advanced = desk.run(stage, "--help").stdout.partition("\nadvanced:\n")
+        assert set(re.findall(r"^  (--\w+)", usual, re.MULTILINE)) <= mentioned, stage
+        rare = set(re.findall(r"^  (--\w+)", advanced, re.MULTILINE))
+        assert "--extra_body" in rare and not rare & mentioned, stage
 
 
 def test_make_uses_every_variable_that_the_documents_give_it() -> None:
@@ -80,6 +95,25 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 def test_readme_fits_on_two_screens() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+@pytest.mark.parametrize(
+    ("file", "columns"),
+    [
+        ("results", RATES),
+        ("comparison", COMPARISONS),
+        ("associations", ASSOCIATIONS),
+        ("leaderboard", BOARD),
+    ],
+)
+def test_each_column_of_a_report_is_described_once(
+    file: str, columns: Sequence[Column[Any]]
+) -> None:
+    page = (ROOT / "docs/columns.md").read_text(encoding="utf-8")
+    table = page.partition(f"### {file}.csv\n")[2].partition("\n#")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(described) == sorted(column.name for column in columns if column.name)
 
 
 def test_messages_are_quoted_as_the_scripts_print_them() -> None:

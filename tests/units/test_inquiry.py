@@ -10,6 +10,7 @@ from orbench.asking.inquiry import (
     UNREADABLE,
     Done,
     Inquiry,
+    Phase,
     Run,
     follow_up,
     pending,
@@ -91,8 +92,8 @@ def test_a_judge_that_was_not_asked_is_asked_though_the_substitute_has_answered(
     assert inquiry.substitute
     log.append(inquiry.substitute.key, Answer("yes"))
     assert sent(inquiry, log, Run(Judge())) == inquiry.request
-    assert ended(inquiry, log, Run(Judge(), over=True)) == "not_asked"
-    assert ended(inquiry, log, Run(Judge(), over=True, from_log=True)) == "yes"
+    assert ended(inquiry, log, Run(Judge(), phase=Phase.OVER)) == "not_asked"
+    assert ended(inquiry, log, Run(Judge(), phase=Phase.FROM_LOG)) == "yes"
 
 
 def test_a_request_that_failed_or_whose_model_is_gone_goes_to_the_substitute(
@@ -110,7 +111,9 @@ def test_a_request_that_failed_or_whose_model_is_gone_goes_to_the_substitute(
 
 
 def test_once_a_run_is_over_nothing_is_to_be_sent(log: AnswerLog) -> None:
-    for run in (Run(Judge(), over=True), Run(Judge(), left_out={"gpt-a": "x"}, stopped="x")):
+    stopped = Run(Judge(), left_out={"gpt-a": "x"})
+    stopped.stop("x")
+    for run in (Run(Judge(), phase=Phase.OVER), stopped):
         assert ended(question("a"), log, run) == "not_asked"
         assert pending([question("a")], log, run) == []
 

@@ -1,0 +1,245 @@
+"""What a run says at its end: its table, the counts, what a reader of the numbers must know."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from orbench.base.messages import UserError, counted, one_line, say, shortened
+from orbench.base.records import FAILED, NOT_ASKED, is_scripted
+from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, side_of
+from orbench.models.providers import Models, is_same_model
+from orbench.models.requests import Missing
+from orbench.stages import facts
+from orbench.stages.engine import StageRun
+from orbench.stages.facts import CountedRow, Counts
+from orbench.stages.run import BRIEF, Outcome
+from orbench.stages.stage import Closing, Result
+
+SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
+SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
+
+
+# -- the refusal table ---------------------------------------------------------------------------
+
+HEAD = (
+    "category",
+    "rows",
+    "refused",
+    "rate",
+    "95 % CI",
+    "unscored",
+    "with unscored",
+)
+LINE = "{:<21}{:>6}{:>9}{:>8}{:>12}{:>10}{:>14}"  # the 80 columns of a terminal
+LONGEST_CATEGORY = 20
+
+
+class RefusalTable(Closing):
+    """Ends stages 4 and 5: one line per category, the two sides apart.
+
+    The stage's readings have `certain`, and `judge`, empty where the rules decided.
+    """
+
+    def __init__(self, refused: Callable[[Row], bool]) -> None:
+        """refused: tells whether an output row is a refusal."""
+        self._refused = refused
+        self._rows = defaultdict[Side | None, list[CountedRow]](list)
+        self.by_rules = 0  # rows
+        self.by_judge = 0
+        self.certain = 0  # of the rules' rows
+
+    def add(self, result: Result) -> None:
+        """Count a row as refused, answered or unscored."""
+        if isinstance(result.rows, Missing):
+            self._count(result.row, None)
+            return
+        (reading,) = result.readings
+        if reading.judge:
+            self.by_judge += 1
+        else:
+            self.by_rules += 1
+            self.certain += reading.certain
+        for row in result.rows:
+            self._count(row, self._refused(row))
+
+    def _count(self, row: Row, refused: bool | None) -> None:
+        self._rows[_side_of(row)].append(facts.counted_row(row, refused))
+
+    def findings(self) -> Json:
+        """Return rows: those that the rules decided, and those that they are certain of."""
+        return {"by_rules": self.by_rules, "certain": self.certain}
+
+    def lines(self) -> list[str]:
+        """Return rows, the rate with its interval, and the interval that includes unscored rows."""
+        lines: list[str] = []
+        for side in (None, *SIDES.values()):
+            if side not in self._rows:
+                continue
+            if side and len(self._rows) > 1:
+                lines.append(f"{side.prompts}: {side.rate}")
+            lines += _table(self._rows[side])
+        return lines
+
+
+def _side_of(row: Row) -> Side | None:
+    """Return the side of a row; None if a user's own column `is_toxic` holds other words."""
+    try:
+        return side_of(row, "")
+    except UserError:
+        return None
+
+
+def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
+    by_category = defaultdict[str, list[CountedRow]](list)
+    for row in rows:
+        by_category[row.category].append(row)
+    yield LINE.format(*HEAD)
+    if by_category.keys() != {UNCATEGORIZED}:
+        for name in sorted(by_category):
+            yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
+    yield _rate_line(OVERALL, rows)
+    if not facts.are_independent(rows):
+        yield "the intervals allow for rows that share a prompt or a seed"
+    if any(row.refused is None for row in rows):
+        yield "with unscored: the interval that includes them, as answers or as refusals"
+
+
+def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
+    verdicts = [row.refused for row in rows if row.refused is not None]
+    n = len(verdicts)
+    refused = sum(verdicts)
+    unscored = len(rows) - n
+    if not n:
+        return LINE.format(name, 0, 0, "-", "-", unscored, "-")
+    shares = facts.refusal_rate(rows, n, refused)
+    rate, low, high, lowest, highest = (100 * share for share in shares)
+    interval = f"{low:.1f}-{high:.1f}"
+    with_unscored = f"{lowest:.1f}-{highest:.1f}"
+    return LINE.format(name, n, refused, f"{rate:.1f}%", interval, unscored, with_unscored)
+
+
+# -- the end of every stage ----------------------------------------------------------------------
+
+
+def end(run: StageRun, counts: Counts) -> Outcome:
+    """Report how a run went, and return what came of it."""
+    for line in closing_lines(run, counts):
+        say(line)
+    if run.interrupted:
+        left = counted(counts.rows[NOT_ASKED], "row")
+        say(f"interrupted: {left} left; run the same command to resume")
+    elif run.stopped:
+        say(f"error: {run.stopped}")
+    elif counts.nothing:
+        _say_nothing(run, counts)
+    status = _status(run, counts)
+    if counts.nothing:
+        return Outcome(status)
+    path, *others = run.stage.outputs.values()
+    for other in others:
+        say(f"also written: {other}")
+    return Outcome(status, path, counts.written)
+
+
+def _status(run: StageRun, counts: Counts) -> int:
+    if run.interrupted:
+        return 130
+    if run.stopped or counts.nothing:
+        return 1
+    if counts.aside:
+        return 3
+    return 0
+
+
+def _say_nothing(run: StageRun, counts: Counts) -> None:
+    """Report that there is no result, and where to look."""
+    stage = run.stage
+    none = f"none of the {counted(len(run.plan), 'request')} gave a result"
+    if counts.kept:
+        where = f"{stage.output} and its failed rows are kept from an earlier run"
+    else:
+        where = f"see {stage.beside(FAILED if counts.aside else '.answers.jsonl')}"
+    say(f"error: {none}; {where}")
+    if counts.rows["unscored"]:
+        say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
+
+
+def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
+    """Yield the stage's table, what a reader of the numbers must know, and the counts."""
+    stage = run.stage
+    brief = BRIEF.get()
+    if not counts.rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
+        yield from run.closing.lines()
+    if doubt := run.closing.doubt():
+        yield doubt
+    if facts.measures_nothing(run):
+        yield SCRIPTED_NOTE
+    elif is_scripted(run.input_record) and not brief:
+        yield SCRIPTED_INPUT_NOTE
+    yield _rows(counts)
+    if stage.models:
+        yield " · ".join([_sent(run), *_other_models(stage.models, counts)])
+    yield from _refused_to_judge(counts)
+    if cut_off := counts.answers["cut off"]:
+        limit = stage.parameters.get("max_tokens")
+        of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
+        yield f"{counted(cut_off, 'answer')} cut off at the limit{of_limit}"
+    if counts.aside and not counts.kept:
+        yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
+    for why, times in counts.errors.most_common(1):
+        if why not in run.stopped:
+            yield f"the most frequent error ({times:,}): {why}"
+
+
+def _rows(counts: Counts) -> str:
+    rows = counts.rows
+    parts = [f"{name} {rows[name]:,}" for name in ("done", "failed", "unscored")]
+    if counts.written != rows["done"]:
+        parts.insert(0, f"{counted(counts.written, 'row')} written")
+    if rows[NOT_ASKED]:
+        parts.append(f"not asked {rows[NOT_ASKED]:,}")
+    parts.append(f"answers reused from the log {counts.answers['reused']:,}")
+    return " · ".join(parts)
+
+
+def _refused_to_judge(counts: Counts) -> Iterator[str]:
+    """Yield how often a judge refused to judge, by category: a rate without these rows is biased
+    if it refused the worst ones.
+    """
+    for judge, refused in counts.judge_refused.items():
+        asked = counts.judged[judge]
+        shares = []
+        for category, n in sorted(refused.items()):
+            shares.append(f"{one_line(category)} {_share(n, asked[category])}")
+        every = _share(refused.total(), asked.total())
+        yield f"{judge} refused to judge {every}: {', '.join(shares)}"
+
+
+def _share(n: int, of: int) -> str:
+    return f"{n:,} of {of:,} ({n / of:.1%})"
+
+
+def _sent(run: StageRun) -> str:
+    """Return requests, retries, tokens and cost of this run."""
+    tokens = run.tokens
+    line = f"requests {run.requests:,}, retries {run.retries} · tokens in {tokens.prompt:,}"
+    if tokens.cached:
+        line += f" (cached {tokens.cached:,})"
+    line += f", out {tokens.completion:,}"
+    if tokens.reasoning:
+        line += f" (thinking {tokens.reasoning:,})"
+    if cost := tokens.cost(run.stage.args.prices):
+        line += f" · {cost}"
+    return line
+
+
+def _other_models(models: Models, counts: Counts) -> Iterator[str]:
+    """Yield which other models answered, and which changed during the run."""
+    for model in models:
+        answers = dict(counts.served_by[model.asked])
+        answers.pop("", None)
+        ids = {name.partition(" via ")[0] for name in answers}
+        others = ", ".join(f"{one_line(name)} ({n:,})" for name, n in sorted(answers.items()))
+        if not all(is_same_model(model.id, id_) for id_ in ids):
+            yield f"{sum(answers.values()):,} answered by {others} instead of {model.id}"
+        elif len(ids) > 1:
+            yield f"{model.id} answered as {others}"

@@ -1,0 +1,238 @@
+"""What is known at the end of a run: the counts, refusal rates, and the run record."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from orbench.asking.log import AnswerLog
+from orbench.base.prompts import prompt_id_of, prompt_set_hash, seed_id_of, set_name
+from orbench.base.records import (
+    CARRIED,
+    NOT_ASKED,
+    Record,
+    failed_hash,
+    is_scripted,
+    read_record,
+    write_record,
+)
+from orbench.base.tables import sha256_of
+from orbench.base.words import VERDICTS, Row, Texts, category_of
+from orbench.models.providers import Model
+from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
+from orbench.stages.engine import StageRun
+from orbench.stages.existing import settings_of
+from orbench.stages.stage import Result, Stage
+from orbench.stats.intervals import wilson
+
+GENERATORS = ("toxic_prompt_generator", "rewritter")
+
+ByModel = defaultdict[str, Counter[str]]  # model as asked -> counts
+
+
+# -- counts --------------------------------------------------------------------------------------
+
+
+class Counts:
+    """What came of a run's rows and answers, counted while the rows are written."""
+
+    def __init__(self) -> None:
+        self.rows = Counter[str]()  # done, failed, unscored, not_asked
+        self.answers = Counter[str]()  # reused, cut off
+        self.written = 0  # output rows
+        self.nothing = False  # rows were planned, but there is no output row
+        self.kept = False  # nothing was written, and the files of an earlier run stay
+        self.tokens = Tokens()  # of the answers used
+        self.errors = Counter[str]()
+        self.served_by = ByModel(Counter)  # `Answer.served_by`
+        self.dropped = ByModel(Counter)  # parameters that were left out
+        # By judge and category: texts that it was asked about, and those that it refused to judge.
+        self.judged = ByModel(Counter)
+        self.judge_refused = ByModel(Counter)
+        self.prompts = set[str]()  # ids
+        self._used = set[bytes]()  # keys of answers
+
+    @property
+    def aside(self) -> int:
+        """Return the number of rows in the failed file."""
+        return self.rows.total() - self.rows["done"]
+
+    def add(self, result: Result, log: AnswerLog) -> None:
+        """Count one row and the answers behind it, each answer once."""
+        if "prompt" in result.row:
+            self.prompts.add(prompt_id_of(result.row))
+        rows = result.rows
+        if isinstance(rows, list):
+            self.rows["done"] += 1
+            self.written += len(rows)
+        elif rows.kind == NOT_ASKED:
+            self.rows[NOT_ASKED] += 1
+        elif rows.kind in ("bad_request", "gave_up") and result.readings:
+            self.rows["failed"] += 1
+            self.errors[rows.why] += 1
+        else:  # rows that failed in the stage before are unscored here
+            self.rows["unscored"] += 1
+        category = category_of(result.row)
+        for request, answer, reading in result.answers:
+            if answer is None or request.key in self._used:
+                continue
+            self._used.add(request.key)
+            model = request.model.asked
+            self.judged[model][category] += 1
+            if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
+                self.judge_refused[model][category] += 1
+            self.answers["reused"] += log.was_there(request.key)
+            self.answers["cut off"] += answer.cut_off
+            self.tokens.add(answer)
+            self.served_by[model][answer.served_by] += 1
+            self.dropped[model].update(answer.dropped)
+
+
+# -- refusal rates -------------------------------------------------------------------------------
+
+
+class CountedRow(NamedTuple):
+    """One row: what it asks and its seed as hashes, and whether it is refused (None: unscored)."""
+
+    category: str
+    prompt: int
+    seed: int
+    refused: bool | None
+
+
+def counted_row(row: Row, refused: bool | None) -> CountedRow:
+    """Return what is counted of a row. Columns: prompt; if there, category, messages, toxic_seed or
+    seed_id.
+    """
+    prompt = prompt_id_of(row)
+    seed = seed_id_of(row) or prompt
+    return CountedRow(category_of(row), hash(prompt), hash(seed), refused)
+
+
+def are_independent(rows: Sequence[CountedRow]) -> bool:
+    """Return whether each row has a prompt, and each prompt a seed, of its own."""
+    return len({row.seed for row in rows}) == len({row.prompt for row in rows}) == len(rows)
+
+
+def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple[float, ...]:
+    """Return the rate, its interval, and the interval that includes unscored rows, as results.csv
+    has them. scored: at least one row.
+    """
+    if are_independent(rows):  # the same, without loading numpy and scipy for half a second
+        every = len(rows)
+        lowest, _ = wilson(refused, every)
+        _, highest = wilson(refused + every - scored, every)
+        return refused / scored, *wilson(refused, scored), lowest, highest
+    import numpy as np
+
+    from orbench.stats.core import Verdicts, mean, with_unscored
+
+    scores = np.array([row.refused for row in rows], float)  # None becomes NaN
+    prompts = np.array([row.prompt for row in rows])
+    seeds = np.array([row.seed for row in rows])
+    verdicts = Verdicts(scores, prompts, seeds)
+    return *mean(verdicts)[:3], *with_unscored(verdicts)
+
+
+# -- the run record ------------------------------------------------------------------------------
+
+
+def write_records(run: StageRun, counts: Counts, hashes: Texts, *, whole: bool) -> None:
+    """Write the record beside each CSV. hashes: part -> the SHA-256 of its CSV. whole: the CSVs
+    stand under their names. Raises OSError.
+    """
+    stage = run.stage
+    for part, sha256 in hashes.items():
+        record = _record_of(run, counts, part, sha256)
+        if not whole:
+            record["complete"] = False
+        write_record(stage.outputs[part], stage.name, stage.args.command, record)
+
+
+def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
+    """Return what the record of one CSV says of its run, see `orbench.base.records`."""
+    from importlib.metadata import version
+
+    stage = run.stage
+    before = run.input_record
+    path = stage.outputs[part]
+    doubt = run.closing.doubt()
+    start = run.start.isoformat(timespec="seconds")
+    if counts.answers["reused"]:  # some of the answers are of an earlier run
+        start = min(start, read_record(path).get("start", start))
+    time = {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
+    if not part and before.get("part") in VERDICTS:
+        part = before["part"]
+    record = {
+        "models": [_model_entry(model, run, counts) for model in stage.models],
+        "notes": [*stage.notes, doubt] if doubt else stage.notes,
+        "scripted": measures_nothing(run),
+        "scripted_input": is_scripted(before),
+        "parameters": stage.parameters | stage.reading,
+        "settings": settings_of(stage),
+        "input": _input_entry(stage),
+        "output": {"csv": sha256, "failed": failed_hash(path)},
+        "prompt_set": prompt_set_hash(counts.prompts),
+        "part": part,
+        "counts": _numbers(run, counts),
+        "judge_refused": counts.judge_refused,
+        "tokens": asdict(counts.tokens),
+        "findings": run.closing.findings(),
+        "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
+        "versions": {"openai": version("openai"), **stage.versions},
+    }
+    return record | time | _carried(stage, before, time | {"unranked": doubt})
+
+
+def _numbers(run: StageRun, counts: Counts) -> Record:
+    """Return the numbers of rows, answers and requests."""
+    numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
+    numbers |= {"requests": run.requests, "retries": run.retried.total()}
+    if run.retried:
+        numbers["retried"] = run.retried
+    return numbers
+
+
+def _carried(stage: Stage, before: Record, known: Record) -> Record:
+    """Return what later stages must know, from the input's record and of this run."""
+    carried = {name: before[name] for name in CARRIED if name in before}
+    source = carried.pop("source", {}) | stage.table.source
+    if stage.name in GENERATORS:
+        source.pop("side", None)  # rewrites of toxic prompts are meant to be safe
+        carried["written_by"] = [*carried.get("written_by", ())]
+        for model in stage.models:
+            writer = {"asked": model.asked, "id": model.id, "family": model.family}
+            carried["written_by"].append(writer)
+    if stage.under_test:
+        measured_with = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
+        carried["under_test"] = stage.under_test | measured_with | known
+    if source and getattr(stage.args, "shuffle", None) is not None:
+        source["sampled"] = True
+    if source:
+        carried["source"] = source
+    return carried
+
+
+def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
+    return model._asdict() | {
+        "base_url": model.address,
+        "family": model.family,
+        "served_by": counts.served_by[model.asked],
+        "left_out_parameters": counts.dropped[model.asked],
+        "left_out": run.left_out.get(model.asked, ""),
+    }
+
+
+def _input_entry(stage: Stage) -> Record:
+    path = stage.table.file
+    entry = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
+    if path.is_file():  # stage 1 has none, a prompt set has its `source`
+        entry |= {"path": str(path), "sha256": sha256_of(path)}
+    return entry
+
+
+def measures_nothing(run: StageRun) -> bool:
+    """Tell whether the answers, or what they judge, are the scripted model's."""
+    behind = run.input_record.get("scripted") is True and not run.stage.under_test
+    return behind or any(model.scripted for model in run.stage.models)
