@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orbench.models.requests import Answer
-from orbench.stages.generators import Given, is_excuse, only_new, prompts_in, without_marks
+from orbench.stages.generators import Generated, is_excuse, only_new, prompts_in, without_marks
 from orbench.stages.stage import Result
 from tests.units.test_answers import table
 
@@ -35,12 +35,12 @@ def test_what_only_stands_for_a_prompt_is_none(fate: str, item: str) -> None:
 
 @pytest.mark.parametrize(("sent", "item"), each("copies"))
 def test_a_copy_of_what_was_sent_is_no_prompt(sent: str, item: str) -> None:
-    assert prompts_in(Answer(f"[[{item}]]"), sent) == Given([], copies=1)
+    assert prompts_in(Answer(f"[[{item}]]"), sent) == Generated([], copies=1)
 
 
 @pytest.mark.parametrize(("sent", "item"), each("no_copies"))
 def test_what_shares_fewer_words_with_each_line_sent_is_no_copy(sent: str, item: str) -> None:
-    assert prompts_in(Answer(f"[[{item}]]"), sent) == Given([item])
+    assert prompts_in(Answer(f"[[{item}]]"), sent) == Generated([item])
 
 
 @pytest.mark.parametrize(("which", "text"), each("excuses"))
@@ -74,6 +74,6 @@ def test_another_prompt_is_new(first: str, second: str) -> None:
 @pytest.mark.parametrize(("reply", "more"), REPLIES["replies"].items())
 def test_a_reply_may_refuse_or_hold_excuses_and_copies(reply: str, more: dict[str, Any]) -> None:
     given = prompts_in(Answer(reply), SENT)
-    assert given._replace(prompts=[]) == Given([], **more)
+    assert given._replace(prompts=[]) == Generated([], **more)
     filtered = Answer(reply, finish_reason="content_filter")
     assert prompts_in(filtered, SENT)[:2] == ([], True)
