@@ -241,6 +241,13 @@ def test_a_heat_map_has_a_row_per_model_and_the_overall_rate_last(tmp_path: Path
     assert found.small == [True, True, False] * 2
 
 
+def test_a_category_without_a_verdict_has_no_cell() -> None:
+    refused = [1.0] * 20 + [NAN] * 20
+    result = result_of(responses(refused, category=["a"] * 20 + ["b"] * 20))
+    (found,) = heat_maps(made([result]))
+    assert [bool(rate) for rate in found.rows[0].rates] == [True, False, True]
+
+
 def test_a_matrix_shows_each_comparison_from_both_sides(tmp_path: Path) -> None:
     results = two(tmp_path)
     found = differences(made(results), results)
