@@ -103,7 +103,7 @@ def test_settings_are_in_the_files_name_and_long_ones_as_a_hash(tmp_path: Path) 
     assert named.name == "org_m__effort_high__temperature_0.7.csv"
     long = of_model | {"extra_body": '{"one": "%s"}' % ("x" * 60)}
     names = {measure.responses_in(tmp_path, long).name}
-    names.add(measure.responses_in(tmp_path, long | {"top_p": 0.5}).name)
+    names.add(measure.responses_in(tmp_path, long | {"max_tokens": 9}).name)
     assert len(names) == 2
     assert all(len(name) == len("org_m__settings_123456.csv") for name in names)
 
