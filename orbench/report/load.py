@@ -5,7 +5,6 @@ Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejec
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,20 +14,20 @@ from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Row, Side
-from orbench.report.about import AboutFile, about_file, about_side
+from orbench.base.words import SIDES, Row, Side
+from orbench.report.about import about, set_name
 from orbench.report.names import told_apart
 from orbench.report.responses import (
+    Judged,
     Numbers,
-    Response,
-    columns_of,
+    judged,
     lookalikes_in,
-    response_of,
     responses_hash,
+    responses_of,
     side_in,
-    text_of,
+    texts_of,
 )
-from orbench.report.results import Prompts, Result
+from orbench.report.results import Prompts, Responses, Result
 
 BASELINE = " (baseline)"  # behind the name of a model
 
@@ -71,136 +70,111 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     numbers = Numbers()
     results: list[Result] = []
     for source in sources:
-        for result in _results_in(source, numbers, texts // len(sources)):
-            results.append(replace(result, number=len(results)))
-    if results:
-        results = told_apart(results)
-        _check_sides(results)
-        _check_given_once(sources)
+        results += _results_in(source, numbers, texts // len(sources))
+    results = told_apart(results)
+    _check_sides(results)
+    _check_given_once(sources)
     return results, numbers.prompts
 
 
 def _check_sides(results: Sequence[Result]) -> None:
     """Raise UserError if a prompt is on both sides, of one model or of two."""
-    sides = defaultdict[int, set[Side]](set)
-    for result in results:
-        for prompt in np.unique(result.responses.prompt):
-            sides[int(prompt)].add(result.side)
-    shared = [prompt for prompt, several in sides.items() if len(several) > 1]
-    if not shared:
-        return
-    files = [one.file for one in results if np.isin(one.responses.prompt, shared).any()]
-    both = f"{counted(len(shared), 'prompt')} on both sides"
-    how = "give safe prompts to --over_refusal and toxic ones to --toxic, and remove"
-    raise UserError(f"{both}; {how} what is on the wrong side: {', '.join(files)}")
+    asked = []
+    for side in SIDES.values():
+        parts = [one.responses.prompt for one in results if one.side == side]
+        asked.append(set[int]().union(*parts))
+    shared = set.intersection(*asked)
+    if shared:
+        files = [one.file for one in results if not shared.isdisjoint(one.responses.prompt)]
+        both = f"{counted(len(shared), 'prompt')} on both sides"
+        how = "give safe prompts to --over_refusal and toxic ones to --toxic, and remove"
+        raise UserError(f"{both}; {how} what is on the wrong side: {', '.join(files)}")
 
 
 def _check_given_once(sources: Sequence[Source]) -> None:
     paths = Counter(source.path.resolve() for source in sources)
-    path, times = paths.most_common(1)[0]
-    if times > 1:
-        raise UserError(f"{path} is given twice")
+    for path, times in paths.items():
+        if times > 1:
+            raise UserError(f"{path} is given twice")
 
 
 # -- a file --------------------------------------------------------------------------------------
 
 
+class File(NamedTuple):
+    """A result file with what stands beside it."""
+
+    source: Source
+    record: Record
+    rows: list[Row]
+    lost: list[Row]  # the failed rows
+    by_judge: bool  # of stage 5
+
+
 def _results_in(source: Source, numbers: Numbers, texts: int) -> Iterator[Result]:
     """Yield the results in a file: one, or one per side."""
+    file = _read(source)
+    scored = len(file.rows)
+    shown = set(np.linspace(0, scored - 1, min(texts, scored), dtype=int).tolist())
+    parts = defaultdict[Side, list[Judged]](list)
+    for number, row in enumerate(file.rows + file.lost):
+        where = f"{source.path}, row {number + 1}"
+        side = side_in(row, source.side, where)
+        parts[side].append(judged(row, number < scored, number in shown, where))
+    for side, part in parts.items():
+        yield _result(file, side, part, numbers)
+
+
+def _read(source: Source) -> File:
+    """Return a file that can be used."""
     path = source.path
     record = records.read_record(path)
     table = read_csv(path, ["prompt"])
     lost = records.failed_rows(path)
     records.check_whole(path, record)
-    about = about_file(path, source.model, record, _is_judged(table))
+    by_judge = _is_judged(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
     _check_apart(table, lost)
-    scored = len(table.rows)
-    kept = set(np.linspace(0, scored - 1, min(texts, scored), dtype=int).tolist())
-    rows: dict[Side, list[Response]] = {}
-    for number, row in enumerate(table.rows + lost):
-        where = f"{path}, row {number + 1}"
-        side = side_in(row, source.side, where)
-        verdict = words.verdict_of(row, where) if number < scored else ""
-        response = response_of(row, side, verdict, where, about.tested, numbers)
-        if number in kept:
-            response = response._replace(text=text_of(row, verdict))
-        rows.setdefault(side, []).append(response)
-    _check_categories(path, rows)
+    return File(source, record, table.rows, lost, by_judge)
+
+
+def _result(file: File, side: Side, part: Sequence[Judged], numbers: Numbers) -> Result:
+    """Return the result that rows of one side make."""
+    source, record, rows, lost, by_judge = file
+    path = source.path
+    served_by = Counter(one.model for one in part if one.model)
+    known = about(path, source.model, record, by_judge, side, served_by, rows)
+    tested = records.under_test(record).id
+    responses = responses_of(part, tested, numbers)
+    ids = sorted(map(clean, served_by))
+    if ids and responses.other_model.any():
+        ids.append(tested)
+    _check_categories(path, responses)
+    prompt_ids = {one.id for one in part}
     expected = record.get("output", {}).get("failed")  # else the file was removed since
-    about = about._replace(doubt=about.doubt or _emptiness(table.rows))
-    known = bool(lost) or (bool(record) and not expected)
-    for part in rows.values():
-        yield _result(source, record, about, part, known, numbers)
-
-
-def _emptiness(rows: words.Rows) -> str:
-    """Return a doubt if most responses in words are empty."""
-    own = [row.get("response", "?") for row in rows if not words.refused_by_api(row)]
-    empty = sum(not text.strip() or prompts.is_no_value(text) for text in own)
-    if empty > len(own) / 2:
-        return f"{empty:,} of {len(own):,} responses are empty"
-    return ""
-
-
-def _result(
-    source: Source,
-    record: Record,
-    about: AboutFile,
-    rows: Sequence[Response],
-    known: bool,
-    numbers: Numbers,
-) -> Result:
-    """Return the result that rows of one side make; its number and short name come later."""
-    side = rows[0].side
-    distinct = dict.fromkeys(row.prompt for row in rows)
-    ids = [numbers.prompts.id[number] for number in distinct]
-    served_by = Counter(row.served_by for row in rows if row.served_by)
-    of_side = about_side(source.path, side, record, len(distinct), served_by)
-    returned = of_side.ids
-    if returned and any(row.other_model for row in rows):
-        returned = [*returned, about.tested]
     return Result(
-        number=0,
-        model=about.model + BASELINE * source.baseline,
-        settings=about.settings,
-        short="",
-        family=about.family,
+        **vars(known) | {"model": known.model + BASELINE * source.baseline},
         side=side,
-        prompts=of_side.prompts,
-        prompt_set=prompts.prompt_set_hash(ids),
-        home=of_side.home,
-        judge=about.judge.name,
-        judge_any_version=about.judge.name,
-        judge_version=about.judge.rules,
-        template=about.judge.template,
-        date=about.date,
-        ids=" ".join(returned),
-        responses_hash=responses_hash(rows, numbers.prompts),
-        file=str(source.path),
+        prompts=set_name(path, side, record, len(prompt_ids)),
+        prompt_set=prompts.prompt_set_hash(prompt_ids),
+        ids=" ".join(ids),
+        responses_hash=responses_hash(part),
+        file=str(path),
         is_baseline=source.baseline,
-        certain=about.certain,
-        unscored_known=known,
-        corrected=of_side.corrected,
-        doubt=about.doubt,
-        is_demo=about.is_demo,
-        unranked=tuple(about.unranked),
-        cautions=(*about.cautions, *of_side.cautions),
-        notes=tuple(about.notes),
-        lookalikes=lookalikes_in(rows, numbers.prompts),
-        scored=sum(row.verdict != "" for row in rows),
-        responses=columns_of(rows),
-        texts=[row.text for row in rows if row.text],
+        unscored_known=bool(lost) or (bool(record) and not expected),
+        lookalikes=lookalikes_in(part, numbers),
+        scored=int(responses.scored.sum()),
+        responses=responses,
+        texts=[*texts_of(part)],
     )
 
 
-def _check_categories(path: Path, rows: dict[Side, list[Response]]) -> None:
+def _check_categories(path: Path, responses: Responses) -> None:
     """Raise UserError if a category is called as the report calls all of them."""
-    for part in rows.values():
-        for name in {words.OVERALL, words.MACRO} & {row.category for row in part}:
-            taken = f"{path} has a category {name!r}"
-            raise UserError(f"{taken}, which the report itself uses; rename it")
+    for name in {words.OVERALL, words.MACRO}.intersection(responses.category):
+        taken = f"{path} has a category {name!r}"
+        raise UserError(f"{taken}, which the report itself uses; rename it")
 
 
 def _check_one_model(table: Table) -> None:
