@@ -269,11 +269,11 @@ class Standing:
 
     safe: Rate | None
     toxic: Rate | None
-    youden: Difference | None  # Youden's J: toxic rejection minus over-refusal
-    group: int  # the same for the same prompts and judge
-    part: str  # these two in words, if there are several groups
-    look: int  # the number of its color and marker
-    rank: Rank | None
+    youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
+    group: int = 0  # the same for the same prompts and judge
+    part: str = ""  # these two in words, if there are several groups
+    look: int = 0  # the number of its color and marker
+    rank: Rank | None = None
 
     @property
     def sides(self) -> list[Rate]:
