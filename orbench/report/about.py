@@ -10,7 +10,7 @@ from pathlib import Path
 from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
-from orbench.base.tables import sha256_of
+from orbench.base.tables import Table, sha256_of
 from orbench.base.words import Rows, Side
 from orbench.models.providers import family_of, is_same_model
 from orbench.report.results import About, Corrected
@@ -30,32 +30,28 @@ CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
 def about(
-    path: Path,
-    name: str,
-    record: Record,
-    by_judge: bool,
-    side: Side,
-    served_by: Counter[str],
-    rows: Rows,
+    name: str, record: Record, table: Table, lost: Rows, side: Side, served_by: Counter[str]
 ) -> About:
-    """Return what is known of the responses on one side of a file. name: of the model, as the user
-    gives it; else it is that of the record. served_by: how many each model answered, by its id.
-    rows: of the file. Raises UserError for a model without a name.
+    """Return what is known of one side of a file. name: of the model; empty: that of the record.
+    lost: failed rows. served_by: responses by the id of the model. Raises UserError without a name.
     """
+    path = table.path
     tested = records.under_test(record)
     model = name or _known(tested.shown, path)
     family = tested.family or family_of(model)
-    judge = _judge(record, by_judge)
+    by_judge = "answer_category" in table.columns
     judges = [one["id"] for one in record.get("models", []) if by_judge]
+    judge = _judge(record, by_judge, judges)
     is_own = bool(tested.id) and any(is_same_model(tested.id, id_) for id_ in judges)
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
-    doubt = _doubt(record, family, judge) or _emptiness(rows)
+    doubt = _doubt(record, family, judge) or _emptiness(table.rows)
     corrected, stale = _corrected(path, side)
     cautions = [_edited(record, path, by_judge), stale, _answered(served_by)]
     if family and not is_own and family in map(family_of, judges):
         cautions.insert(0, "judged by its own family")
     return About(
+        file=str(path),
         model=model,
         settings=tested.settings,
         family=family,
@@ -65,6 +61,7 @@ def about(
         template=_in(record, "settings", "prompt file"),
         date=_date(record),
         certain=certain,
+        unscored_known=bool(lost) or (bool(record) and not _in(record, "output", "failed")),
         corrected=corrected,
         doubt=doubt,
         is_demo=doubt == DEMO,
@@ -95,9 +92,7 @@ def _unranked(record: Record, is_own: bool, certain: float) -> Iterator[str]:
 
 
 def _notes(record: Record) -> Iterator[str]:
-    for note in record.get("notes", []):
-        if note:
-            yield clean(note)
+    yield from map(clean, filter(None, record.get("notes", [])))
     if not record:
         yield "no run record: settings, date and unscored rows are unknown"
 
@@ -145,7 +140,7 @@ def _emptiness(rows: Rows) -> str:
     return ""
 
 
-def _judge(record: Record, by_judge: bool) -> str:
+def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
     """Return the rules, or a judge with its model and what is not as usual."""
     if not record:
         return UNKNOWN_JUDGE
@@ -153,9 +148,8 @@ def _judge(record: Record, by_judge: bool) -> str:
     name = "stage 4 rules"
     if by_judge:
         name = _in(record, "parameters", "check_model")
-        for judge in record.get("models", [])[:1]:
-            if not name.endswith(judge["id"]):
-                name += f" ({judge['id']})"
+        if judges and not name.endswith(judges[0]):
+            name += f" ({judges[0]})"
     parts = [name, _in(record, "parameters", "judge_settings")]
     if parameters.get("rubric") == "graded":
         parts.append("graded")
@@ -171,9 +165,9 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     """
     source = record.get("source", {})
     name = _in(record, "source", "name") or _in(record, "under_test", "prompts") or path.stem
-    if source.get("side") in words.SIDES.keys() - {side.name}:
-        right = words.SIDES[source["side"]].prompts
-        raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
+    for other in words.SIDES.values():
+        if side.name != other.name == source.get("side"):
+            raise UserError(f"{path}: {name} holds {other.prompts}; give it to --{other.name}")
     every = source.get("rows") or 0
     if prompt_count >= every:
         return name

@@ -63,11 +63,8 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    found = []
-    for comparison in comparisons:
-        if comparison.family.kind is Compared.MODELS and comparison.a.counted is counted:
-            found.append(comparison)
-    return found
+    of_models = [one for one in comparisons if one.family.kind is Compared.MODELS]
+    return [one for one in of_models if one.a.counted is counted]
 
 
 def _place(result: Result) -> tuple[bool, str, str]:

@@ -5,6 +5,7 @@ Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejec
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import SIDES, Row, Side
+from orbench.base.words import SIDES, Row, Rows, Side
 from orbench.report.about import about, set_name
 from orbench.report.names import told_apart
 from orbench.report.responses import (
@@ -47,17 +48,14 @@ def sources_of(text: str, side: str) -> list[Source]:
     """
     model, equals, name = text.partition("=")
     if not equals or Path(text).exists():
-        model = ""
-        name = text
+        model, name = "", text
     if not name:
         raise UserError(NO_NAME)
-    path = Path(name)
-    model = clean(model).strip()
-    paths = [path]
-    if path.is_dir():
-        paths = sorted(path.rglob("*.csv"), key=lambda one: one.stat().st_mtime_ns)
-    kept = [one for one in paths if not one.match(f"*{records.FAILED}")]
-    return [Source(one, model, side) for one in kept]
+    paths = [Path(name)]
+    if paths[0].is_dir():
+        paths = sorted(paths[0].rglob("*.csv"), key=lambda path: path.stat().st_mtime_ns)
+    kept = [path for path in paths if not path.match(f"*{records.FAILED}")]
+    return [Source(path, clean(model).strip(), side) for path in kept]
 
 
 def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Prompts]:
@@ -74,7 +72,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     results = told_apart(results)
     _check_sides(results)
     _check_given_once(sources)
-    return results, numbers.prompts
+    return results, Prompts([*numbers.texts], [*numbers.texts.values()])
 
 
 def _check_sides(results: Sequence[Result]) -> None:
@@ -92,77 +90,65 @@ def _check_sides(results: Sequence[Result]) -> None:
 
 
 def _check_given_once(sources: Sequence[Source]) -> None:
-    paths = Counter(source.path.resolve() for source in sources)
-    for path, times in paths.items():
-        if times > 1:
+    paths = [source.path.resolve() for source in sources]
+    for path in paths:
+        if paths.count(path) > 1:
             raise UserError(f"{path} is given twice")
 
 
 # -- a file --------------------------------------------------------------------------------------
 
 
-class File(NamedTuple):
-    """A result file with what stands beside it."""
-
-    source: Source
-    record: Record
-    rows: list[Row]
-    lost: list[Row]  # the failed rows
-    by_judge: bool  # of stage 5
-
-
 def _results_in(source: Source, numbers: Numbers, texts: int) -> Iterator[Result]:
     """Yield the results in a file: one, or one per side."""
-    file = _read(source)
-    scored = len(file.rows)
-    shown = set(np.linspace(0, scored - 1, min(texts, scored), dtype=int).tolist())
-    parts = defaultdict[Side, list[Judged]](list)
-    for number, row in enumerate(file.rows + file.lost):
-        where = f"{source.path}, row {number + 1}"
-        side = side_in(row, source.side, where)
-        parts[side].append(judged(row, number < scored, number in shown, where))
-    for side, part in parts.items():
-        yield _result(file, side, part, numbers)
-
-
-def _read(source: Source) -> File:
-    """Return a file that can be used."""
     path = source.path
     record = records.read_record(path)
     table = read_csv(path, ["prompt"])
     lost = records.failed_rows(path)
     records.check_whole(path, record)
-    by_judge = _is_judged(table)
+    _check_stage(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
     _check_apart(table, lost)
-    return File(source, record, table.rows, lost, by_judge)
+    scored = len(table.rows)
+    shown = set(np.linspace(0, scored - 1, min(texts, scored), dtype=int).tolist())
+    parts = defaultdict[Side, list[Judged]](list)
+    for number, row in enumerate(table.rows + lost):
+        where = f"{path}, row {number + 1}"
+        side = side_in(row, source.side, where)
+        parts[side].append(judged(row, number < scored, number in shown, where))
+    for side, part in parts.items():
+        result = _result(source.model, record, table, lost, side, part, numbers)
+        if source.baseline:
+            result = replace(result, model=result.model + BASELINE, is_baseline=True)
+        yield result
 
 
-def _result(file: File, side: Side, part: Sequence[Judged], numbers: Numbers) -> Result:
-    """Return the result that rows of one side make."""
-    source, record, rows, lost, by_judge = file
-    path = source.path
+def _result(
+    name: str,
+    record: Record,
+    table: Table,
+    lost: Rows,
+    side: Side,
+    part: Sequence[Judged],
+    numbers: Numbers,
+) -> Result:
+    """Return the result that the rows of one side make."""
     served_by = Counter(one.model for one in part if one.model)
-    known = about(path, source.model, record, by_judge, side, served_by, rows)
     tested = records.under_test(record).id
     responses = responses_of(part, tested, numbers)
+    _check_categories(table.path, responses)
     ids = sorted(map(clean, served_by))
-    if ids and responses.other_model.any():
+    if responses.other_model.any():
         ids.append(tested)
-    _check_categories(path, responses)
     prompt_ids = {one.id for one in part}
-    expected = record.get("output", {}).get("failed")  # else the file was removed since
     return Result(
-        **vars(known) | {"model": known.model + BASELINE * source.baseline},
+        **vars(about(name, record, table, lost, side, served_by)),
         side=side,
-        prompts=set_name(path, side, record, len(prompt_ids)),
+        prompts=set_name(table.path, side, record, len(prompt_ids)),
         prompt_set=prompts.prompt_set_hash(prompt_ids),
         ids=" ".join(ids),
         responses_hash=responses_hash(part),
-        file=str(path),
-        is_baseline=source.baseline,
-        unscored_known=bool(lost) or (bool(record) and not expected),
         lookalikes=lookalikes_in(part, numbers),
         scored=int(responses.scored.sum()),
         responses=responses,
@@ -205,13 +191,11 @@ def _asked(row: Row) -> tuple[str, ...]:
     return prompts.prompt_id_of(row), *(row.get(name, "") for name in names)
 
 
-def _is_judged(table: Table) -> bool:
-    """Return whether stage 5 wrote the file. Raises UserError if neither 4 nor 5 did."""
+def _check_stage(table: Table) -> None:
+    """Raise UserError if neither stage 4 nor stage 5 wrote the file."""
     path = table.path
     if "error_type" in table.columns:
         raise UserError(f"{path} holds the rows without a result; give the results beside it")
-    by_judge = "answer_category" in table.columns
-    if not table.rows or not (by_judge or "is_rejected" in table.columns):
+    if not table.rows or {"answer_category", "is_rejected"}.isdisjoint(table.columns):
         needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
         raise UserError(f"{path} has no {needed}; its columns: {clean(', '.join(table.columns))}")
-    return by_judge

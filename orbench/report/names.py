@@ -1,6 +1,6 @@
 """Names that tell the results of a report apart, and what repeats another result."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -55,13 +55,13 @@ def _without_provider(result: Result) -> str:
 
 def _check_different(results: Sequence[Result]) -> None:
     """Raise UserError if two results are of the same model, settings, prompts and judge."""
-    who = [(one.model, one.settings, one.side, one.prompt_set, one.judge) for one in results]
-    times = Counter(who)
-    repeated = {one.file for one, key in zip(results, who, strict=True) if times[key] > 1}
-    if repeated:
-        files = " and ".join(one.file for one in results if one.file in repeated)
-        same = "the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
-        raise UserError(f"{files}: {same}")
+    files = defaultdict[Hashable, list[str]](list)
+    for one in results:
+        files[one.model, one.settings, one.side, one.prompt_set, one.judge].append(one.file)
+    for several in files.values():
+        if len(several) > 1:
+            same = "the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
+            raise UserError(f"{' and '.join(several)}: {same}")
 
 
 def _without_repeats(results: Sequence[Result]) -> Iterator[Result]:

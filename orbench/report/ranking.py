@@ -79,8 +79,7 @@ def _toxic_side(safe: Result, toxic: Sequence[Rate]) -> Rate | None:
     """
     who = safe.label, safe.judge
     alike = [rate for rate in toxic if (rate.result.label, rate.result.judge) == who]
-    at_home = [rate for rate in alike if rate.result.home == safe.home]
-    candidates = at_home or alike
+    candidates = [rate for rate in alike if rate.result.home == safe.home] or alike
     return candidates[0] if len(candidates) == 1 else None
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -34,15 +35,12 @@ def rates(results: Sequence[Result]) -> list[Rate]:
     """Return the rates of each result: overall, of all categories alike, and of each category; each
     is followed by the shares of graded classes, if there are some.
     """
-    found: list[Rate] = []
-    for result in results:
-        found += rates_of(result)
-    return found
+    return [*chain.from_iterable(map(rates_of, results))]
 
 
 def overall(rates: Sequence[Rate]) -> list[Rate]:
     """Return the refusal rates over all prompts."""
-    return [one for one in rates if one.subset == OVERALL and one.counted is Counted.REFUSED]
+    return refusals(rates, Kind.OVERALL)
 
 
 def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
@@ -58,21 +56,14 @@ def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
 def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
-    yield from _rates_in(result, responses, OVERALL)
+    yield from _with_shares(result, responses, OVERALL)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
         return
-    alike = responses.verdicts()._replace(category=number)
-    yield rate(result, alike, MACRO)
-    yield from _shares(result, responses, alike, MACRO)
+    yield from _with_shares(result, responses, MACRO, number)
     for name in categories:
         part = responses.where(responses.category == name)
-        yield from _rates_in(result, part, Subset(Kind.CATEGORY, name))
-
-
-def _rates_in(result: Result, responses: Responses, subset: Subset) -> Iterator[Rate]:
-    yield refusal_rate(result, responses, subset)
-    yield from _shares(result, responses, responses.verdicts(), subset)
+        yield from _with_shares(result, part, Subset(Kind.CATEGORY, name))
 
 
 def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
@@ -87,10 +78,18 @@ def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
     return replace(plain, details=_details(responses))
 
 
-def _shares(
-    result: Result, responses: Responses, verdicts: Verdicts, subset: Subset
+def _with_shares(
+    result: Result, responses: Responses, subset: Subset, category: Array | int = 0
 ) -> Iterator[Rate]:
-    """Yield the share of each class of graded results. verdicts: of these responses."""
+    """Yield the rate of refusals, and the share of each class of graded results. category: the
+    numbers of the categories that count alike.
+    """
+    verdicts = responses.verdicts()._replace(category=category)
+    yield (
+        rate(result, verdicts, subset)
+        if subset == MACRO
+        else refusal_rate(result, responses, subset)
+    )
     if not responses.graded.any():
         return
     values = {

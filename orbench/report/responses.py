@@ -15,7 +15,7 @@ from orbench.base.words import Row, Side
 from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.refusals.api import CUT_OFF
-from orbench.report.results import Lookalikes, Prompts, Responses, Text
+from orbench.report.results import Lookalikes, Responses, Text
 from orbench.stats.core import Array
 
 MERGED = "merged"  # a file with both sides
@@ -31,11 +31,6 @@ class Numbers:
         self.texts: dict[str, str] = {}  # of prompts by their ids, in the order of their numbers
         self.of_prompt = defaultdict[str, int](count().__next__)
         self.of_seed = defaultdict[str, int](count().__next__)
-
-    @property
-    def prompts(self) -> Prompts:
-        """Return the prompts of all files so far."""
-        return Prompts([*self.texts], [*self.texts.values()])
 
 
 class Judged(NamedTuple):

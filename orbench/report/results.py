@@ -5,7 +5,7 @@ are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class Responses:
 
     def where(self, chosen: Array) -> "Responses":
         """Return some of them. chosen: booleans, or places in their order."""
-        return Responses(*[getattr(self, field.name)[chosen] for field in fields(self)])
+        return Responses(*[column[chosen] for column in vars(self).values()])
 
     @property
     def scored(self) -> Array:
@@ -93,6 +93,7 @@ class Prompts(NamedTuple):
 class About:
     """What the run record and what else stands beside a file say of a result."""
 
+    file: str
     model: str
     settings: str
     family: str
@@ -102,6 +103,7 @@ class About:
     template: str  # of the judge's prompt, a hash
     date: str  # of the first answer, and of the last one: `DAY to DAY`
     certain: float  # the share of the rules' verdicts that are; NaN: not known
+    unscored_known: bool  # whether unscored rows are: their file may have been removed
     corrected: Corrected | None
     doubt: str  # why it is neither ranked nor compared
     is_demo: bool  # whether that is because of the demo's prompts
@@ -119,13 +121,11 @@ class Result(About):
     prompt_set: str  # a hash of the ids of the prompts
     ids: str  # of the models that answered, as returned
     responses_hash: str  # the same for a copy; empty if they are all alike
-    file: str
-    is_baseline: bool  # what others are compared with
-    unscored_known: bool  # whether unscored rows are
     lookalikes: Lookalikes | None
     scored: int  # responses with a verdict
     responses: Responses
     texts: list[Text]  # of some responses, for the page
+    is_baseline: bool = False  # what others are compared with
     # What follows from all results of a report.
     number: int = 0  # in the order given
     short: str = ""  # without the provider, if that is clear; with settings, if they differ
@@ -139,18 +139,14 @@ class Result(About):
     @property
     def all_notes(self) -> list[str]:
         """Return what a reader must know of it, the most important first."""
-        notes = [self.doubt, *self.unranked, *self.cautions, *self.notes]
-        return [note for note in notes if note]
+        return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 
 
 def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
-    columns = []
-    for field in fields(Responses):
-        parts = [getattr(result.responses, field.name) for result in results]
-        columns.append(np.concatenate(parts))
-    responses = Responses(*columns)
+    columns = zip(*[vars(result.responses).values() for result in results], strict=True)
+    responses = Responses(*map(np.concatenate, columns))
     return replace(results[0], side=side, prompts=", ".join(sets), responses=responses)
 
 
