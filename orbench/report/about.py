@@ -3,23 +3,24 @@ against the result.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
 
 from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
-from orbench.base.tables import sha256_of
-from orbench.base.words import Side
+from orbench.base.tables import Table, sha256_of
+from orbench.base.words import Rows, Side
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.results import Corrected
+from orbench.report.results import About, Corrected
 from orbench.stats.intervals import Interval
 
+DEMO = "demo prompts"
 # Entry of a run record, its value, and what that makes of the result.
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
-    ("scripted_input", True, "demo prompts"),
+    ("scripted_input", True, DEMO),
     ("complete", False, "partial: some rows have not been asked yet"),
 )
 # The only note on a report that holds nothing else: the others are about what could be ranked.
@@ -28,113 +29,72 @@ UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
-class Judge(NamedTuple):
-    """Who gave the verdicts of a file."""
-
-    name: str
-    ids: list[str]  # of the models that judged; empty: rules
-    rules: str  # the version of the rules; empty where they do not decide
-    template: str  # a hash of the judge's prompt
-
-
-class AboutFile(NamedTuple):
-    """What all rows of a file share."""
-
-    model: str
-    settings: str
-    family: str
-    tested: str  # the id of the model under test
-    date: str
-    judge: Judge
-    certain: float  # the share of the rules' verdicts that are; NaN: not known
-    doubt: str
-    is_demo: bool
-    unranked: list[str]
-    cautions: list[str]
-    notes: list[str]
-
-
-class AboutSide(NamedTuple):
-    """What the rows of one side of a file share."""
-
-    prompts: str
-    home: str
-    ids: list[str]
-    corrected: Corrected | None
-    cautions: list[str]
-
-
-def about_file(path: Path, name: str, record: Record, by_judge: bool) -> AboutFile:
-    """Return what all rows of a file share. name: of the model, as the user gives it; else it is
-    that of the record. Raises UserError if neither has one.
+def about(
+    name: str, record: Record, table: Table, lost: Rows, side: Side, served_by: Counter[str]
+) -> About:
+    """Return what is known of one side of a file. name: of the model; empty: that of the record.
+    lost: failed rows. served_by: responses by the id of the model. Raises UserError without a name.
     """
+    path = table.path
     tested = records.under_test(record)
-    model = name or tested.shown
-    if not model:
-        raise UserError(
-            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
-        )
+    model = name or _known(tested.shown, path)
     family = tested.family or family_of(model)
-    judge = _judge(record, by_judge)
-    certain = _certain(record)
-    cautions = []
-    if _is_own_family(tested.id, family, judge):
-        cautions.append("judged by its own family")
-    edited = _edited(record, path, by_judge)
-    if edited:
-        cautions.append(edited)
-    notes = [clean(note) for note in record.get("notes", []) if note]
-    if not record:
-        notes.append("no run record: settings, date and unscored rows are unknown")
-    doubt = _doubt(record, family, judge.name)
-    return AboutFile(
+    by_judge = "answer_category" in table.columns
+    judges = [one["id"] for one in record.get("models", []) if by_judge]
+    judge = _judge(record, by_judge, judges)
+    is_own = bool(tested.id) and any(is_same_model(tested.id, id_) for id_ in judges)
+    findings = record.get("findings", {})
+    certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
+    doubt = _doubt(record, family, judge) or _emptiness(table.rows)
+    corrected, stale = _corrected(path, side)
+    cautions = [_edited(record, path, by_judge), stale, _answered(served_by)]
+    if family and not is_own and family in map(family_of, judges):
+        cautions.insert(0, "judged by its own family")
+    return About(
+        file=str(path),
         model=model,
         settings=tested.settings,
         family=family,
-        tested=tested.id,
-        date=_date(record),
+        home=_in(record, "source", "repository") or str(path),
         judge=judge,
+        judge_version=_in(record, "versions", "rules"),
+        template=_in(record, "settings", "prompt file"),
+        date=_date(record),
         certain=certain,
+        unscored_known=bool(lost) or (bool(record) and not _in(record, "output", "failed")),
+        corrected=corrected,
         doubt=doubt,
-        is_demo=doubt == DOUBTS[1][2],
-        unranked=_unranked(record, tested.id, judge, certain),
-        cautions=cautions,
-        notes=notes,
+        is_demo=doubt == DEMO,
+        unranked=tuple(_unranked(record, is_own, nan if judges else certain)),
+        cautions=tuple(filter(None, cautions)),
+        notes=tuple(_notes(record)),
     )
 
 
-def _certain(record: Record) -> float:
-    """Return the share of the rules' verdicts that are certain; NaN if it is not known."""
-    findings = record.get("findings", {})
-    by_rules = findings.get("by_rules")
-    if not by_rules:
-        return nan
-    share: float = findings.get("certain", nan) / by_rules
-    return share
+def _known(model: str, path: Path) -> str:
+    if not model:
+        why = "because there is no run record beside it"
+        raise UserError(f"{path}: unknown model, {why}; write MODEL={path}")
+    return model
 
 
-def _unranked(record: Record, tested: str, judge: Judge, certain: float) -> list[str]:
-    """Return why a result is not ranked."""
-    reasons = []
+def _unranked(record: Record, is_own: bool, certain: float) -> Iterator[str]:
+    """Yield why a result is not ranked. certain: the share of verdicts, if the rules alone gave
+    them.
+    """
     said = _in(record, "under_test", "unranked")
     if said:
-        reasons.append(said)
-    if _judges_itself(tested, judge):
-        reasons.append("judged by itself")
-    elif not judge.ids and certain < CERTAIN:
-        reasons.append(f"only {100 * certain:.0f} % of the rules' verdicts are certain")
-    return reasons
+        yield said
+    if is_own:
+        yield "judged by itself"
+    elif certain < CERTAIN:
+        yield f"only {100 * certain:.0f} % of the rules' verdicts are certain"
 
 
-def _judges_itself(tested: str, judge: Judge) -> bool:
-    return bool(tested) and any(is_same_model(tested, id_) for id_ in judge.ids)
-
-
-def _is_own_family(tested: str, family: str, judge: Judge) -> bool:
-    """Return whether another model of the same family judged."""
-    if not family or _judges_itself(tested, judge):
-        return False
-    return family in map(family_of, judge.ids)
+def _notes(record: Record) -> Iterator[str]:
+    yield from map(clean, filter(None, record.get("notes", [])))
+    if not record:
+        yield "no run record: settings, date and unscored rows are unknown"
 
 
 def _date(record: Record) -> str:
@@ -151,6 +111,14 @@ def _edited(record: Record, path: Path, by_judge: bool) -> str:
     return f"edited since stage {5 if by_judge else 4} wrote it"
 
 
+def _answered(served_by: Counter[str]) -> str:
+    """Return a caution if several models answered."""
+    if len(served_by) < 2:
+        return ""
+    models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in served_by.most_common()]
+    return f"answered by {', '.join(models)}"
+
+
 def _doubt(record: Record, family: str, judge: str) -> str:
     """Return why a result is neither ranked nor compared; empty if it is."""
     if judge == UNKNOWN_JUDGE:
@@ -163,71 +131,60 @@ def _doubt(record: Record, family: str, judge: str) -> str:
     return ""
 
 
-def _judge(record: Record, by_judge: bool) -> Judge:
+def _emptiness(rows: Rows) -> str:
+    """Return a doubt if most responses in words are empty."""
+    texts = [row.get("response", "?") for row in rows if not words.refused_by_api(row)]
+    empty = sum(not text.strip() or prompts.is_no_value(text) for text in texts)
+    if empty > len(texts) / 2:
+        return f"{empty:,} of {len(texts):,} responses are empty"
+    return ""
+
+
+def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
     """Return the rules, or a judge with its model and what is not as usual."""
-    rules = _in(record, "versions", "rules")
-    template = _in(record, "settings", "prompt file")
-    models = record.get("models", [])
-    ids = [judge["id"] for judge in models if by_judge]
     if not record:
-        return Judge(UNKNOWN_JUDGE, ids, rules, template)
+        return UNKNOWN_JUDGE
     parameters = record.get("parameters", {})
     name = "stage 4 rules"
     if by_judge:
         name = _in(record, "parameters", "check_model")
-        if ids and not name.endswith(ids[0]):
-            name += f" ({ids[0]})"
+        if judges and not name.endswith(judges[0]):
+            name += f" ({judges[0]})"
     parts = [name, _in(record, "parameters", "judge_settings")]
     if parameters.get("rubric") == "graded":
         parts.append("graded")
     phrases = parameters.get("refusal_phrases")
     if phrases:
         parts.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
-    shown = ", ".join(filter(None, parts)) or UNKNOWN_JUDGE
-    return Judge(shown, ids, rules, template)
+    return ", ".join(filter(None, parts)) or UNKNOWN_JUDGE
 
 
-def about_side(
-    path: Path, side: Side, record: Record, prompt_count: int, served_by: Counter[str]
-) -> AboutSide:
-    """Return what the rows of one side share. served_by: how many each model answered, by its id.
-
-    Raises UserError for prompts of the other side.
+def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
+    """Return the name of a prompt set, and how much of it was asked, if not all. Raises UserError
+    for prompts of the other side.
     """
     source = record.get("source", {})
     name = _in(record, "source", "name") or _in(record, "under_test", "prompts") or path.stem
-    if source.get("side") in words.SIDES.keys() - {side.name}:
-        right = words.SIDES[source["side"]].prompts
-        raise UserError(f"{path}: {name} holds {right}; give it to --{source['side']}")
+    for other in words.SIDES.values():
+        if side.name != other.name == source.get("side"):
+            raise UserError(f"{path}: {name} holds {other.prompts}; give it to --{other.name}")
     every = source.get("rows") or 0
-    if prompt_count < every:
-        how = ", sampled proportionally by category" if source.get("sampled") else ""
-        name += f" ({prompt_count:,} of {every:,}{how})"
-    corrected, cautions = _corrected(path, side)
-    if len(served_by) > 1:
-        versions = []
-        for id_, rows in served_by.most_common():
-            versions.append(f"{clean(id_)} ({counted(rows, 'row')})")
-        cautions.append(f"answered by {', '.join(versions)}")
-    return AboutSide(
-        prompts=name,
-        home=_in(record, "source", "repository") or str(path),
-        ids=sorted(map(clean, served_by)),
-        corrected=corrected,
-        cautions=cautions,
-    )
+    if prompt_count >= every:
+        return name
+    how = ", sampled proportionally by category" if source.get("sampled") else ""
+    return f"{name} ({prompt_count:,} of {every:,}{how})"
 
 
-def _corrected(path: Path, side: Side) -> tuple[Corrected | None, list[str]]:
-    """Return the rate by people's labels, from the validation beside a file, and cautions."""
+def _corrected(path: Path, side: Side) -> tuple[Corrected | None, str]:
+    """Return the rate by people's labels, from the validation beside a file, or a caution."""
     rates = records.corrected_rates(path)
     if rates is None:
-        return None, ["the validation beside it was made for other results, and is not used"]
+        return None, "the validation beside it was made for other results, and is not used"
     found = rates.get(side.name) or rates.get("")
     if not found:
-        return None, []
+        return None, ""
     rate, low, high = found
-    return Corrected(rate, Interval(low, high)), []
+    return Corrected(rate, Interval(low, high)), ""
 
 
 def _in(record: Record, part: str, name: str) -> str:

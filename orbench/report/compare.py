@@ -1,7 +1,6 @@
 """Each two models on the prompts in common."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -17,19 +16,27 @@ from orbench.report.measures import (
     Outcome,
     Rate,
 )
+from orbench.report.rates import on_side
 from orbench.report.results import Result
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Difference, difference, worst_case_p
+from orbench.stats.core import ALPHA, Difference, Prepared, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
 
-class _Pair(NamedTuple):
-    """Two rates before the correction of their test."""
+class Tested(NamedTuple):
+    """The paired test of two rates, corrected by Holm's method for all tests of the family."""
 
-    a: Rate
-    b: Rate
     gap: Difference
+    p_holm: float
     p_worst: float
+
+
+def paired_tests(pairs: Sequence[tuple[Prepared, Prepared]]) -> Iterator[Tested]:
+    """Yield the test of each pair of a family."""
+    gaps = [difference(a, b, paired=True) for a, b in pairs]
+    p_holm = holm([gap.p for gap in gaps])
+    p_worst = holm([worst_case_p(a, b) for a, b in pairs])
+    return map(Tested, gaps, p_holm.tolist(), p_worst.tolist())
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -37,71 +44,49 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
     The order is the same after each run: by side, then by model, a baseline last.
     """
-    by_side = defaultdict[str, list[_Pair]](list)
+    comparisons = []
     ordered = sorted(rates, key=lambda one: _place(one.result))
-    for a, b in combinations(ordered, 2):
-        if _are_comparable(a.result, b.result):
-            gap = difference(a.prepared, b.prepared, paired=True)
-            if gap.a.prompts:
-                p_worst = worst_case_p(a.prepared, b.prepared)
-                by_side[a.result.side.name].append(_Pair(a, b, gap, p_worst))
-    comparisons: list[Comparison] = []
-    for side in SIDES:
-        comparisons += _tested(side, by_side[side])
+    for side in SIDES.values():
+        pairs = []
+        for a, b in combinations(on_side(side, ordered), 2):
+            if _are_comparable(a, b):
+                pairs.append((a, b))
+        family = Family(Compared.MODELS, side.name, len(pairs))
+        tests = paired_tests([(a.prepared, b.prepared) for a, b in pairs])
+        for (a, b), test in zip(pairs, tests, strict=True):
+            unscored = [np.isnan(rate.verdicts.refused).mean() for rate in (a, b)]
+            detectable = detectable_difference(test.gap, family.size, sum(unscored) / 2)
+            outcome = _outcome(a, b, test)
+            comparisons.append(Comparison(a, b, family, *test, detectable, outcome))
     return comparisons
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    found = []
-    for comparison in comparisons:
-        if comparison.family.kind is Compared.MODELS and comparison.a.counted is counted:
-            found.append(comparison)
-    return found
+    of_models = [one for one in comparisons if one.family.kind is Compared.MODELS]
+    return [one for one in of_models if one.a.counted is counted]
 
 
 def _place(result: Result) -> tuple[bool, str, str]:
     return result.is_baseline, result.model, result.settings
 
 
-def _are_comparable(a: Result, b: Result) -> bool:
-    """Return whether two results are of two models on the same side, by the same judge."""
-    same = a.side == b.side and a.judge_any_version == b.judge_any_version
-    return same and a.label != b.label
+def _are_comparable(a: Rate, b: Rate) -> bool:
+    """Return whether two rates are of two models by the same judge, with prompts in common."""
+    same_judge = a.result.judge_any_version == b.result.judge_any_version
+    common = np.intersect1d(a.prepared.prompts.id, b.prepared.prompts.id)
+    return same_judge and a.result.label != b.result.label and len(common) > 0
 
 
-def _tested(side: str, pairs: Sequence[_Pair]) -> list[Comparison]:
-    """Return the pairs of a side with their corrected tests."""
-    family = Family(Compared.MODELS, side, len(pairs))
-    p_holm = holm([pair.gap.p for pair in pairs])
-    p_worst = holm([pair.p_worst for pair in pairs])
-    comparisons = []
-    for pair, corrected, worst in zip(pairs, p_holm, p_worst, strict=True):
-        shares = [np.isnan(rate.verdicts.refused).mean() for rate in (pair.a, pair.b)]
-        detectable = detectable_difference(pair.gap, family.size, sum(shares) / 2)
-        comparison = Comparison(
-            a=pair.a,
-            b=pair.b,
-            family=family,
-            gap=pair.gap,
-            p_holm=float(corrected),
-            p_worst=float(worst),
-            detectable=detectable,
-            outcome=_outcome(pair, corrected, worst),
-        )
-        comparisons.append(comparison)
-    return comparisons
-
-
-def _outcome(pair: _Pair, p_holm: float, p_worst: float) -> Outcome:
+def _outcome(a: Rate, b: Rate, test: Tested) -> Outcome:
     """Return what a comparison shows. A p value that is missing shows nothing."""
-    if pair.a.result.doubt or pair.b.result.doubt:
+    if a.result.doubt or b.result.doubt:
         return Outcome.DOUBTFUL
-    fewest = min(pair.a.mean.prompts, pair.b.mean.prompts)
-    if pair.gap.a.prompts < max(FEW_PROMPTS, fewest / 2):
+    fewest = min(a.mean.prompts, b.mean.prompts)
+    if test.gap.a.prompts < max(FEW_PROMPTS, fewest / 2):
         return Outcome.TOO_FEW
-    if not p_holm < ALPHA:
+    if test.p_holm >= ALPHA:
         return Outcome.NO_DIFFERENCE
-    if not p_worst < ALPHA:
+    if test.p_worst >= ALPHA:
         return Outcome.INCONCLUSIVE
     return Outcome.FINDING

@@ -71,8 +71,7 @@ class Counted(StrEnum):
     REVERSE = "reverse"
 
 
-@dataclass(frozen=True, eq=False)
-class Details:
+class Details(NamedTuple):
     """What else is known of responses; shares are means of the prompts' shares, as fractions."""
 
     rows: int  # scored or not
@@ -269,11 +268,11 @@ class Standing:
 
     safe: Rate | None
     toxic: Rate | None
-    youden: Difference | None  # Youden's J: toxic rejection minus over-refusal
-    group: int  # the same for the same prompts and judge
-    part: str  # these two in words, if there are several groups
-    look: int  # the number of its color and marker
-    rank: Rank | None
+    youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
+    group: int = 0  # the same for the same prompts and judge
+    part: str = ""  # these two in words, if there are several groups
+    look: int = 0  # the number of its color and marker
+    rank: Rank | None = None
 
     @property
     def sides(self) -> list[Rate]:
@@ -317,7 +316,7 @@ class Standing:
     @property
     def has_both_sides(self) -> bool:
         """Return whether both sides have a verdict, and the score is known."""
-        return bool(self.youden and self.youden.a.prompts and self.youden.b.prompts)
+        return bool(self.youden and not np.isnan(self.youden.p))
 
     @property
     def label(self) -> str:
@@ -349,8 +348,8 @@ class Standing:
     @property
     def doubts(self) -> list[str]:
         """Return why it is neither ranked nor compared."""
-        doubts = dict.fromkeys(result.doubt for result in self.results)
-        return [doubt for doubt in doubts if doubt]
+        doubts = [result.doubt for result in self.results if result.doubt]
+        return [*dict.fromkeys(doubts)]
 
     @property
     def why(self) -> list[str]:
@@ -360,7 +359,7 @@ class Standing:
             reasons += [result.doubt] if result.doubt else result.unranked
         if not all(rate.mean.prompts for rate in self.sides):
             reasons.append("nothing is scored")
-        return list(dict.fromkeys(reasons))
+        return [*dict.fromkeys(reasons)]
 
 
 class Published(NamedTuple):

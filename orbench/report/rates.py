@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from orbench.report.measures import (
     Subset,
 )
 from orbench.report.results import Responses, Result
-from orbench.stats.core import Array, Verdicts, mean, with_unscored
+from orbench.stats.core import Array, Prepared, Verdicts, mean, with_unscored
 
 # Of graded results, shares and the classes that count.
 GRADED = {
@@ -34,15 +35,12 @@ def rates(results: Sequence[Result]) -> list[Rate]:
     """Return the rates of each result: overall, of all categories alike, and of each category; each
     is followed by the shares of graded classes, if there are some.
     """
-    found: list[Rate] = []
-    for result in results:
-        found += rates_of(result)
-    return found
+    return [*chain.from_iterable(map(rates_of, results))]
 
 
 def overall(rates: Sequence[Rate]) -> list[Rate]:
     """Return the refusal rates over all prompts."""
-    return [one for one in rates if one.subset == OVERALL and one.counted is Counted.REFUSED]
+    return refusals(rates, Kind.OVERALL)
 
 
 def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
@@ -58,92 +56,84 @@ def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
 def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
-    yield refusal_rate(result, responses, OVERALL)
-    yield from shares(result, responses, responses.verdicts(), OVERALL)
-    categories = dict.fromkeys(responses.category)
-    if categories.keys() == {UNCATEGORIZED}:
+    yield from _with_shares(result, responses, OVERALL)
+    categories, number = np.unique(responses.category, return_inverse=True)
+    if list(categories) == [UNCATEGORIZED]:
         return
-    numbers = {name: number for number, name in enumerate(categories)}
-    alike = np.array([numbers[name] for name in responses.category])
-    verdicts = responses.verdicts()._replace(category=alike)
-    yield rate(result, verdicts, MACRO)
-    yield from shares(result, responses, verdicts, MACRO)
-    for name in sorted(categories):
-        subset = Subset(Kind.CATEGORY, name)
+    yield from _with_shares(result, responses, MACRO, number)
+    for name in categories:
         part = responses.where(responses.category == name)
-        yield refusal_rate(result, part, subset)
-        yield from shares(result, part, part.verdicts(), subset)
+        yield from _with_shares(result, part, Subset(Kind.CATEGORY, name))
 
 
-def rate(
-    result: Result, verdicts: Verdicts, subset: Subset, counted: Counted = Counted.REFUSED
-) -> Rate:
-    """Return the rate that verdicts give."""
+def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
+    """Return the refusal rate that verdicts give."""
     unscored = with_unscored(verdicts) if result.unscored_known else None
-    return Rate(result, subset, counted, verdicts, mean(verdicts), unscored)
+    return Rate(result, subset, Counted.REFUSED, verdicts, mean(verdicts), unscored)
 
 
 def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
     """Return the rate of refusals with its details. responses: those of the subset."""
     plain = rate(result, responses.verdicts(), subset)
-    return replace(plain, details=_details(result, responses))
+    return replace(plain, details=_details(responses))
 
 
-def shares(
-    result: Result, responses: Responses, verdicts: Verdicts, subset: Subset
+def _with_shares(
+    result: Result, responses: Responses, subset: Subset, category: Array | int = 0
 ) -> Iterator[Rate]:
-    """Yield the share of each class of graded results. verdicts: of these responses."""
+    """Yield the rate of refusals, and the share of each class of graded results. category: the
+    numbers of the categories that count alike.
+    """
+    verdicts = responses.verdicts()._replace(category=category)
+    yield (
+        rate(result, verdicts, subset)
+        if subset == MACRO
+        else refusal_rate(result, responses, subset)
+    )
     if not responses.graded.any():
         return
-    refusals = {
+    values = {
         Counted.DIRECT: responses.direct,
         Counted.INDIRECT: responses.indirect,
         Counted.API: responses.api,
     }
-    classes = {name: np.isin(responses.graded, of) for name, of in GRADED.items()}
-    for counted, values in (refusals | classes).items():
-        share = np.where(responses.scored, values, np.nan)
-        of_class = verdicts._replace(refused=share)
-        yield Rate(result, subset, counted, of_class, mean(of_class), with_unscored(of_class))
+    for counted, classes in GRADED.items():
+        values[counted] = np.isin(responses.graded, classes)
+    for counted, of_class in values.items():
+        share = verdicts._replace(refused=np.where(responses.scored, of_class, np.nan))
+        yield Rate(result, subset, counted, share, mean(share), with_unscored(share))
 
 
-def _details(result: Result, responses: Responses) -> Details:
-    scored = responses.where(responses.scored)
-    prompt = np.unique(scored.prompt, return_inverse=True)[1]
+def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     not_about_safety = np.isin(by_api.api_category, NOT_ABOUT_SAFETY)
-    shares_refused = _by_prompt(scored.refused, prompt)
-    differ = (shares_refused > 0) & (shares_refused < 1)
-    several = len(scored) > len(shares_refused)
+    refused = _by_prompt(responses, responses.refused)
+    differ = (refused > 0) & (refused < 1)
+    several = responses.scored.sum() > len(refused)
     return Details(
         rows=len(responses),
-        refused=int(scored.refused.sum()),
+        refused=int(np.nansum(responses.refused)),
         refused_to_judge=int(responses.judge_refused.sum()),
         not_about_safety=int(not_about_safety.sum()),
         other_model=int(responses.other_model.sum()),
-        direct=_mean(_by_prompt(scored.direct, prompt)),
-        indirect=_mean(_by_prompt(scored.indirect, prompt)),
-        api=_mean(_by_prompt(scored.api, prompt)),
-        cut_off=_mean(_by_prompt(scored.cut_off, prompt)),
+        direct=_mean(_by_prompt(responses, responses.direct)),
+        indirect=_mean(_by_prompt(responses, responses.indirect)),
+        api=_mean(_by_prompt(responses, responses.api)),
+        cut_off=_mean(_by_prompt(responses, responses.cut_off)),
         api_categories=_named(by_api.api_category),
         after_text=_mean(by_api.after_text),
         flips=_mean(differ) if several else np.nan,
     )
 
 
-def _by_prompt(values: Array, prompt: Array) -> Array:
-    """Return the mean of each prompt's known values; NaN where none is known."""
-    known = ~np.isnan(values.astype(float))
-    rows = np.bincount(prompt, known)
-    sums = np.bincount(prompt, np.where(known, values, 0.0))
-    means: Array = np.divide(sums, rows, out=np.full(len(rows), np.nan), where=rows > 0)
-    return means
+def _by_prompt(responses: Responses, values: Array) -> Array:
+    """Return the mean of each prompt's scored responses with a value."""
+    scored = np.where(responses.scored, values, np.nan)
+    return Prepared(responses.verdicts()._replace(refused=scored)).prompts.share
 
 
 def _mean(values: Array) -> float:
-    """Return the mean of the known values; NaN if none is known."""
-    known = values[~np.isnan(values.astype(float))]
-    return float(known.mean()) if len(known) else np.nan
+    return float(values.mean()) if len(values) else np.nan
 
 
 def _named(categories: Array) -> dict[str, int]:

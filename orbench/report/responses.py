@@ -1,6 +1,8 @@
 """Rows of result files as responses."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from math import nan
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from orbench.base.words import Row, Side
 from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.refusals.api import CUT_OFF
-from orbench.report.results import Lookalikes, Prompts, Responses, Text
+from orbench.report.results import Lookalikes, Responses, Text
 from orbench.stats.core import Array
 
 MERGED = "merged"  # a file with both sides
@@ -22,83 +24,36 @@ FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand tog
 SHORTEST = 20  # characters; shorter prompts are easily similar
 
 
-class Response(NamedTuple):
-    """A row of a result file. Flags are 1, 0 or NaN (not known)."""
-
-    side: Side
-    category: str
-    tier: str
-    prompt: int
-    seed: int
-    seedless: bool
-    verdict: str
-    refused: float
-    direct: float
-    indirect: float
-    api: bool
-    api_category: str
-    after_text: bool
-    cut_off: float
-    graded: str
-    response_hash: str
-    served_by: str
-    other_model: bool
-    judge_refused: bool
-    text: Text | None
-
-
 class Numbers:
     """The numbers of prompts and seeds, the same in all files."""
 
     def __init__(self) -> None:
-        self.prompts = Prompts([], [])
-        self._of_prompt: dict[str, int] = {}
-        self._of_seed: dict[str, int] = {}
-
-    def of_prompt(self, id_: str, text: str) -> int:
-        if id_ not in self._of_prompt:
-            self._of_prompt[id_] = len(self._of_prompt)
-            self.prompts.id.append(id_)
-            self.prompts.text.append(text)
-        return self._of_prompt[id_]
-
-    def of_seed(self, name: str) -> int:
-        return self._of_seed.setdefault(name, len(self._of_seed))
+        self.texts: dict[str, str] = {}  # of prompts by their ids, in the order of their numbers
+        self.of_prompt = defaultdict[str, int](count().__next__)
+        self.of_seed = defaultdict[str, int](count().__next__)
 
 
-def response_of(
-    row: Row, side: Side, verdict: str, where: str, tested: str, numbers: Numbers
-) -> Response:
-    """Return a row; verdict: empty if it is unscored. Raises UserError for what cannot be read."""
-    refused = words.VERDICTS.get(verdict, nan)
+class Judged(NamedTuple):
+    """A row of a result file, checked."""
+
+    row: Row
+    verdict: str  # empty: unscored
+    graded: str  # the class; empty: another rubric
+    id: str  # of the prompt
+    seed: str  # empty: none
+    model: str  # the id of the one that answered; empty: not known
+    is_shown: bool  # on the page
+
+
+def judged(row: Row, is_scored: bool, is_shown: bool, where: str) -> Judged:
+    """Return a row, checked. Raises UserError for what cannot be read."""
+    verdict = words.verdict_of(row, where) if is_scored else ""
+    graded = ""
+    if verdict in words.CLASSES and "graded_category" in row:
+        graded = words.graded_class_of(row, where)
     id_ = prompts.prompt_id_of(row)
-    seed = prompts.seed_id_of(row)
-    api = refused is True and words.refused_by_api(row)
-    by_judge = "answer_category" in row
-    is_graded = by_judge and "graded_category" in row
-    served_by = row.get("served_by", "").partition(" via ")[0]
-    return Response(
-        side=side,
-        category=words.category_of(row),
-        tier="" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
-        prompt=numbers.of_prompt(id_, row["prompt"]),
-        seed=numbers.of_seed(seed or id_),
-        seedless=not seed,
-        verdict=verdict,
-        refused=refused,
-        direct=float(verdict == "direct_refusal" and not api) if by_judge else nan,
-        indirect=float(verdict == words.INDIRECT and not api) if by_judge else nan,
-        api=api,
-        api_category=clean(row.get("api_category", "")) if api else "",
-        after_text=api and words.after_text(row),
-        cut_off=float(row["finish_reason"].lower() in CUT_OFF) if "finish_reason" in row else nan,
-        graded=words.graded_class_of(row, where) if is_graded else "",
-        response_hash=prompts.text_id(row.get("response", "")),
-        served_by=served_by,
-        other_model=not is_same_model(tested, served_by),
-        judge_refused=row.get("error_type") == REFUSED_TO_JUDGE,
-        text=None,
-    )
+    model = row.get("served_by", "").partition(" via ")[0]
+    return Judged(row, verdict, graded, id_, prompts.seed_id_of(row), model, is_shown)
 
 
 def side_in(row: Row, of_file: str, where: str) -> Side:
@@ -112,55 +67,75 @@ def side_in(row: Row, of_file: str, where: str) -> Side:
     return words.SIDES[side]
 
 
-def text_of(row: Row, verdict: str) -> Text:
-    """Return a row as the page shows it."""
-    return Text(
-        category=words.category_of(row),
-        verdict=verdict,
-        question=prompts.shown_question(row),
-        response=row.get("response", ""),
-        reason=words.reason_of(row),
-    )
-
-
-def columns_of(rows: Sequence[Response]) -> Responses:
-    """Return the rows as arrays."""
-
-    def column(value: Callable[[Response], object], kind: type) -> Array:
-        return np.array([value(row) for row in rows], kind)
-
+def responses_of(part: Sequence[Judged], tested: str, numbers: Numbers) -> Responses:
+    """Return rows as arrays. tested: the id of the model under test."""
+    rows, verdicts, graded, ids, _, models, _ = zip(*part, strict=True)
+    for id_, row in zip(ids, rows, strict=True):
+        numbers.texts.setdefault(id_, row["prompt"])
+    verdict = np.array(verdicts)
+    refused = np.array([words.VERDICTS.get(name, nan) for name in verdicts], float)
+    api = (refused == 1) & [*map(words.refused_by_api, rows)]
+    is_class = np.isin(verdict, [*words.CLASSES])
     return Responses(
-        prompt=column(lambda row: row.prompt, int),
-        seed=column(lambda row: row.seed, int),
-        category=column(lambda row: row.category, object),
-        tier=column(lambda row: row.tier, object),
-        refused=column(lambda row: row.refused, float),
-        direct=column(lambda row: row.direct, float),
-        indirect=column(lambda row: row.indirect, float),
-        api=column(lambda row: row.api, bool),
-        api_category=column(lambda row: row.api_category, object),
-        after_text=column(lambda row: row.after_text, bool),
-        cut_off=column(lambda row: row.cut_off, float),
-        graded=column(lambda row: row.graded, object),
-        other_model=column(lambda row: row.other_model, bool),
-        judge_refused=column(lambda row: row.judge_refused, bool),
+        prompt=np.array([numbers.of_prompt[id_] for id_ in ids]),
+        seed=np.array([numbers.of_seed[one.seed or one.id] for one in part]),
+        category=_texts(map(words.category_of, rows)),
+        tier=_texts(map(_tier_of, rows)),
+        refused=refused,
+        direct=np.where(is_class, (verdict == "direct_refusal") & ~api, nan),
+        indirect=np.where(is_class, (verdict == words.INDIRECT) & ~api, nan),
+        api=api,
+        api_category=np.where(api, _texts(clean(row.get("api_category", "")) for row in rows), ""),
+        after_text=api & [*map(words.after_text, rows)],
+        cut_off=np.array([*map(_cut_off, rows)]),
+        graded=_texts(graded),
+        other_model=np.array([not is_same_model(tested, id_) for id_ in models]),
+        judge_refused=np.array([row.get("error_type") == REFUSED_TO_JUDGE for row in rows]),
     )
 
 
-def responses_hash(rows: Sequence[Response], known: Prompts) -> str:
+def _texts(texts: Iterable[str]) -> Array:
+    return np.array([*texts], object)
+
+
+def _tier_of(row: Row) -> str:
+    return "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row)
+
+
+def _cut_off(row: Row) -> float:
+    """Return whether a response ends at the token limit; NaN if it is not known."""
+    return float(row["finish_reason"].lower() in CUT_OFF) if "finish_reason" in row else nan
+
+
+def texts_of(part: Sequence[Judged]) -> Iterator[Text]:
+    """Yield rows as the page shows them."""
+    for one in part:
+        if one.is_shown:
+            yield Text(
+                category=words.category_of(one.row),
+                verdict=one.verdict,
+                question=prompts.shown_question(one.row),
+                response=one.row.get("response", ""),
+                reason=words.reason_of(one.row),
+            )
+
+
+def responses_hash(part: Sequence[Judged]) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    scored = [row for row in rows if row.verdict]
-    if len({row.response_hash for row in scored}) < 2:
+    scored = [one for one in part if one.verdict]
+    hashes = [prompts.text_id(one.row.get("response", "")) for one in scored]
+    if len(set(hashes)) < 2:
         return ""
-    return prompts.prompt_set_hash(known.id[row.prompt] + row.response_hash for row in scored)
+    return prompts.prompt_set_hash(
+        one.id + hash_ for one, hash_ in zip(scored, hashes, strict=True)
+    )
 
 
-def lookalikes_in(rows: Sequence[Response], known: Prompts) -> Lookalikes | None:
+def lookalikes_in(part: Sequence[Judged], numbers: Numbers) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    seedless = dict.fromkeys(row.prompt for row in rows if row.seedless)
-    texts = dict.fromkeys(known.text[number] for number in seedless)
+    texts = dict.fromkeys(numbers.texts[one.id] for one in part if not one.seed)
     sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
     alike = len(like_rewrites(sample))
     if alike <= MOST_ALIKE * len(sample):

@@ -5,7 +5,7 @@ are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class Responses:
 
     def where(self, chosen: Array) -> "Responses":
         """Return some of them. chosen: booleans, or places in their order."""
-        return Responses(*[getattr(self, field.name)[chosen] for field in fields(self)])
+        return Responses(*[column[chosen] for column in vars(self).values()])
 
     @property
     def scored(self) -> Array:
@@ -56,16 +56,6 @@ class Responses:
     def verdicts(self, weight: Array | float = 1.0) -> Verdicts:
         """Return what `orbench.stats.core` takes."""
         return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
-
-
-def joined_responses(several: Sequence[Responses]) -> Responses:
-    """Return the responses of several results as those of one."""
-    if len(several) == 1:
-        return several[0]
-    columns = []
-    for field in fields(Responses):
-        columns.append(np.concatenate([getattr(one, field.name) for one in several]))
-    return Responses(*columns)
 
 
 class Text(NamedTuple):
@@ -92,8 +82,7 @@ class Lookalikes(NamedTuple):
     sample: int  # of so many that were looked at
 
 
-@dataclass(frozen=True, eq=False)
-class Prompts:
+class Prompts(NamedTuple):
     """All prompts of a report, by their number."""
 
     id: list[str]
@@ -101,39 +90,46 @@ class Prompts:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """A model's responses to prompts of one side, in one file, by one judge."""
+class About:
+    """What the run record and what else stands beside a file say of a result."""
 
-    number: int  # in the order given
+    file: str
     model: str
     settings: str
-    short: str  # the model without its provider, if that is clear; with settings, if they differ
     family: str
-    side: Side
-    prompts: str  # the name of their set
-    prompt_set: str  # a hash of their ids
     home: str  # the repository of the prompts, else their file
     judge: str
-    judge_any_version: str  # the judge, whatever the version of its rules
     judge_version: str  # of the rules; empty where they do not decide
     template: str  # of the judge's prompt, a hash
     date: str  # of the first answer, and of the last one: `DAY to DAY`
-    ids: str  # of the models that answered, as returned
-    responses_hash: str  # the same for a copy; empty if they are all alike
-    file: str
-    is_baseline: bool  # what others are compared with
     certain: float  # the share of the rules' verdicts that are; NaN: not known
-    unscored_known: bool  # whether unscored rows are
+    unscored_known: bool  # whether unscored rows are: their file may have been removed
     corrected: Corrected | None
     doubt: str  # why it is neither ranked nor compared
     is_demo: bool  # whether that is because of the demo's prompts
     unranked: tuple[str, ...]  # why it is not ranked
     cautions: tuple[str, ...]  # stand in findings
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Result(About):
+    """A model's responses to prompts of one side, in one file, by one judge."""
+
+    side: Side
+    prompts: str  # the name of their set
+    prompt_set: str  # a hash of the ids of the prompts
+    ids: str  # of the models that answered, as returned
+    responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
     scored: int  # responses with a verdict
     responses: Responses
     texts: list[Text]  # of some responses, for the page
+    is_baseline: bool = False  # what others are compared with
+    # What follows from all results of a report.
+    number: int = 0  # in the order given
+    short: str = ""  # without the provider, if that is clear; with settings, if they differ
+    judge_any_version: str = ""  # the judge, whatever the version of its rules
 
     @property
     def label(self) -> str:
@@ -143,16 +139,15 @@ class Result:
     @property
     def all_notes(self) -> list[str]:
         """Return what a reader must know of it, the most important first."""
-        doubts = [self.doubt] if self.doubt else []
-        return [*doubts, *self.unranked, *self.cautions, *self.notes]
+        return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 
 
 def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
     """Return the results of a model as one, for what is measured across them."""
-    first = results[0]
     sets = dict.fromkeys(result.prompts for result in results)
-    responses = joined_responses([result.responses for result in results])
-    return replace(first, side=side, prompts=", ".join(sets), responses=responses)
+    columns = zip(*[vars(result.responses).values() for result in results], strict=True)
+    responses = Responses(*map(np.concatenate, columns))
+    return replace(results[0], side=side, prompts=", ".join(sets), responses=responses)
 
 
 def named(model: str, settings: str) -> str:
