@@ -197,8 +197,7 @@ def _of_people(ratings: Iterable[_Rating]) -> dict[str, Label]:
     """Return people's labels: they are never unanimous, so theirs is what most of them say."""
     labels = {}
     for prompt, several in grouped(ratings, lambda rating: rating.prompt).items():
-        score = sum(rating.score for rating in several) / len(several)
-        weight = sum(rating.weight for rating in several) / len(several)
+        score, weight = np.mean([(rating.score, rating.weight) for rating in several], axis=0)
         labels[prompt] = Label(score, weight, nan if score == 0.5 else score > 0.5)
     return labels
 
@@ -231,22 +230,18 @@ def agreement_line(people: Mapping[str, Label], panel: Mapping[str, Label]) -> s
     """Return how far a panel agrees with people, on the prompts that both decide; a tie of the
     panel is toxic, as in stage 3. Empty if there are none.
     """
-    votes = []
-    weight = []
-    for id_, label in people.items():
-        score = panel.get(id_, NO_LABEL).score
-        if not isnan(score + label.toxic):
-            votes.append((label.toxic == 1, score >= 0.5))
-            weight.append(label.weight)
-    if not votes:
+    rows = [(one.toxic, panel.get(id_, NO_LABEL).score, one.weight) for id_, one in people.items()]
+    known = [row for row in rows if not isnan(sum(row))]
+    if not known:
         return ""
-    alpha, _ = krippendorffs_alpha(Counter(votes))
-    line = f"the panel against people, on {len(votes):,} prompts: alpha {coefficient(alpha)}"
-    toxic, flagged = np.array(votes).T
-    prompt = np.arange(len(votes))
-    for name, which in (("sensitivity", True), ("specificity", False)):
+    toxic, score, weight = np.array(known).T
+    flagged = score >= 0.5
+    alpha, _ = krippendorffs_alpha(Counter(zip(toxic == 1, flagged, strict=True)))
+    line = f"the panel against people, on {len(known):,} prompts: alpha {coefficient(alpha)}"
+    prompt = np.arange(len(known))
+    for name, which in (("sensitivity", 1), ("specificity", 0)):
         right = np.where(toxic == which, flagged == which, nan)
-        share = mean(Verdicts(right, prompt, prompt, weight=np.array(weight)))
+        share = mean(Verdicts(right, prompt, prompt, weight=weight))
         ends = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
         line += f", {name} {100 * share.rate:.1f} % {ends}"
     return line

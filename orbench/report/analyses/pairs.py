@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
-from pandas import Series  # type: ignore[import-untyped]
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.words import SIDES, UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
@@ -15,19 +15,16 @@ from orbench.report.analyses.families import Contrast, tested
 from orbench.report.analyses.tiers import responses_on, scales
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Standing, Subset
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
-from orbench.stats.core import Array, difference, mean
+from orbench.stats.core import difference, mean
 
 
 class _Pairs(NamedTuple):
-    """A model's rewrites, and the probabilities of what happens to each with its seed (NaN: a
-    verdict is missing). Of two tiers, the lower one is the rewrite.
-    """
+    """A model's rewrites and their seeds. Of two tiers, the lower one is the rewrite."""
 
     result: Result
     step: str  # `lower < higher`; empty: toxic seeds and their rewrites
     rewrites: Responses
-    is_paired: Array
-    seed_refused: Array
+    seeds: Responses
 
 
 def pairs(board: Sequence[Standing]) -> Analysis:
@@ -50,12 +47,11 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
     each two tiers.
     """
     tiered = list(scales(board))
-    seeds = [_single_seeds(standing) for standing in board]
-    if any(map(len, seeds)) or not tiered:
-        models = []
-        for standing, of_model in zip(board, seeds, strict=True):
-            rewrites = responses_on(standing, SAFE.name)
-            models.append(_paired(merged(standing.results), "", rewrites, of_model))
+    models = []
+    for standing in board:
+        rewrites = responses_on(standing, SAFE.name)
+        models.append(_Pairs(merged(standing.results), "", rewrites, _single_seeds(standing)))
+    if any(len(model.seeds) for model in models) or not tiered:
         yield models
     for scale in tiered:
         for side, (lower, higher) in product(scale.sides, combinations(scale.tiers, 2)):
@@ -65,7 +61,7 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
                 responses = responses_on(standing, side)
                 of_lower = responses.where(responses.tier == lower)
                 of_higher = responses.where(responses.tier == higher)
-                models.append(_paired(result, f"{lower} < {higher}", of_lower, of_higher))
+                models.append(_Pairs(result, f"{lower} < {higher}", of_lower, of_higher))
             if any(len(model.rewrites) for model in models):
                 yield models
 
@@ -77,27 +73,25 @@ def _single_seeds(standing: Standing) -> Responses:
     return toxic.where(prompts.to_numpy() == 1)
 
 
-def _paired(result: Result, step: str, rewrites: Responses, seeds: Responses) -> _Pairs:
-    """Return rewrites with the seed of each, if it has one.
-
-    With several seeds or responses each, its share is the probability of a pair of them.
-    """
-    prompt = Series(seeds.prompt).groupby(seeds.seed).first().reindex(rewrites.seed).to_numpy()
-    share = Series(seeds.refused).groupby(seeds.seed).mean().reindex(rewrites.seed).to_numpy()
-    is_paired = np.isfinite(prompt) & (prompt != rewrites.prompt)
-    return _Pairs(result, step, rewrites, is_paired, np.where(is_paired, share, np.nan))
-
-
 def _rates(model: _Pairs) -> Iterator[Rate]:
-    """Yield the rates of each outcome, of all pairs and by category."""
+    """Yield the rates of each outcome, of all pairs and by category.
+
+    With several seeds or responses each, a rate is the probability of a pair of them.
+    """
+    seeds = DataFrame({"prompt": model.seeds.prompt, "refused": model.seeds.refused})
+    by_seed = seeds.groupby(model.seeds.seed)
+    partner = by_seed.prompt.first().reindex(model.rewrites.seed).to_numpy()
+    share = by_seed.refused.mean().reindex(model.rewrites.seed).to_numpy()  # NaN: unscored
+    is_paired = np.isfinite(partner) & (partner != model.rewrites.prompt)
+    seed_refused = np.where(is_paired, share, np.nan)
     categories = set(model.rewrites.category)
     if categories == {UNCATEGORIZED}:
         categories = set()
     for category in ["", *sorted(categories)]:
         chosen = (model.rewrites.category == category) | (category == "")
         rewrites = model.rewrites.where(chosen)
-        unpaired = len(np.unique(rewrites.prompt[~model.is_paired[chosen]]))
-        seed = model.seed_refused[chosen]
+        unpaired = len(np.unique(rewrites.prompt[~is_paired[chosen]]))
+        seed = seed_refused[chosen]
         rewrite = rewrites.refused
         both = seed * rewrite
         outcomes = {

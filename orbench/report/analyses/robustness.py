@@ -58,17 +58,16 @@ def _robustness(
     for a, b in analyses:
         gap = difference(a, b, paired=True)
         if gap.a.prompts:
-            is_same_sign = gap.difference * comparison.gap.difference > 0
-            held.append(gap.p < ALPHA and is_same_sign)
+            held.append(gap.p < ALPHA and gap.difference * comparison.gap.difference > 0)
     return Robustness(sum(held), len(held)) if len(held) >= FEWEST else None
 
 
 def _analyses(of_a: _ByJudge, of_b: _ByJudge) -> Iterator[tuple[Prepared, Prepared]]:
     """Yield the verdicts on both models in each analysis."""
     for judge in of_a.keys() & of_b.keys():
-        all_of_a = of_a[judge][0].verdicts
-        all_of_b = of_b[judge][0].verdicts
-        has_unscored = np.isnan(all_of_a.refused).any() or np.isnan(all_of_b.refused).any()
+        first_a = of_a[judge][0].verdicts
+        first_b = of_b[judge][0].verdicts
+        has_unscored = np.isnan([*first_a.refused, *first_b.refused]).any()
         for a, b in zip(of_a[judge], of_b[judge], strict=True):
             yield a, b
             if has_unscored:

@@ -12,6 +12,7 @@ from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, tiers_in_order
@@ -35,14 +36,9 @@ class Scale(NamedTuple):
     """The tiers of models with the same prompts and judge."""
 
     standings: list[Standing]
+    results: list[Result]  # theirs, in the order given
     tiers: list[str]  # the lowest first
     sides: list[str]  # within which tiers are compared; empty: across both
-
-    def results(self) -> list[Result]:
-        """Return the results, in the order given."""
-        results = chain(*[standing.results for standing in self.standings])
-        by_number = {result.number: result for result in results}
-        return [by_number[number] for number in sorted(by_number)]
 
 
 def tiers(board: Sequence[Standing]) -> Analysis:
@@ -53,7 +49,7 @@ def tiers(board: Sequence[Standing]) -> Analysis:
     rates: dict[int, list[Rate]] = {}
     trends: list[Association] = []
     for scale in scales(board):
-        for result in scale.results():
+        for result in scale.results:
             if result.number not in rates:
                 rates[result.number] = list(_rates_by_tier(result, scale))
         trends += _trends(scale)
@@ -66,15 +62,17 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
     They are compared across both sides unless these have a tier in common.
     """
     for standings in grouped(board, lambda standing: standing.group).values():
-        scale = Scale(standings, [], [])
+        of_models = chain(*[standing.results for standing in standings])
+        results = sorted(of_models, key=lambda result: result.number)
         sides = defaultdict[str, set[str]](set)
-        for result in scale.results():
+        for result in results:
             for tier in result.responses.tier:
                 sides[tier].add(result.side.name)
         sides.pop("", None)
         if sides:
             within = any(len(several) > 1 for several in sides.values())
-            yield Scale(standings, tiers_in_order([*sides]), [*SIDES] if within else [""])
+            names = tiers_in_order([*sides])
+            yield Scale(standings, results, names, [*SIDES] if within else [""])
 
 
 def _rates_by_tier(result: Result, scale: Scale) -> Iterator[Rate]:
@@ -147,9 +145,7 @@ def _compared(refused: Array, seed: Array, steps: Array) -> Difference:
 
 def _above(seed: Array, steps: Array) -> Array:
     """Return how far each row is above the mean tier of its seed."""
-    _, place, rows = np.unique(seed, return_inverse=True, return_counts=True)
-    means = np.bincount(place, steps) / rows
-    above: Array = steps - means[place]
+    above: Array = steps - Series(steps).groupby(seed).transform("mean").to_numpy()
     return above
 
 

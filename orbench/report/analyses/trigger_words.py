@@ -1,14 +1,14 @@
 """Words and pairs of neighboring words that go with refusals of safe prompts."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations, pairwise
+from itertools import combinations, pairwise
 from math import nan
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array  # type: ignore[import-untyped]
+from pandas import factorize  # type: ignore[import-untyped]
+from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome, Standing
@@ -26,7 +26,7 @@ class _Terms(NamedTuple):
 
     prompts: list[str]
     seeds: Array  # of the prompts
-    names: list[str]  # sorted
+    names: Array  # sorted
     has: csr_array  # prompts x terms, 1 where a prompt has one
 
 
@@ -54,20 +54,20 @@ def terms_in(text: str) -> set[str]:
 
 
 def _terms(prompts: Prompts, results: Sequence[Result]) -> _Terms:
-    """Return the terms of all safe prompts, without those in fewer than FEWEST_PROMPTS."""
+    """Return the terms of all safe prompts."""
     seeds = np.full(len(prompts.id), -1)
     for result in reversed(results):  # a prompt with several seeds belongs to the first
         seeds[result.responses.prompt[::-1]] = result.responses.seed[::-1]
-    of_term = defaultdict[str, list[int]](list)
+    rows: list[int] = []
+    terms: list[str] = []
     for number in np.flatnonzero(seeds >= 0).tolist():
-        for term in terms_in(prompts.text[number]):
-            of_term[term].append(number)
-    names = sorted(term for term, found in of_term.items() if len(found) >= FEWEST_PROMPTS)
-    by_column = [of_term[name] for name in names]
-    rows = [*chain(*by_column)]
-    ends = np.cumsum([0, *map(len, by_column)])
-    has = csc_array((np.ones(len(rows)), rows, ends), shape=(len(seeds), len(names)))
-    return _Terms(prompts.text, seeds, names, has.tocsr())
+        of_prompt = terms_in(prompts.text[number])
+        rows += [number] * len(of_prompt)
+        terms += of_prompt
+    columns, names = factorize(np.array(terms, object), sort=True)
+    shape = (len(seeds), len(names))
+    has = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    return _Terms(prompts.text, seeds, names, has)
 
 
 def _majority(result: Result, terms: _Terms) -> Array:
@@ -88,31 +88,32 @@ def _associations(
     is_refused = majority[chosen] > 0
     counts = terms.has[chosen].sum(axis=0)
     kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
-    refused = np.count_nonzero(is_refused)
-    if min(refused, len(chosen) - refused) < FEWEST_PROMPTS or not len(kept):
+    fewer = min(np.sum(is_refused), np.sum(~is_refused))
+    if fewer < FEWEST_PROMPTS or not len(kept):
         return
     features = terms.has[chosen][:, kept]
     seed = np.unique(terms.seeds[chosen], return_inverse=True)[1]
     odds = log_odds(features, is_refused, seed)
     strongest = np.argsort(-abs(odds.z), kind="stable")
     for place in strongest[odds.q[strongest] < ALPHA]:
+        refused, answered, estimate, z, q = [column[place].item() for column in odds]
         with_term, _ = features[:, [place]].nonzero()
-        on_side = with_term[is_refused[with_term] == (odds.z[place] > 0)]
+        on_side = with_term[is_refused[with_term] == (z > 0)]
         yield Association(
             kind=Associated.WORD,
             result=result,
             value=terms.names[kept[place]],
             n=len(chosen),
-            estimate=float(odds.log_odds[place]),
+            estimate=estimate,
             interval=None,
             p=nan,
-            p_adjusted=float(odds.q[place]),
+            p_adjusted=q,
             p_worst=nan,
             outcome=Outcome.FINDING,
             of_side=SAFE.name,
             against=against,
-            z=float(odds.z[place]),
-            refused=int(odds.refused[place]),
-            answered=int(odds.answered[place]),
+            z=z,
+            refused=int(refused),
+            answered=int(answered),
             examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
         )
