@@ -22,7 +22,6 @@ from orbench.report.measures import (
     Association,
     Kind,
     Outcome,
-    Rate,
     Standing,
     Subset,
 )
@@ -46,14 +45,15 @@ def tiers(board: Sequence[Standing]) -> Analysis:
 
     Scripted and partial results have no trend.
     """
-    rates: dict[int, list[Rate]] = {}
+    rates = {}  # a result may be in two rows of the leaderboard
     trends: list[Association] = []
     for scale in scales(board):
-        for result in scale.results:
-            if result.number not in rates:
-                rates[result.number] = list(_rates_by_tier(result, scale))
+        for result, tier in product(scale.results, scale.tiers):
+            part = result.responses.where(result.responses.tier == tier)
+            if len(part):
+                rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
         trends += _trends(scale)
-    return Analysis([*chain(*rates.values())], associations=_corrected(trends))
+    return Analysis([*rates.values()], associations=_corrected(trends))
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:
@@ -73,13 +73,6 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
             within = any(len(several) > 1 for several in sides.values())
             names = tiers_in_order([*sides])
             yield Scale(standings, results, names, [*SIDES] if within else [""])
-
-
-def _rates_by_tier(result: Result, scale: Scale) -> Iterator[Rate]:
-    for tier in scale.tiers:
-        part = result.responses.where(result.responses.tier == tier)
-        if len(part):
-            yield refusal_rate(result, part, Subset(Kind.TIER, tier))
 
 
 def _on(standing: Standing, side: str) -> list[Result]:
@@ -135,16 +128,14 @@ def _trend(
 
 def _compared(refused: Array, seed: Array, steps: Array) -> Difference:
     """Return how the rate above each seed's mean tier differs from that below, each seed alike."""
-    scored = np.isfinite(refused)
-    seed = seed[scored]
-    above = _above(seed, steps[scored])
-    higher = Verdicts(np.where(above > 0, refused[scored], np.nan), seed, seed)
-    lower = Verdicts(np.where(above < 0, refused[scored], np.nan), seed, seed)
+    above = _above(seed, np.where(np.isfinite(refused), steps, np.nan))
+    higher = Verdicts(np.where(above > 0, refused, np.nan), seed, seed)
+    lower = Verdicts(np.where(above < 0, refused, np.nan), seed, seed)
     return difference(higher, lower, paired=False)
 
 
 def _above(seed: Array, steps: Array) -> Array:
-    """Return how far each row is above the mean tier of its seed."""
+    """Return how far each row is above the mean tier of its seed; NaN for a step that is."""
     above: Array = steps - Series(steps).groupby(seed).transform("mean").to_numpy()
     return above
 
