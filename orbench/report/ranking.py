@@ -193,7 +193,7 @@ def _correlation(both: Sequence[tuple[float, float]], published_on: str) -> Iter
     if n < FEWEST_MODELS:
         return
     rho = float(spearmanr(both).statistic)
-    if not abs(rho) < 1:
+    if not round(abs(rho), 9) < 1:  # 1 itself may be off by rounding
         return
     half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
     yield Correlation(n, rho, tanh(atanh(rho) - half), tanh(atanh(rho) + half), published_on)

@@ -88,7 +88,7 @@ def test_rates_of_several_responses_count_each_prompt_alike(desk: Desk) -> None:
     assert desk.stage(CHECK, *flags).returncode == 3
     for name in ("o.csv", "c.csv"):
         assert desk.run(PLOT, "--over_refusal", name, "--table").returncode == 0
-        row = next(row for row in desk.rows("results/results.csv") if row["category"] == "overall")
+        row = next(row for row in desk.rows("results/results.csv") if row["subset"] == "overall")
         assert (row["n"], row["rows"], row["unscored"]) == ("4", "9", "3")
         shares = [float(row[f"{share}_percent"]) for share in ("rate", "api", "flip")]
         assert shares == [62.5, 50, 25]

@@ -65,9 +65,8 @@ def test_rates_over_agreed_labels_have_their_n_and_a_mark_if_it_is_small(desk: D
     flags = ("--over_refusal", safe, "--toxic", toxic, "--toxicity", votes)
     report(desk, "--table", "--html", *flags)
     page = (desk.folder / "results/results.html").read_text()
-    _, _, shown = page.partition("Agreed safe prompts")
+    _, _, shown = page.partition("Refusals by prompt toxicity")
     assert '0.0 [0.0, 17.6] †</td><td data-value="18">18</td>' in shown
-    assert "50.0 [35.2, 64.8]</td>" in shown  # of all 40
 
 
 def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
