@@ -93,7 +93,7 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
     best = 1 + beats.sum(axis=0)
     worst = len(ranked) - beats.sum(axis=1)
     for place, ends in enumerate(zip(best, worst, strict=True)):
-        models[place] = replace(models[place], rank=Rank(*map(int, ends)))
+        models[place] = replace(models[place], rank=Rank(*ends))
     return models
 
 
@@ -109,8 +109,8 @@ def _beats(models: Sequence[Standing]) -> Array:
     beats = np.zeros((len(models), len(models)), bool)
     verdicts = [Prepared(_balance(model)) for model in models]
     prompts = [min(rate.mean.prompts for rate in model.sides) for model in models]
-    pairs = list(combinations(range(len(models)), 2))
-    tests = paired_tests([(verdicts[a], verdicts[b]) for a, b in pairs])
+    pairs = combinations(range(len(models)), 2)
+    tests = paired_tests([*combinations(verdicts, 2)])
     for (a, b), test in zip(pairs, tests, strict=True):
         fewest = min(test.gap.a.prompts, prompts[a], prompts[b])
         is_shown = max(test.p_holm, test.p_worst) < ALPHA and fewest >= FEW_PROMPTS
