@@ -7,7 +7,7 @@
 # make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also
 #              PER_CATEGORY, CATEGORIES, EXCLUDE. See rewritter/release_prompts.py.
 # make test:   set up, check, and run the tests.
-# make check:  lint, formatting and types, in seconds.
+# make check:  lint, formatting, types and names in templates, in seconds.
 # make format: let ruff format the code and fix what it can.
 
 # PYTHON: the interpreter that creates .venv.
@@ -89,6 +89,7 @@ check: .venv/group-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 0 tests/units/test_templates.py
 
 format: .venv/group-test
 	$(BIN)/ruff check --fix .

@@ -12,15 +12,12 @@ name comes from the run record beside the file, or from MODEL=FILE. Unscored row
 {stem}_failed.csv; do not give that file.
 
 Writes to --output_dir:
-    results.csv        a row per model, side and category; rates and 95 % intervals in percent
-    comparison.csv     a row per pair of models: paired difference, test, finding
+    results.csv        a row per rate: of a model and side, overall, by category, tier, label, ...;
+                       95 % intervals in percent
+    comparison.csv     a row per comparison of two models, of a model on two prompt sets, or of
+                       pairs: difference, test, finding
+    associations.csv   a row per trend over tiers, AUC of toxicity scores, or word
     leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
-    drift.csv          with two prompt sets: how rates change from one to the other
-    triggers.csv       words in refused versus answered safe prompts, with examples
-    toxicity*.csv      with --toxicity: rates over prompts with agreed labels, and by score
-    hedging.csv        with graded results: how often models hedge, compared
-    tiers*.csv         with a column tier: rates by tier, and whether refusals rise with it
-    pairs*.csv         with --pairs: seeds refused and their rewrites answered
     results.json       a summary for programs: rates, rank and score per model and side
     results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side} and toxicity in each of --formats

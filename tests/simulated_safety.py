@@ -11,26 +11,18 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit, ndtr  # type: ignore[import-untyped]
 
-from orbench.base.prompts import prompt_id
-from orbench.report.seed_pairs import seed_pairs
-from orbench.report.toxicity import toxicity
-from orbench.report.triggers import triggers
+from orbench.report.analyses.labels import AGREED, labels_of, toxicity
+from orbench.report.analyses.pairs import pairs
+from orbench.report.analyses.trigger_words import trigger_words
+from orbench.report.measures import Counted, Kind, Subset
+from orbench.report.results import TOXIC
 from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts
+from tests.results import prompts_of, responses, result_of, standing_of
 
 Random = np.random.Generator
 Case = tuple[int, float, float, float, int]  # seeds, icc, middle, slope, judges
 Draw = Callable[[Random], float]  # 1: the interval covers, 0: it does not, NaN: there is none
-NAMES = dict.fromkeys(("model", "settings", "judge", "prompts", "part"), "")
-BOARD = pd.DataFrame([NAMES | {"published": False, "safe": 0, "toxic": 1}])
-
-
-def rows_of(refused: Array, **columns: object) -> pd.DataFrame:
-    """Rows as `load` gives them: of safe prompts without seeds, if not said otherwise."""
-    usual = {"result": 0, "side": "over_refusal", "category": "a", "tier": ""}
-    numbers = np.arange(len(refused))
-    frame = pd.DataFrame({"prompt": numbers, "seed": numbers, "refused": refused.astype(float)})
-    return frame.assign(**usual | columns)
 
 
 def uniform(random: Random, seed: Array, icc: float) -> Array:
@@ -51,10 +43,11 @@ def headline(random: Random, folder: Path) -> tuple[float, float, float]:
     judges = [{"asked": judge} for judge in "abc"]
     record = {"stage": "moderator", "models": judges, "parameters": {"column": "prompt"}}
     (folder / "panel.run.json").write_text(json.dumps(record))
-    rows = rows_of(refused, id=[prompt_id(str(n)) for n in range(4000)])
-    found = toxicity(rows, BOARD, [folder / "panel.csv"])[0]["toxicity"].iloc[0]
-    rates = found[["over_refusal_own_label_percent", "over_refusal_agreed_percent"]]
-    return *rates, 100 * refused[~toxic].mean()
+    result = result_of(responses(refused))
+    labels = labels_of(prompts_of([str(n) for n in range(4000)]), [folder / "panel.csv"])
+    found = toxicity([result], [standing_of(result)], labels).rates
+    (agreed,) = (one for one in found if one.subset == Subset(Kind.LABEL, AGREED))
+    return 100 * refused.mean(), 100 * agreed.mean.rate, 100 * refused[~toxic].mean()
 
 
 def logistic(random: Random, *case: float) -> tuple[Verdicts, Array]:
@@ -82,11 +75,11 @@ def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Ra
     """The share of pairs that are right, where these shares of seeds and rewrites are refused."""
     seed = np.repeat(np.arange(seeds), 5)
     second = uniform(random, seed, icc) < of_rewrites
-    rewrites = rows_of(second, seed=seed, prompt=seeds + np.arange(len(seed)))
-    toxic = rows_of(random.random(seeds) < of_seeds, result=1, side="toxic")
-    found = seed_pairs(pd.concat([rewrites, toxic]), BOARD)[0]["pairs"].iloc[0]
-    truth = 100 * of_seeds * (1 - of_rewrites)
-    return float(found["right_low_percent"] <= truth <= found["right_high_percent"])
+    rewrites = result_of(responses(second, seed=seed, prompt=seeds + np.arange(len(seed))))
+    toxic = result_of(responses(random.random(seeds) < of_seeds), 1, side=TOXIC)
+    found, *_ = pairs([standing_of(rewrites, toxic)]).rates
+    assert found.counted is Counted.RIGHT
+    return float(found.mean.low <= of_seeds * (1 - of_rewrites) <= found.mean.high)
 
 
 def words(random: Random) -> tuple[int, int]:
@@ -101,10 +94,11 @@ def words(random: Random) -> tuple[int, int]:
     for n in range(20):
         for place in random.choice(1000, random.integers(50, 101), False, weights):
             prompts[place].insert(random.integers(len(prompts[place])), f"planted{n}")
-    rows = rows_of(refused, text=[" ".join(one) for one in prompts])
-    terms = triggers(rows, BOARD)[0]["triggers"]["term"]
-    planted = terms.str.contains("planted")
-    return int((planted & ~terms.str.contains(" ")).sum()), int((~planted).sum())
+    board = [standing_of(result_of(responses(refused)))]
+    found = trigger_words(prompts_of([" ".join(one) for one in prompts]), board).associations
+    terms = [one.value for one in found]
+    others = sum("planted" not in term for term in terms)
+    return sum("planted" in term and " " not in term for term in terms), others
 
 
 def cases() -> Iterator[tuple[str, Draw]]:

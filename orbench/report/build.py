@@ -1,6 +1,6 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,19 +8,20 @@ from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.graded import hedging
-from orbench.report.analyses.labels import Labels, labels_of, toxicity
+from orbench.report.analyses.labels import labels_of, toxicity
 from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare
 from orbench.report.load import Source, load_results, sources_of
-from orbench.report.measures import Analysis, Published, Report, Standing
+from orbench.report.measures import Analysis, Association, Published, Report
 from orbench.report.page import MOST_ROWS
 from orbench.report.published import are_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.write import Outputs, write
+from orbench.stats.core import Array
 
 
 @dataclass(frozen=True)
@@ -72,43 +73,25 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     measured = rates(results)
     whole = overall(measured)
     board = leaderboard(whole)
-    labels = None
+    analyses: list[Analysis] = []
+    agreed: dict[int, Array] = {}
+    lines: list[str] = []
     if options.labels and results:
         labels = labels_of(prompts, options.labels)
-    agreed = labels.agreed(results) if labels else {}
+        agreed = labels.agreed(results)
+        lines = labels.lines
+        analyses.append(toxicity(results, board, labels))
     comparisons = with_robustness(compare(whole), results, agreed)
-    made = Report(
-        prompts=prompts,
-        results=results,
-        rates=measured,
-        comparisons=comparisons,
-        associations=[],
-        board=board,
-        published=_published(board) if options.with_published else [],
-        label_lines=labels.lines if labels else [],
-    )
-    for analysis in _analyses(made, labels, options):
-        made.rates.extend(analysis.rates)
-        made.comparisons.extend(analysis.comparisons)
-        made.associations.extend(analysis.associations)
-    return made
-
-
-def _published(board: Sequence[Standing]) -> list[Published]:
-    """Return the models of the paper, if some results are about the same prompts."""
-    if board and not any(are_on_or_bench(standing.results) for standing in board):
-        return []
-    return published_models()
-
-
-def _analyses(made: Report, labels: Labels | None, options: Options) -> Iterator[Analysis]:
-    """Yield what stands behind the rates of a report."""
-    whole = overall(made.rates)
-    if labels:
-        yield toxicity(made.results, made.board, labels)
+    associations: list[Association] = []
+    published: list[Published] = []
+    is_on_or_bench = [are_on_or_bench(standing.results) for standing in board]
+    if options.with_published and (any(is_on_or_bench) or not board):
+        published = published_models()
     if options.pairs:
-        yield pairs(made.board)
-    yield hedging(made.rates)
-    yield tiers(made.board)
-    yield drift(whole)
-    yield trigger_words(made.prompts, made.board)
+        analyses.append(pairs(board))
+    analyses += [hedging(measured), tiers(board), drift(whole), trigger_words(prompts, board)]
+    for analysis in analyses:
+        measured += analysis.rates
+        comparisons += analysis.comparisons
+        associations += analysis.associations
+    return Report(prompts, results, measured, comparisons, associations, board, published, lines)

@@ -129,6 +129,11 @@ def _share(value: Callable[[Details], float]) -> Callable[[Rate], object]:
     return _detail(lambda details: Figure(value(details)))
 
 
+def _unpaired(rate: Rate) -> int | None:
+    """Return the number of prompts without a partner, of pairs."""
+    return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
+
+
 # What rate it is: the overall rates in results.json are all alike in this.
 OF_SUBSETS: tuple[Column[Rate], ...] = (
     Column("subset", lambda rate: rate.subset.kind),
@@ -136,7 +141,7 @@ OF_SUBSETS: tuple[Column[Rate], ...] = (
     Column("category", lambda rate: rate.subset.category, "Category", Shown.ONLY_VARIED),
     Column("counted", lambda rate: rate.counted, "Counted", Shown.ONLY_VARIED),
 )
-UNPAIRED = Column[Rate]("unpaired", lambda rate: rate.unpaired or None, "Unpaired")
+UNPAIRED = Column[Rate]("unpaired", _unpaired, "Unpaired")
 RATES: tuple[Column[Rate], ...] = (
     Column("", lambda rate: rate.result.label, "Model"),
     Column("model", lambda rate: rate.result.model),
@@ -229,6 +234,11 @@ def _estimate(found: Association) -> object:
     return Figure(found.estimate, found.interval)
 
 
+def _of_word(value: Callable[[Association], int]) -> Callable[[Association], object]:
+    """Return what gets a count of prompts with a word."""
+    return lambda found: value(found) if found.kind is Associated.WORD else None
+
+
 def _goes_with(found: Association) -> str:
     """Return what a word goes with: refused or answered prompts."""
     if found.kind is not Associated.WORD:
@@ -258,8 +268,8 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("value", lambda found: found.value, "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),
     Column("n", lambda found: found.n, "n"),
-    Column("refused", lambda found: found.refused or None, "Refused"),
-    Column("answered", lambda found: found.answered or None, "Answered"),
+    Column("refused", _of_word(lambda found: found.refused), "Refused"),
+    Column("answered", _of_word(lambda found: found.answered), "Answered"),
     Column("estimate", _estimate, "Estimate"),
     Column("low", lambda found: _low(found.interval)),
     Column("high", lambda found: _high(found.interval)),

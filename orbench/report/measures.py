@@ -294,6 +294,11 @@ class Standing:
         """Return the rate of a side."""
         return self.toxic if side.is_toxic else self.safe
 
+    def rate(self, side: Side) -> float:
+        """Return the rate of a side that was measured, as a fraction."""
+        rate = self.on(side)
+        return rate.mean.rate if rate else np.nan
+
     @property
     def model(self) -> str:
         """Return the model without its settings."""
@@ -371,6 +376,11 @@ class Published(NamedTuple):
 
     @property
     def label(self) -> str:
+        """Return the model."""
+        return self.model
+
+    @property
+    def short(self) -> str:
         """Return the model."""
         return self.model
 

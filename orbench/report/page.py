@@ -27,14 +27,13 @@ from orbench.report.page_board import (
     doubts_of,
     meanings_of,
     rate_columns,
-    rejected_or_safe,
-    scatters,
-    share_bars,
+    shares_by_result,
 )
 from orbench.report.page_tables import differences, heat_maps
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result, Text
+from orbench.report.scatter import percents_of, scatters
 from orbench.report.sentences import warnings
 from orbench.report.tables import LEGEND, grids
 
@@ -49,7 +48,7 @@ JINJA = Environment(
 )
 JINJA.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
 JINJA.globals |= {"shortened": shortened, "percent": percent, "widened": WIDENED, "sides": SIDES}
-JINJA.globals |= {"doubts_of": doubts_of, "share_words": SHARES}
+JINJA.globals |= {"percents_of": percents_of, "doubts_of": doubts_of, "share_words": SHARES}
 JINJA.globals |= {"few": FEW_PROMPTS}
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
@@ -77,7 +76,7 @@ def write_page(
         report=report,
         finding=findings(report.board, report.comparisons),
         rate_columns=rate_columns(report),
-        scatters=list(scatters(report)),
+        scatters=scatters(report),
         heat_maps=heat_maps(report),
         grids=grids(report),
         sections=sections(report),
@@ -108,8 +107,7 @@ def _facts(report: Report) -> Json:
         "has_ties": any(rank.best < rank.worst for rank in ranks if rank),
         "has_unscored": any(rate.unscored for rate in rates),
         "has_flips": any(rate.details and rate.details.flips >= 0 for rate in rates),
-        "share_bars": share_bars(report),
-        "or_safe": rejected_or_safe(report),
+        "shares": shares_by_result(report),
     }
 
 

@@ -6,9 +6,8 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import cycle
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -21,7 +20,9 @@ from numpy.polynomial import Polynomial
 
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
+from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
+from orbench.report.columns import Placed
 from orbench.report.measures import (
     FEW_PROMPTS,
     FEWEST_MODELS,
@@ -30,11 +31,10 @@ from orbench.report.measures import (
     Published,
     Rate,
     Report,
-    Standing,
 )
-from orbench.report.published import are_on_or_bench
 from orbench.report.rates import refusals
-from orbench.report.results import Result
+from orbench.report.results import SAFE, TOXIC, Result
+from orbench.report.scatter import percents_of, scatters
 from orbench.stats.core import Array
 
 WIDTH = 4.6  # inches: a column and a half of a paper
@@ -65,18 +65,6 @@ class Drawing(NamedTuple):
     title: str
     figure: Figure
     is_on_page: bool = False  # which draws the others itself
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A model in a scatter: its rates and their intervals, in percent."""
-
-    name: str
-    x: float  # over-refusal
-    y: float  # toxic rejection
-    x_ends: tuple[float, float] = UNKNOWN
-    y_ends: tuple[float, float] = UNKNOWN
-    look: int = 0  # the number of its color and marker
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
@@ -122,112 +110,68 @@ def _shown(name: str) -> str:
 
 def _scatters(report: Report) -> Iterator[Drawing]:
     """Yield a scatter for each group of models with the same prompts and judge."""
-    published = [_published_mark(one, n) for n, one in enumerate(report.published)]
-    if published and not report.board:  # then they are the models
-        yield _drawing("scatter", TITLE, "", scatter(published, [], []), [])
-    groups = defaultdict[int, list[Standing]](list)
-    for standing in report.board:
-        if _has_both_rates(standing):
-            groups[standing.group].append(standing)
-    for group in groups.values():
-        yield _scatter_of(group, published)
+    if report.published and not report.board:  # then they are the models
+        yield _drawing("scatter", TITLE, "", scatter(report.published, [], []), [])
+    for group in scatters(report):
+        first = group.standings[0]
+        notes = [f"{first.prompts}; {first.judge}"]
+        if group.gray:
+            notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
+        figure = scatter(group.standings, group.gray, notes)
+        results = [result for standing in group.standings for result in standing.results]
+        yield _drawing("scatter", TITLE, group.part, figure, results)
 
 
-def _has_both_rates(standing: Standing) -> bool:
-    measured = [rate for rate in standing.sides if rate.mean.prompts]
-    return len(measured) == 2
-
-
-def _scatter_of(group: Sequence[Standing], published: Sequence[Mark]) -> Drawing:
-    """Return the scatter of a group, with the published models if they had the same prompts."""
-    first = group[0]
-    notes = [f"{first.prompts}; {first.first.judge}"]
-    gray: Sequence[Mark] = []
-    if published and are_on_or_bench(first.results):
-        gray = published
-        notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
-    marks = []
-    results = []
-    for standing in group:
-        marks.append(_mark(standing))
-        results += standing.results
-    return _drawing("scatter", TITLE, first.part, scatter(marks, gray, notes), results)
-
-
-def _mark(standing: Standing) -> Mark:
-    """Return the mark of a model with both rates."""
-    safe, toxic = standing.sides
-    return Mark(
-        name=standing.short,
-        x=100 * safe.mean.rate,
-        y=100 * toxic.mean.rate,
-        x_ends=_ends(safe),
-        y_ends=_ends(toxic),
-        look=standing.look,
-    )
-
-
-def _ends(rate: Rate) -> tuple[float, float]:
-    """Return the interval with unscored rows, in percent; nothing is drawn if they are unknown."""
-    if rate.with_unscored is None:
-        return UNKNOWN
-    return 100 * rate.with_unscored.low, 100 * rate.with_unscored.high
-
-
-def _published_mark(model: Published, look: int) -> Mark:
-    return Mark(model.model, 100 * model.over_refusal, 100 * model.toxic, look=look)
-
-
-def scatter(models: Sequence[Mark], gray: Sequence[Mark], notes: Sequence[str]) -> Figure:
+def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence[str]) -> Figure:
     """Draw a mark per model, published ones in light gray. notes: lines above the picture."""
     figure = Figure((WIDTH, max(3.4, 1.3 + 0.16 * len(models))))
     axes = figure.subplots()
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
-    gray_x = [mark.x for mark in gray]
-    gray_y = [mark.y for mark in gray]
-    axes.scatter(gray_x, gray_y, s=14, color=LIGHT_GRAY, label="_")
-    lefts = []
-    bottoms = []
-    for mark in (*models, *gray):
-        lefts += [mark.x, *mark.x_ends]
-        bottoms += [mark.y, *mark.y_ends]
+    axes.scatter(_rates(gray, SAFE), _rates(gray, TOXIC), s=14, color=LIGHT_GRAY, label="_")
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
-        xlim=(_below(lefts), 100),
+        xlim=(_below([*models, *gray], SAFE), 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
-        ylim=(_below(bottoms), 100),
+        ylim=(_below([*models, *gray], TOXIC), 100),
     )
     axes.grid()
     axes.set_title("\n".join([*map(fill, notes), GOOD_CORNER]))
-    _draw_models(axes, models)
+    for place, model in enumerate(models):
+        _draw_model(axes, model, place)
     figure.legend(loc="outside right lower")  # in the order of the leaderboard
     return figure
 
 
-def _below(rates: Sequence[float]) -> float:
+def _rates(models: Sequence[Placed], side: Side) -> list[float]:
+    return [percents_of(model, side)[0] for model in models]
+
+
+def _below(models: Sequence[Placed], side: Side) -> float:
     """Return where an axis begins: at a ten, below all rates and intervals."""
-    lowest = min(rate for rate in rates if not isnan(rate))
+    lowest = min(min(percents_of(model, side)) for model in models)
     return max(0, 10 * ((lowest - 2) // 10))
 
 
-def _draw_trend(axes: Axes, models: Sequence[Mark]) -> None:
+def _draw_trend(axes: Axes, models: Sequence[Placed]) -> None:
     """Draw the quadratic regression line of enough models."""
-    x = [mark.x for mark in models]
+    x = _rates(models, SAFE)
     if len(x) < FEWEST_MODELS or np.ptp(x) < 20:  # over fewer points a curve says nothing
         return
-    trend = Polynomial.fit(x, [mark.y for mark in models], 2)
+    trend = Polynomial.fit(x, _rates(models, TOXIC), 2)
     axes.plot(*trend.linspace(200), "--", color=GRAY, lw=0.9)
 
 
-def _draw_models(axes: Axes, models: Sequence[Mark]) -> None:
-    """Draw marks with their intervals."""
-    for mark in models:
-        look: Any = {"color": COLORS[mark.look % len(COLORS)], "clip_on": False, "zorder": 3}
-        marker = MARKERS[mark.look % len(MARKERS)]
-        axes.scatter(mark.x, mark.y, s=24, marker=marker, label=_shown(mark.name), **look)
-        axes.hlines(mark.y, *mark.x_ends, **look)
-        axes.vlines(mark.x, *mark.y_ends, **look)
+def _draw_model(axes: Axes, model: Placed, place: int) -> None:
+    """Draw a mark with its intervals."""
+    look = place if isinstance(model, Published) else model.look
+    style: Any = {"color": COLORS[look % len(COLORS)], "clip_on": False, "zorder": 3}
+    x, *x_ends = percents_of(model, SAFE)
+    y, *y_ends = percents_of(model, TOXIC)
+    marker = MARKERS[look % len(MARKERS)]
+    axes.scatter(x, y, s=24, marker=marker, label=_shown(model.short), **style)
+    axes.hlines(y, *(x_ends or UNKNOWN), **style)
+    axes.vlines(x, *(y_ends or UNKNOWN), **style)
 
 
 # -- heat maps and curves ----------------------------------------------------------------------

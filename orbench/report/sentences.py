@@ -12,6 +12,7 @@ from orbench.base.words import SIDES
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     FEW_PROMPTS,
+    Associated,
     Association,
     Compared,
     Comparison,
@@ -250,8 +251,9 @@ def verdict_words(comparison: Comparison) -> str:
             if comparison.gap.p < ALPHA:
                 return f"no difference shown, corrected for {comparison.family.size} pairs"
             return "no difference shown"
-    fewer = f"{comparison.fewer.result.short} {FEWER[comparison.a.counted]} {a.side.prompts}"
-    return f"{fewer} than {comparison.more.result.short}"
+    verb = FEWER[comparison.a.counted]
+    less = f"{comparison.fewer.result.short} {verb} {a.side.prompts}"
+    return f"{less} than {comparison.more.result.short}"
 
 
 def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
@@ -298,10 +300,12 @@ def _days_apart(a: Result, b: Result) -> int:
 # -- trends and correlations ---------------------------------------------------------------------
 
 
-def trend_lines(trends: Iterable[Association]) -> list[str]:
-    """Return a line for each trend over tiers."""
+def trend_lines(associations: Iterable[Association]) -> list[str]:
+    """Return a line for each trend over tiers. associations: of all kinds."""
     lines = []
-    for trend in trends:
+    for trend in associations:
+        if trend.kind is not Associated.TREND:
+            continue
         name = trend.result.label
         if trend.of_side:
             name += f", {trend.of_side}"

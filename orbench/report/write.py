@@ -10,7 +10,7 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.report import export, sentences
 from orbench.report.compare import of_models
 from orbench.report.load import Source
-from orbench.report.measures import Associated, Counted, Kind, Report
+from orbench.report.measures import Associated, Counted, Report
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
@@ -51,8 +51,8 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
     lines = analysis_lines(made)
     for line in _terminal_lines(made, lines):
         say(line)
-    for correlation in rank_correlations(made.board, made.published):
-        lines.append(sentences.correlation_line(correlation))
+    correlations = rank_correlations(made.board, made.published)
+    lines += map(sentences.correlation_line, correlations)
     files += write_documents(to.table, made, lines)
     pictures = _draw(made, to, files) if to.pictures else []
     if to.html:
@@ -67,24 +67,22 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
 
 def analysis_lines(made: Report) -> list[str]:
     """Return what a reader must know of what stands behind the rates."""
-    by_label = [rate for rate in made.rates if rate.subset.kind is Kind.LABEL]
-    of_pairs = [rate for rate in made.rates if rate.subset.kind is Kind.PAIRS]
+    lines = [*made.label_lines]
+    if lines:
+        lines += sentences.agreed_label_lines(made.board, made.rates)
+    lines += sentences.pair_lines(made.rates)
+    lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
     trends = [found for found in made.associations if found.kind is Associated.TREND]
-    return [
-        *made.label_lines,
-        *(sentences.agreed_label_lines(made.board, by_label) if by_label else []),
-        *sentences.pair_lines(of_pairs),
-        *sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED)),
-        *sentences.trend_lines(trends),
-    ]
+    return lines + sentences.trend_lines(trends)
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     """Return what the terminal shows before the finding."""
     rates = overall(made.rates)
-    notes = [*sentences.warnings(rates), *lines]
-    if all(rate.result.is_demo for rate in rates):
-        notes = []  # the finding says the first; the rest is about what few prompts cannot show
+    notes = []
+    if not all(rate.result.is_demo for rate in rates):
+        notes = [*sentences.warnings(rates), *lines]
+    # Else the finding says the first; the rest is about what few prompts cannot show.
     notes += sentences.rate_lines(rates)
     return notes + sentences.comparison_lines(of_models(made.comparisons, Counted.REFUSED))
 
@@ -95,28 +93,27 @@ def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:
     """
     from orbench.report import pictures  # a report of tables does without matplotlib
 
-    drawn = []
-    folder = to.folder / FIGURES
-    make_folder(folder)
+    make_folder(to.folder / FIGURES)
+    on_page = []
     for picture in pictures.pictures(made):
         for kind in to.formats:
-            path = folder / f"{picture.name}.{kind}"
+            path = to.folder / FIGURES / f"{picture.name}.{kind}"
             write_bytes(path, pictures.as_file(picture.figure, kind))
             files.append(path)
         if to.html and picture.is_on_page:
             svg = pictures.as_file(picture.figure, "svg")
-            drawn.append(Picture(picture.name, picture.title, svg))
-    return drawn
+            on_page.append(Picture(picture.name, picture.title, svg))
+    return on_page
 
 
 def _finish(
     sources: Sequence[Source], labels: Sequence[Path], to: Outputs, files: Sequence[Path]
 ) -> None:
     """Write the run record, and remove what the last report wrote and this one did not."""
-    inputs = [{"path": str(path), "sha256": sha256_of(path)} for path in labels]
-    for source in sources:
-        entry = {"path": str(source.path), "model": source.model}
-        inputs.append(entry | {"sha256": sha256_of(source.path)})
+    inputs = [{"path": str(path)} for path in labels]
+    inputs += [{"path": str(source.path), "model": source.model} for source in sources]
+    for entry in inputs:
+        entry["sha256"] = sha256_of(Path(entry["path"]))
     before = read_record(to.table).get("files", [])
     names = [path.relative_to(to.folder).as_posix() for path in files]
     write_record(to.table, "plot_results", to.command, {"inputs": inputs, "files": names})

@@ -6,6 +6,7 @@ vote). Where all votes are the same, kappa and alpha are undefined: None.
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from typing import NamedTuple
 
 from orbench.stats.intervals import wilson
@@ -33,17 +34,14 @@ class TwoRaters(NamedTuple):
         yes = self.both + self.first
         other = self.both + self.second
         chance = yes * other + (n - yes) * (n - other)
-        if chance == n * n:
-            return None
         best = n * n - chance
+        if not best:
+            return None
         size = effective or n
         agreed = (self.both + self.neither) / n
-        low, high = wilson(agreed * size, size)
-
-        def beyond_chance(share: float) -> float:
-            return (share * n * n - chance) / best
-
-        return beyond_chance(agreed), beyond_chance(low), beyond_chance(high)
+        shares = (agreed, *wilson(agreed * size, size))
+        kappa, low, high = [(share * n * n - chance) / best for share in shares]
+        return kappa, low, high
 
 
 def two_raters(patterns: Patterns, first: int, second: int) -> TwoRaters:
@@ -51,7 +49,7 @@ def two_raters(patterns: Patterns, first: int, second: int) -> TwoRaters:
     cells = Counter[Pattern]()
     for votes, rows in patterns.items():
         cells[votes[first], votes[second]] += rows
-    return TwoRaters(cells[True, True], cells[True, False], cells[False, True], cells[False, False])
+    return TwoRaters(*[cells[votes] for votes in product((True, False), repeat=2)])
 
 
 def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
@@ -65,12 +63,12 @@ def krippendorffs_alpha(patterns: Patterns) -> tuple[float | None, int]:
     for votes, times in patterns.items():
         for_yes = votes.count(True)
         for_no = votes.count(False)
-        total = for_yes + for_no
-        if total > 1:
+        others = for_yes + for_no - 1
+        if others > 0:
             rows += times
             yes += for_yes * times
             no += for_no * times
-            apart += 2 * for_yes * for_no / (total - 1) * times
+            apart += 2 * for_yes * for_no / others * times
     if not yes or not no:
         return None, rows
     return 1 - (yes + no - 1) * apart / (2 * yes * no), rows

@@ -35,41 +35,32 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     value = refusals @ above / of_refused
     parts = refused @ (above - value) / of_refused
     parts += answered @ (below - value) / of_answered
-    variance = _variance(parts, total.sum(axis=1))
-    size = min(_clusters_with(refused), _clusters_with(answered))
+    sizes = total.sum(axis=1)
+    others = 1 - sizes / sizes.sum()
+    enlarged = parts / np.maximum(TINY, others)  # a large cluster hides its own deviation
+    variance = parts @ enlarged
+    groups = (refused, answered)
+    size = float(min(np.count_nonzero(group.any(axis=1)) for group in groups))
     if size >= FEW_CLUSTERS and variance > TINY:
-        even = min(kish(refused.sum(axis=1)), kish(answered.sum(axis=1)))
+        even = min(kish(group.sum(axis=1)) for group in groups)
         few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
     low, high = wilson(value * size, size)
     return value, low, high
 
 
-def _variance(parts: Array, sizes: Array) -> float:
-    """Return the sum of the clusters' squares, enlarged: a large one hides its own deviation."""
-    others = 1 - sizes / sizes.sum()
-    enlarged = parts / np.maximum(TINY, others)
-    return float(parts @ enlarged)
-
-
-def _clusters_with(amounts: Array) -> int:
-    """Return how many clusters have some of these. amounts: clusters x scores."""
-    return int(amounts.any(axis=1).sum())
-
-
 def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
     """Return refused and all prompts, weighted, both as clusters x scores that occur."""
     scored = np.isfinite(verdicts.refused) & np.isfinite(score)
-    prompt = verdicts.prompt[scored]
-    _, place, rows = np.unique(prompt, return_inverse=True, return_counts=True)
-    weight = np.broadcast_to(verdicts.weight, scored.shape)[scored]
-    weight = weight / rows[place]
+    rows = verdicts.where(scored)
+    _, prompt, times = np.unique(rows.prompt, return_inverse=True, return_counts=True)
+    weight: Array = rows.weight / times[prompt]
     weight = weight * weight.sum() / (weight @ weight)  # to the number of rows that say as much
     scores, column = np.unique(score[scored].round(9), return_inverse=True)
-    seeds, row = np.unique(verdicts.cluster[scored], return_inverse=True)
-    refused, total = sums = np.zeros((2, len(seeds), len(scores)))
-    np.add.at(refused, (row, column), weight * verdicts.refused[scored])
-    np.add.at(total, (row, column), weight)
+    seeds, seed = np.unique(rows.cluster, return_inverse=True)
+    sums = np.zeros((2, len(seeds), len(scores)))
+    np.add.at(sums[0], (seed, column), weight * rows.refused)
+    np.add.at(sums[1], (seed, column), weight)
     return sums
 
 
@@ -94,8 +85,9 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # loads slowly
 
     share = features.mean(axis=0)
-    counts = np.array([features[refused].sum(axis=0), features[~refused].sum(axis=0)])
-    sizes = np.array([[refused.sum()], [(~refused).sum()]])
+    groups = np.array([refused, ~refused])
+    counts = groups @ features
+    sizes = groups.sum(axis=1, keepdims=True)
     yes = counts + PRIOR * share
     no = sizes + PRIOR - yes
     odds = np.log(yes / no)
@@ -105,8 +97,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
     effect = _design_effect(features, share, signs, cluster)
     z = gap / np.sqrt(variance * np.maximum(1, effect))
-    p = 2 * ndtr(-np.abs(z))
-    q = false_discovery_control(p)
+    q = false_discovery_control(2 * ndtr(-np.abs(z)))
     return LogOdds(counts[0], counts[1], gap, z, q)
 
 

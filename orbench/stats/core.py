@@ -89,7 +89,7 @@ def difference(a: Verdicts | Prepared, b: Verdicts | Prepared, *, paired: bool) 
     of_b = estimate(y)
     a_mean = of_a.mean
     b_mean = of_b.mean
-    if not a_mean.rows or not b_mean.rows:
+    if not (a_mean.rows and b_mean.rows):
         return Difference(a_mean, b_mean, *[nan] * 5)
     gap = a_mean.rate - b_mean.rate
     df = min(a_mean.df, b_mean.df)
@@ -176,14 +176,9 @@ def _in_common(x: Prompts, y: Prompts) -> tuple[Prompts, Prompts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     x = x.only(np.isin(x.id, y.id, assume_unique=True))
     y = y.only(np.isin(y.id, x.id, assume_unique=True))
-    if _clusters_in(y) < _clusters_in(x):
+    if len(np.unique(y.cluster)) < len(np.unique(x.cluster)):
         return x._replace(cluster=y.cluster), y
     return x, y._replace(cluster=x.cluster)
-
-
-def _clusters_in(prompts: Prompts) -> int:
-    sizes = np.bincount(prompts.cluster)
-    return int(np.count_nonzero(sizes))
 
 
 def _correlation(parts_a: Array, parts_b: Array) -> float:
@@ -191,8 +186,7 @@ def _correlation(parts_a: Array, parts_b: Array) -> float:
     norms: float = (sum_of_squares(parts_a) * sum_of_squares(parts_b)) ** 0.5
     if norms <= ROUNDING**2:
         return 0.0
-    product = float((parts_a * parts_b).sum())
-    return product / norms
+    return float((parts_a * parts_b).sum()) / norms
 
 
 def _newcombe_margin(a: float, b: float, correlation: float) -> float:

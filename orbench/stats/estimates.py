@@ -38,6 +38,10 @@ class Verdicts(NamedTuple):
     category: Array | int = 0
     weight: Array | float = 1.0
 
+    def where(self, chosen: Array) -> "Verdicts":
+        """Return some of the rows, each with its own category and weight."""
+        return Verdicts(*[np.broadcast_to(column, chosen.shape)[chosen] for column in self])
+
 
 class Mean(NamedTuple):
     """A rate and its 95 % interval, as fractions; NaN, 0 and 1 where nothing is scored."""
@@ -80,8 +84,7 @@ class Prompts(NamedTuple):
 
     def only(self, kept: Array) -> "Prompts":
         """Return some of the prompts."""
-        columns = (column[kept] for column in self)
-        return Prompts(*columns)
+        return Prompts(*[column[kept] for column in self])
 
 
 class Prepared:
@@ -91,18 +94,14 @@ class Prepared:
     """
 
     def __init__(self, verdicts: Verdicts) -> None:
-        scored = np.isfinite(verdicts.refused)
-        refused = verdicts.refused[scored]
-        prompt = verdicts.prompt[scored]
-        ids, first, place = np.unique(prompt, return_index=True, return_inverse=True)
-        rows = np.bincount(place, minlength=len(ids))
-        share = np.bincount(place, refused, len(ids)) / rows
-        first = np.flatnonzero(scored)[first]
-        seeds, cluster = np.unique(verdicts.cluster[first], return_inverse=True)
-        category = np.broadcast_to(verdicts.category, scored.shape)[first]
-        weight = np.broadcast_to(verdicts.weight, scored.shape)[first]
         self.verdicts = verdicts
-        self.seeds = seeds
+        scored = verdicts.where(np.isfinite(verdicts.refused))
+        ids, first, place = np.unique(scored.prompt, return_index=True, return_inverse=True)
+        rows = np.bincount(place)
+        share = np.bincount(place, scored.refused) / rows
+        self.seeds, cluster = np.unique(scored.cluster[first], return_inverse=True)
+        category = np.take(scored.category, first)
+        weight = np.take(scored.weight, first)
         self.prompts = Prompts(ids, share, rows, cluster, category, weight)
 
     def numbered(self, seeds: Array) -> Prompts:

@@ -69,8 +69,7 @@ def sign_flip_p(sums: Array) -> float:
 
     sums: the clusters' parts in the difference.
     """
-    sizes = np.abs(sums)
-    sums = sums[sizes > ROUNDING * sizes.max()]
+    sums = sums[np.abs(sums) > ROUNDING * np.abs(sums).max()]
     if len(sums) >= FEW_CLUSTERS:
         return 0.0
     flips = product((1, -1), repeat=len(sums))

@@ -1,7 +1,5 @@
 """A rate by a judge, corrected by people's labels on some of the rows."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from orbench.stats.core import Verdicts, mean
@@ -22,8 +20,8 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     """
     of_people = mean(judge._replace(refused=labels))
     size = of_people.effective
-    spread = _spread(judge, labels, size)
-    trust = spread.covariance / spread.judge / (1 + size / mean(judge).effective)
+    (by_judge, covariance), (_, by_people) = _covariances(judge, labels, size)
+    trust = covariance / by_judge / (1 + size / mean(judge).effective)
     trust = min(1.0, max(0.0, trust))
     trusted = trust * judge.refused
     of_judge = mean(judge._replace(refused=trusted, weight=1.0))
@@ -31,7 +29,8 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     otherwise = (labels - trusted + 1) / 2
     gap = mean(judge._replace(refused=otherwise))
     variance = of_judge.variance
-    variance += max(4 * gap.variance, spread.of_gap(trust) / (size + 2))
+    otherwise_variance = by_people - 2 * trust * covariance + trust**2 * by_judge
+    variance += max(4 * gap.variance, otherwise_variance / (size + 2))
     rate = of_judge.rate + 2 * gap.rate - 1
     rate = min(1.0, max(0.0, rate))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
@@ -40,29 +39,15 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     return rate, low, high
 
 
-class _Spread(NamedTuple):
-    """Variances and the covariance of the judge's verdicts and people's on the labeled rows."""
-
-    judge: float
-    people: float
-    covariance: float
-
-    def of_gap(self, trust: float) -> float:
-        """Return the variance of what people say otherwise than this share of the judge."""
-        return self.people - 2 * trust * self.covariance + trust**2 * self.judge
-
-
-def _spread(judge: Verdicts, labels: Array, size: float) -> _Spread:
-    """Return the spread with one more row of each disagreement, as for pairs that differ seldom
-    (see `bonett_price`).
+def _covariances(judge: Verdicts, labels: Array, size: float) -> Array:
+    """Return the covariance matrix of the judge's verdicts and people's on the labeled rows, with
+    one more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
 
     size: the effective number of labeled rows.
     """
     known = np.isfinite(labels)
-    weight = np.broadcast_to(judge.weight, known.shape)[known]
-    weight = weight * size / weight.sum()
-    weight = np.append(weight, [1, 1])
-    by_judge = np.append(judge.refused[known], [1, 0])
+    rows = judge.where(known)
+    weight = rows.weight * size / np.sum(rows.weight)
+    by_judge = np.append(rows.refused, [1, 0])
     by_people = np.append(labels[known], [0, 1])
-    matrix = np.cov(by_judge, by_people, aweights=weight, ddof=0)
-    return _Spread(matrix[0, 0], matrix[1, 1], matrix[0, 1])
+    return np.cov(by_judge, by_people, aweights=np.append(weight, [1, 1]), ddof=0)

@@ -1,14 +1,12 @@
 """What is counted: tokens and cost, several responses to a prompt, addresses, unfinished inputs."""
 
 import json
-import time
-from email.utils import formatdate
 
 import pytest
 
 from tests.conftest import ALIGN, CHECK, MODERATE, Desk
 from tests.hub_server import COMMIT, HubServer
-from tests.server import KEY, Body, Reply, answer, by_number, error, number_of, prompt_of
+from tests.server import Body, Reply, answer, by_number, error, number_of, prompt_of
 
 NO = "I'm sorry, but I can't help with that."
 PLOT = "response_checker/plot_results.py"
@@ -63,19 +61,6 @@ def test_tokens_are_counted_as_they_are_billed(desk: Desk, model: str) -> None:
     assert desk.record()["tokens"] == tokens
 
 
-# How Anthropic says that an answer ends, and what that is in the CSV.
-ENDS = {"max_tokens": "length", "model_context_window_exceeded": "length", "stop_sequence": "stop"}
-
-
-def test_an_answer_of_anthropics_ends_as_a_chats_does(desk: Desk) -> None:
-    desk.prompts(3)
-    replies = [json.dumps(BILLED["anthropic/m"] | {"stop_reason": end}) for end in ENDS]
-    desk.serve(lambda body, seen: Reply(replies[number_of(body)]))
-    env = {"ANTHROPIC_BASE_URL": desk.url, "ANTHROPIC_API_KEY": KEY}
-    desk.stage(ALIGN, "--model=anthropic/m", env=env)
-    assert [row["finish_reason"] for row in desk.rows()] == list(ENDS.values())
-
-
 # -- several responses to a prompt -------------------------------------------------------------
 
 
@@ -103,7 +88,7 @@ def test_rates_of_several_responses_count_each_prompt_alike(desk: Desk) -> None:
     assert desk.stage(CHECK, *flags).returncode == 3
     for name in ("o.csv", "c.csv"):
         assert desk.run(PLOT, "--over_refusal", name, "--table").returncode == 0
-        row = next(row for row in desk.rows("results/results.csv") if row["category"] == "overall")
+        row = next(row for row in desk.rows("results/results.csv") if row["subset"] == "overall")
         assert (row["n"], row["rows"], row["unscored"]) == ("4", "9", "3")
         shares = [float(row[f"{share}_percent"]) for share in ("rate", "api", "flip")]
         assert shares == [62.5, 50, 25]
@@ -115,16 +100,6 @@ def test_rates_of_several_responses_count_each_prompt_alike(desk: Desk) -> None:
 # -- what a request is, and where it goes ------------------------------------------------------
 
 
-def test_another_address_is_another_request(desk: Desk) -> None:
-    desk.prompts(2)
-    first, second = desk.serve(), desk.serve(NO)
-    for server in (first, second, first):
-        done = desk.stage(ALIGN, f"--base_url={server.url}", "--overwrite")
-        assert done.returncode == 0, done.stderr
-    assert (len(first.requests), len(second.requests)) == (2, 2)
-    assert {row["is_rejected"] for row in desk.rows()} == {"False"}
-
-
 def test_a_text_with_marks_of_a_prompt_file_arrives_as_it_is(desk: Desk) -> None:
     text = "How do I print {mark}, {categories} and {classes}?"
     desk.csv("p.csv", ("prompt",), [(text,)])
@@ -134,26 +109,6 @@ def test_a_text_with_marks_of_a_prompt_file_arrives_as_it_is(desk: Desk) -> None
     desk.stage(CHECK, "--output_path=c.csv")
     moderated, checked = prompt_of(desk.server.requests[0]), prompt_of(desk.server.requests[-1])
     assert text in moderated and checked.count(text) == 2
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        ("Retry-After", "36000"),
-        ("Retry-After", formatdate(time.time() + 36100, usegmt=True)),
-        ("Retry-After-Ms", "36000000"),
-    ],
-    ids=["seconds", "date", "milliseconds"],
-)
-def test_a_wait_is_taken_as_long_as_the_endpoint_says(desk: Desk, header: tuple[str, str]) -> None:
-    desk.prompts(1)
-    desk.serve(error(429, "slow down", headers=[header]))
-    assert "a wait of 10.0 hours" in desk.stopped(ALIGN)
-
-
-def test_a_web_address_is_no_input_and_its_secrets_are_not_shown(desk: Desk) -> None:
-    line = desk.stopped(ALIGN, "--input_file=https://me:secret@example.org/p.csv?token=secret")
-    assert "example.org/p.csv is no file here; download it first" in line and "secret" not in line
 
 
 def test_a_file_of_the_hub_is_an_input_under_its_own_name(desk: Desk) -> None:

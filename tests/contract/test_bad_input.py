@@ -4,13 +4,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Sequence
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, OUT, REWRITE, STAGES, Desk, error_line
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, STAGES, Desk, error_line
 from tests.hub_server import HubServer
-from tests.server import KEY, NOBODY, Reply, answer, completion, error, number_of, prompt_of
+from tests.server import KEY, Reply, answer, completion, error, number_of
 
 # -- malformed CSVs ----------------------------------------------------------------------------
 
@@ -111,38 +110,6 @@ def test_what_contradicts_a_conversation_is_refused(desk: Desk) -> None:
 
 # -- flags and names ---------------------------------------------------------------------------
 
-WRONG_FLAGS: dict[str, Sequence[str]] = {
-    ALIGN: (
-        *("--no_such_flag", "--merge_result=maybe", "--concurrency=0", "--concurrency=x"),
-        *("--temperature=warm", "--temperature=-1", "--timeout=nan", "--max_tokens=0"),
-        *("--limit=-1", "--samples=0", "--extra_body={", "--extra_body=[1]", "--system_prompt"),
-        *(
-            '--extra_body={"model": "other"}',
-            '--extra_body={"stream": true}',
-            "--api_key_env=my-key",
-            "--output_path=",
-        ),
-    ),
-    GENERATE: ("--num_toxic_prompts=0",),
-    MODERATE: ("--min_votes=2",),  # there is one judge
-    CHECK: ("--rubric=ten",),
-}
-
-
-@pytest.mark.parametrize(
-    ("script", "flag"), [(script, flag) for script, flags in WRONG_FLAGS.items() for flag in flags]
-)
-def test_a_wrong_command_line_ends_with_2_and_says_what_is_wrong(
-    desk: Desk, script: str, flag: str
-) -> None:
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    done = desk.stage(script, flag)
-    assert (done.returncode, done.stdout) == (2, "")
-    *_, last = done.stderr.splitlines()
-    assert "usage:" in done.stderr and "Traceback" not in done.stderr
-    assert re.match("error: ", last) and flag.partition("=")[0] in last, done.stderr
-
 
 REQUIRED = {
     GENERATE: "--category",
@@ -159,46 +126,10 @@ def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
     assert done.returncode == 2 and done.stderr.endswith(f" required: {REQUIRED[script]}\n")
 
 
-MISSPELLED: tuple[tuple[str, tuple[str, ...], int, str], ...] = (
-    (ALIGN, ("--modle=gpt-x",), 2, "--model"),
-    (ALIGN, ("--model=opnai/gpt-x",), 1, "openai/gpt-x"),
-    (ALIGN, ("--model=gtp4",), 1, "gpt4"),
-    (CHECK, ("--check_model=ruels",), 1, "rules"),
-    (CHECK, ("--check_model=rules", "--validate_against=lable"), 1, "label"),
-    (GENERATE, ("--category=deceptoin",), 2, "deception"),
-    (ALIGN, ("--input_file=or-bench-hrd-1k",), 1, "or-bench-hard-1k"),
-)
-
-
-@pytest.mark.parametrize("number", range(len(MISSPELLED)))
-def test_what_is_misspelled_is_named_with_what_was_meant(desk: Desk, number: int) -> None:
-    script, flags, status, meant = MISSPELLED[number]
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response", "label"), [("a", "b", "answer")])
-    done = desk.stage(script, *flags)
-    assert done.returncode == status, done.stderr
-    assert f"Did you mean {meant}?" in done.stderr
-
-
 def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
     line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
     for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):
         assert name in line
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_a_model_of_no_known_provider_is_one_line(desk: Desk, script: str) -> None:
-    desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    flag = {MODERATE: "--moderator_model", CHECK: "--check_model"}.get(script, "--model")
-    line = desk.stopped(script, f"{flag}=nobody-knows")
-    assert "'nobody-knows'" in line and "OPENAI_BASE_URL" in line
-
-
-def test_a_retired_model_behind_an_alias_says_how_to_point_it_elsewhere(desk: Desk) -> None:
-    desk.prompts(1)
-    desk.serve(error(404, "retired"))
-    assert "ORBENCH_MODEL_GPT4" in desk.stopped(MODERATE, "--moderator_model=gpt4")
 
 
 def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
@@ -218,36 +149,9 @@ def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk:
     assert desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env).returncode == 0
 
 
-def test_generators_take_mixtral_where_its_providers_key_is_set(desk: Desk) -> None:
-    server = desk.serve("[[Take jam]]")
-    env = {"OPENROUTER_API_KEY": KEY, "OPENROUTER_BASE_URL": server.url}
-    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", url=NOBODY, env=env)
-    assert done.returncode == 0, done.stderr
-    request = server.requests[0]
-    assert request["model"] == "mistralai/mixtral-8x7b-instruct"
-    assert '"hateful"' in prompt_of(request) and "20" in prompt_of(request)
-    assert (request["temperature"], request["max_tokens"]) == (1.0, 4000)
-    assert "no --model given; using openrouter/mistralai/mixtral-8x7b-instruct\n" in done.stderr
-    done = desk.run(GENERATE, "--category=hate", "--num_toxic_prompts=1", OUT)
-    assert (done.returncode, server.requests[1]["model"]) == (0, "gpt-5.4-mini")
-
-
 # -- what endpoints reject ---------------------------------------------------------------------
 
 FORBIDDEN = [{"loc": ["body", "x"], "msg": "no extras", "input": "Fold?"}] * 2
-REASONS: tuple[tuple[object, str], ...] = (
-    ({"message": {"detail": FORBIDDEN}}, "body.x: no extras; body.x: no extras"),
-    ({"error": {"message": "no", "metadata": {"raw": "x is odd"}}}, "no: x is odd"),
-    ({"error": {"code": 7}}, "{'code': 7}"),
-    ({"error": {"message": json.loads("[" * 800 + "]" * 800)}}, "(nested too deeply)"),
-)
-
-
-def test_the_reason_of_an_error_is_shown_whatever_its_shape(desk: Desk) -> None:
-    desk.prompts(len(REASONS))
-    desk.serve(lambda body, seen: Reply(json.dumps(REASONS[number_of(body)][0]), 422))
-    assert desk.stage(ALIGN).returncode == 1
-    assert [row["error"] for row in desk.failed()] == [f"422: {said}" for _, said in REASONS]
 
 
 def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(desk: Desk) -> None:
@@ -316,13 +220,6 @@ def test_a_block_by_policy_is_stored_without_the_key(desk: Desk, status: int, mo
     assert not any(KEY.encode() in content for content in desk.files().values())
 
 
-def test_a_short_key_is_masked_as_a_word_only(desk: Desk) -> None:
-    desk.prompts(1)
-    desk.serve(error(400, "the feature of key e does not exist"))
-    desk.stage(ALIGN, env={"OPENAI_API_KEY": "e"})
-    assert desk.failed()[0]["error"] == "400: the feature of key [key] does not exist"
-
-
 # -- outputs -----------------------------------------------------------------------------------
 
 
@@ -349,16 +246,6 @@ def test_what_a_killed_run_left_of_a_file_goes_when_it_is_written_again(desk: De
     living.write_text("of another run")
     assert desk.stage(ALIGN).returncode == 0
     assert living.exists() and not left.exists()
-
-
-def test_a_file_that_a_flag_names_and_that_is_gone_or_empty_is_one_line(desk: Desk) -> None:
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    desk.prompts(1)
-    (desk.folder / "empty.txt").write_text(" \n")
-    for name in ("empty.txt", "no.txt"):
-        assert name in desk.stopped(ALIGN, f"--system_prompt_file={name}")
-    flags = ("--check_model=rules", "--refusal_phrases=no.txt")
-    assert "no.txt" in desk.stopped(CHECK, *flags)
 
 
 # -- prompt sets of the Hub --------------------------------------------------------------------

@@ -228,8 +228,10 @@ def test_a_panel_labels_the_prompts_once_for_all_models_each_side_apart(desk: De
         desk.csv(f"{folder}/over_refusal/q_failed.csv", ("prompt", "error"), [("p", "e")])
     assert asked[0] == asked[1] == 2 * (4 + 2) + 2
     assert len(desk.rows("results/over_refusal/rules/p/me_two_failed.csv")) == 1
-    assert len(desk.rows("results/toxicity.csv")) == 2
-    assert (desk.folder / "results/pairs.csv").is_file()
+    results = desk.rows("results/results.csv")
+    for subset in ("label", "pairs"):
+        models = {row["model"] for row in results if row["subset"] == subset}
+        assert models == {"me/one", "me/two"}
     rows = [desk.rows(f"{folder}/{side}/p.csv") for side in ("over_refusal", "toxic")]
     assert [len(some) for some in rows] == [4, 2]
     assert {row["is_toxic_gpt-a"] for row in rows[0]} == {"False"}

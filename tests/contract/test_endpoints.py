@@ -1,12 +1,11 @@
-"""What endpoints of each protocol are sent, what their odd replies mean, and what sends nothing."""
+"""What endpoints of each protocol are sent, and what their odd replies mean."""
 
 import json
-from collections.abc import Mapping
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk
-from tests.server import Body, Reply, answer, by_number, completion, error, prompt_of
+from tests.conftest import ALIGN, CHECK, MODERATE, Desk
+from tests.server import Body, Reply, error, prompt_of
 
 LONG_KEY = "mine-0123456789abc"
 VERDICT = "[[direct_refusal]]"
@@ -120,73 +119,24 @@ def test_a_guard_judges_a_response_in_its_conversation(desk: Desk, script: str) 
 
 # -- odd replies -------------------------------------------------------------------------------
 
-NO_PROVIDER = error(404, "No endpoints found that support the requested parameters")
-STOPPED: Mapping[str, tuple[Reply, str]] = {
-    "a redirect": (Reply("", 307, (("Location", "/v2"),)), "give the final --base_url"),
-    "no money": (error(402, "pay"), "no quota left"),
-    "no budget": (error(429, "You exceeded your budget"), "no quota left"),
-    "no quota": (error(429, "soon", code="insufficient_quota"), "no quota left"),
-    "a parameter that no provider takes": (NO_PROVIDER, "--temperature none"),
-    "another path": (error(404, "nothing here"), "many end in /v1"),
-}
 
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_what_no_request_can_pass_stops_the_run_and_says_what_to_do(desk: Desk, name: str) -> None:
-    reply, says = STOPPED[name]
+def test_a_redirect_is_not_followed(desk: Desk) -> None:
     desk.prompts(3)
-    desk.serve(reply)
-    assert says in desk.stopped(ALIGN, "--concurrency=1")
+    desk.serve(Reply("", 307, (("Location", "/v2"),)))
+    assert "give the final --base_url" in desk.stopped(ALIGN, "--concurrency=1")
     assert len(desk.server.requests) == 1
 
 
-def test_a_status_of_200_alone_is_no_answer(desk: Desk) -> None:
-    half_way = {"choices": [{"error": {"message": "half-way"}}]}
-    blocked = {"error": {"code": "content_filter", "message": "blocked"}}
-    odd = [half_way, {"detail": "odd"}, blocked]
-    desk.prompts(4)
-    desk.serve(by_number({n: Reply(json.dumps(body)) for n, body in enumerate(odd)}))
-    assert desk.stage(ALIGN, "--max_retries=0").returncode == 3
-    assert [row["rejection_reason"] for row in desk.rows()] == ["api:content_filter", ""]
-    first, second = desk.failed()
-    assert first["error_type"] == "gave_up" and "half-way" in first["error"]
-    assert "without choices" in second["error"]
-
-
-def test_no_candidate_at_all_is_how_gemini_blocks(desk: Desk) -> None:
-    desk.prompts(2)
-    null = Reply(completion(choices=[{"message": {"content": None}}]))
-    desk.serve(by_number({0: Reply(completion()), 1: null}))
-    assert desk.stage(ALIGN, "--model=gemini/m", env=reach(desk, "gemini")).returncode == 0
-    assert {row["rejection_reason"] for row in desk.rows()} == {"api:no_candidate"}
-
-
-# -- what is wrong before anything is sent -----------------------------------------------------
-
-# Script, flags, environment, and what the line says.
-WRONG: Mapping[str, tuple[str, str, dict[str, str], str]] = {
-    "no model id": (ALIGN, "--model=openai/", {}, "names no model"),
-    "a seed without a size": (ALIGN, "--shuffle=1", {}, "--shuffle RANDOM_SEED needs --limit"),
-    "another run's failed rows": (ALIGN, "--output_path=x_failed.csv", {}, "end in _failed.csv"),
-    "a folder in the way": (ALIGN, "--output_path=x.csv", {}, "x.run.json is a folder"),
-    "an odd key": (ALIGN, "--quiet", {"OPENAI_API_KEY": "kéy"}, "holds invalid characters"),
-    "an odd proxy": (ALIGN, "--quiet", {"HTTPS_PROXY": "socks9://h"}, "proxy variables"),
-    "a prompt file in Latin-1": (REWRITE, "--prompt_file=../latin.txt", {}, "latin.txt"),
-    "rewrites": (REWRITE, "--toxic_seed_path=rewritten.csv", {}, "already been rewritten"),
-    "a guard that sees no refusals": (CHECK, "--check_model=vllm/llama-guard-3", {}, "no refusals"),
-    "grades by rules": (CHECK, "--rubric=graded --check_model=rules+m", {}, "needs a chat model"),
-    "samples of rules": (CHECK, "--samples=2 --check_model=rules", {}, "needs a judge"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_be_meant_is_one_line_before_anything_is_sent(desk: Desk, name: str) -> None:
-    script, flags, env, says = WRONG[name]
+@pytest.mark.parametrize("header", [("Retry-After", "36000"), ("Retry-After-Ms", "36000000")])
+def test_a_wait_of_hours_ends_the_run_at_once(desk: Desk, header: tuple[str, str]) -> None:
     desk.prompts(1)
-    desk.csv("r.csv", ("prompt", "response"), [("a", "b")])
-    desk.csv("rewritten.csv", ("prompt", "toxic_seed"), [("a", "b")])
-    (desk.folder / "x.run.json").mkdir()
-    desk.serve(answer("Fold it."))
-    line = desk.stopped(script, *flags.split(), env=env)
-    assert says in line, line
-    assert not desk.server.requests
+    desk.serve(error(429, "slow down", headers=[header]))
+    assert "a wait of 10.0 hours" in desk.stopped(ALIGN)
+
+
+def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve(Reply(fault="hang"))
+    done = desk.stage(ALIGN, "--timeout=0.2", "--max_retries=1")
+    assert "the most frequent error (1): no answer in 0.2 s\n" in done.stderr
+    assert "retries 1 (1 timed out)" in done.stderr

@@ -8,7 +8,8 @@ import pytest
 
 from orbench.base.records import VERSION
 from tests.conftest import ALIGN, CHECK, Desk
-from tests.contract.test_report import ANSWER, DIRECT, judged
+from tests.contract.test_report import judged
+from tests.results import ANSWER, DIRECT
 from tests.server import by_number
 
 PLOT = "response_checker/plot_results.py"

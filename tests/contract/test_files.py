@@ -185,59 +185,11 @@ def test_judges_have_a_file_each_and_export_their_retries(desk: Desk) -> None:
     assert [row["is_toxic"] for row in desk.rows()] == ["False"] * 3
 
 
-def test_files_that_cannot_be_read_stop_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none.jsonl cannot be read: No such file"):
-        imported(tmp_path, requests(1), tmp_path / "none.jsonl")
-
-
 # -- lines -------------------------------------------------------------------------------------
 
 
 def result_line(**members: Any) -> bytes:
     return json.dumps({"custom_id": "ab" * 16, **members}).encode()
-
-
-@pytest.mark.parametrize(
-    ("result", "raises"),
-    [
-        ({"type": "expired"}, TransientError),
-        ({"type": "canceled"}, TransientError),
-        ({"type": "errored", "error": {"error": {"type": "overloaded_error"}}}, TransientError),
-        ({"type": "errored", "error": {"error": {"type": "invalid_request_error"}}}, BadRequest),
-    ],
-)
-def test_results_of_anthropics_batches_are_read(result: Line, raises: type[Exception]) -> None:
-    found = read_result(result_line(result=result))
-    assert found
-    with pytest.raises(raises):
-        answer_in(found, MODEL, MESSAGES_API)
-    message = {"content": [{"type": "text", "text": "Folded."}], "stop_reason": "end_turn"}
-    found = read_result(result_line(result={"type": "succeeded", "message": message}))
-    assert found and answer_in(found, MODEL, MESSAGES_API).text == "Folded."
-
-
-def test_openais_responses_are_asked_and_read_as_chats_are(tmp_path: Path) -> None:
-    model = resolve("o3-pro")
-    parameters = {"max_tokens": 9, "seed": 1, "reasoning_effort": "low"}
-    export([Request(model, [user("Fold?")], parameters)], tmp_path / "q.jsonl", [model])
-    (line,) = lines_of(tmp_path / "q.jsonl")
-    assert line["url"] == "/v1/responses"
-    assert line["body"] == {
-        **{"model": "o3-pro", "input": [user("Fold?")], "store": False},
-        **{"max_output_tokens": 9, "reasoning": {"effort": "low"}},
-    }
-    reasoning = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]}
-    said = [{"type": "output_text", "text": "Fold"}, {"type": "refusal", "refusal": "No."}]
-    body = {
-        **{"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-        "output": [reasoning, {"type": "message", "content": said}],
-        "usage": {"input_tokens": 7, "output_tokens": 9, "total_tokens": 16},
-    }
-    found = read_result(result_line(response={"status_code": 200, "body": body}))
-    assert found
-    read = answer_in(found, model, model.protocol)
-    assert (read.text, read.refusal, read.cut_off) == ("Fold", "No.", True)
-    assert (read.prompt_tokens, read.completion_tokens) == (7, 9)
 
 
 JSON = st.recursive(

@@ -4,7 +4,9 @@ import base64
 import hashlib
 import json
 import re
+from contextlib import suppress
 from html.parser import HTMLParser
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 from orbench.refusals import rules
 from orbench.report.page import REASONS
 from tests.conftest import ALIGN, CHECK, Desk
-from tests.contract.test_report import ANSWER, DIRECT, INDIRECT, judged, lost, report
+from tests.contract.test_report import Row, judged, markdown, report, table
+from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
 
 HOSTILE = '<script>document.title = "ran"</script><img src=x onerror="document.title=1">'
@@ -29,6 +32,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.texts: dict[str, list[str]] = {}  # tag -> its texts
         self.tables: list[list[list[str]]] = []  # rows of cells
+        self.lines: list[list[list[str]]] = []  # the texts and titles of their rows
         self._open = [""]
         self.feed(text)
         (data,) = [t for t in self.texts["script"] if t.startswith("{")]
@@ -40,10 +44,14 @@ class Page(HTMLParser):
             self._open.append(tag)
         if tag == "table":
             self.tables.append([])
+            self.lines.append([])
         elif tag == "tr":
             self.tables[-1].append([])
+            self.lines[-1].append([])
         elif tag in ("td", "th"):
             self.tables[-1][-1].append("")
+        elif tag == "button" and self.lines and self.lines[-1]:
+            self.lines[-1][-1].extend(filter(None, [dict(attrs).get("title")]))
 
     def handle_endtag(self, tag: str) -> None:
         while tag in self._open and self._open.pop() != tag:
@@ -53,6 +61,7 @@ class Page(HTMLParser):
         self.texts.setdefault(self._open[-1], []).append(text)
         if any(tag in ("td", "th") for tag in self._open):
             self.tables[-1][-1][-1] += text.strip()
+            self.lines[-1][-1].append(text.strip())
 
     def of(self, tag: str) -> list[dict[str, str]]:
         return [attributes for name, attributes in self.tags if name == tag]
@@ -228,3 +237,121 @@ def test_of_more_responses_than_a_page_takes_it_holds_an_even_sample(desk: Desk)
     assert page.data["total"] == 18_000 and len(page.data["rows"]) == 16_000
     refused = [row for row in page.data["rows"] if row[2] == page.data["verdicts"].index(DIRECT)]
     assert 1500 < len(refused) < 1700
+
+
+# -- every figure --------------------------------------------------------------------------------
+
+CYCLE = (ANSWER, "partial", "safe_completion")  # graded classes
+SHARES = {
+    "helped": "helped",
+    "partial": "partial",
+    "safe_completion": "safe completion",
+    "indirect": "indirect refusal",
+    "direct": "direct refusal",
+    "api": "refused by the API",
+}
+INTERVALS = [
+    ("rate_percent", "low_percent", "high_percent"),
+    ("rate_percent", "low_all_percent", "high_all_percent"),
+    ("difference_points", "low_points", "high_points"),
+    ("estimate", "low", "high"),
+]
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Page, Desk]:
+    """Of two models on both sides, with all that a page can show of them."""
+    desk = Desk(tmp_path_factory.mktemp("figures"), Server)
+    flags: list[str | Path] = ["--pairs", "--toxicity", "people.csv", "--formats=svg"]
+    labels = []
+    for side, n in (("over_refusal", 120), ("toxic", 45)):
+        columns = {
+            "prompt": [f"{side} prompt {k}" for k in range(n)],
+            "tier": [str(1 + k % 3) for k in range(n)],
+            "seed_id": [f"{side} {k // 3}" for k in range(n)],
+        }
+        labels += [(prompt, str(int(k % 8 == 0))) for k, prompt in enumerate(columns["prompt"])]
+        for model, step in (("maker/x", 2), ("maker/y", 7)):
+            classes = [CYCLE[k % 3] if k % step else DIRECT for k in range(n)]
+            verdicts = [ANSWER if k % step else DIRECT for k in range(n)]
+            of_model = columns | {"graded_category": classes}
+            path = judged(desk, f"{side}-{model[-1]}.csv", verdicts, model, columns=of_model)
+            lost(path, [f"{side} lost {k}" for k in range(4)])
+            flags += [f"--{side}", path]
+    desk.csv("people.csv", ["prompt", "score"], labels)
+    return page_of(desk, *flags), desk
+
+
+def texts_of(rows: list[Row]) -> set[str]:
+    """The figures of rows as a page may show them, without marks."""
+    texts = set[str]()
+    for row in rows:
+        for name, text in row.items():
+            texts |= {text, f"n {text}", f"{text} {name}", *text.split(" < ")}
+            with suppress(ValueError):
+                texts |= {f"{float(text):{kind}}" for kind in (".0f", ".1f", ".2g")}
+        for figure, *names in INTERVALS:
+            if row.get(figure) and row[names[0]]:
+                value, low, high = (float(row[name]) for name in (figure, *names))
+                ends = f"[{low:.1f}, {high:.1f}]"
+                shown = f"{value:.1f} {ends}"
+                texts |= {
+                    ends,
+                    shown,
+                    f"{value:.1f} % {ends}",
+                    f"or safe completion {shown}",
+                    f"{value:+.1f}",
+                }
+                texts |= {f"[{-high:z.1f}, {-low:z.1f}]", f"{-value:+.1f}"}  # B - A
+    return texts
+
+
+def names_of(row: Row) -> set[str]:
+    """What a line of a table calls a row."""
+    models = [row[name] for name in ("model", "model_a", "model_b") if name in row]
+    short = [model.removeprefix("maker/") for model in models]
+    return {*models, *short, row.get("value", ""), row.get("subset", "")}
+
+
+def bar(rows: list[Row], model: str) -> str:
+    """The words of a bar. rows: overall ones of a side."""
+    percents = {row["counted"]: row["rate_percent"] for row in rows if row["model"] == model}
+    return ", ".join(f"{words} {float(percents[one]):.1f} %" for one, words in SHARES.items())
+
+
+def test_every_figure_in_a_table_is_in_the_csvs(figures: tuple[Page, Desk]) -> None:
+    """In the rows of its model and side. The interval of the score (J) is in results.md alone."""
+    page, desk = figures
+    rates = table(desk)
+    sides = [[row for row in rates if row["side"] == side] for side in ("over_refusal", "toxic")]
+    whole = [[row for row in of_side if row["subset"] == "overall"] for of_side in sides]
+    of_models = table(desk, "comparison", compared="models")
+    found = table(desk, "associations")
+    behind = [
+        [*whole[0], *whole[1], *table(desk, "leaderboard")],
+        *([row] for row in of_models[:2]),
+        of_models[:2],
+        *sides,  # heat maps
+        of_models[2:],
+        table(desk, subset="label"),
+        found,
+        table(desk, subset="pairs"),
+        table(desk, "comparison", compared="pairs"),
+        table(desk, subset="tier"),
+        found,
+        *whole,
+        *sides,
+    ]
+    bars = [bar(of_side, model) for of_side in whole for model in ("maker/x", "maker/y")]
+    board = markdown(desk).partition("Leaderboard")[2].partition("##")[0]
+    scores = [f"[{part.partition(']')[0]}]" for part in board.split("[")]
+    for lines, rows in zip(page.lines, behind, strict=True):
+        for line in lines[1:]:
+            of_line = [row for row in rows if names_of(row) & set(line)]
+            for heading, piece in zip_longest(lines[0], line, fillvalue=""):
+                counted = heading.lower().replace(" ", "_")
+                of_column = [row for row in of_line if row.get("counted") == counted]
+                plain = piece.strip("▲▼†‡ ")
+                if any(mark.isdigit() for mark in plain):
+                    known = texts_of(of_column or of_line).union(bars, scores)
+                    assert plain in known, (plain, line)

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from matplotlib.text import Text
 
-from orbench.report.compare import leaderboard, with_published
 from orbench.report.load import load_results, sources_of
+from orbench.report.measures import Report
 from orbench.report.pictures import pictures
-from orbench.report.rates import rates
+from orbench.report.published import published_models
+from orbench.report.ranking import leaderboard
+from orbench.report.rates import overall, rates
 from tests.conftest import Desk
-from tests.contract.test_report import ANSWER, DIRECT, judged, on
+from tests.contract.test_report import judged, on
+from tests.results import ANSWER, DIRECT
 
 PLOT = "response_checker/plot_results.py"
 
@@ -19,13 +22,16 @@ PLOT = "response_checker/plot_results.py"
 def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Any]:
     """Name -> figure of all pictures of these results."""
     sides = (("over_refusal", safe), ("toxic", toxic))
-    rows = load_results(
-        [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
-    )
-    measured = rates(rows)
-    board = leaderboard(measured)
-    board = with_published(board) if published else board
-    return {name: figure for name, _, figure in pictures(measured, board, {})}
+    sources = []
+    for side, paths in sides:
+        for path in paths:
+            sources += sources_of(str(path), side)
+    results, prompts = load_results(sources)
+    measured = rates(results)
+    board = leaderboard(overall(measured))
+    others = published_models() if published else []
+    whole = Report(prompts, results, measured, [], [], board, others, [])
+    return {drawing.name: drawing.figure for drawing in pictures(whole)}
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:

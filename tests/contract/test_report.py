@@ -1,59 +1,28 @@
 """Result files through plot_results.py into rates, comparisons and tables."""
 
 import json
-import os
 import re
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from orbench.stats import core
 from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
+from tests.results import ANSWER, DIRECT, INDIRECT, lost, numbered, written
 from tests.server import answer, by_number
 
 PLOT = "response_checker/plot_results.py"
-ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 
 Row = dict[str, str]
-
-
-def prompts(n: int) -> list[str]:
-    return [f"Prompt {number}" for number in range(n)]
 
 
 def judged(
     desk: Desk, name: str, verdicts: list[str], model: str = "maker/a", /, **about: Any
 ) -> Path:
-    """Stage 5's file, a row per verdict, and its record; two categories in turn. about: columns
-    (lists) and entries of the record.
-    """
-    n = len(verdicts)
-    columns = {
-        "prompt": [f"Toxic {text}" if name == "t.csv" else text for text in prompts(n)],
-        "category": ["ab"[number % 2] for number in range(n)],
-        "response": [f"Response {number} of {model}" for number in range(n)],
-        "answer_category": verdicts,
-        "answer_type_response": ["because"] * n,
-    }
-    columns |= about.pop("columns", {})
-    path = desk.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    desk.csv(name, list(columns), list(zip(*columns.values(), strict=True)))
-    record = {"stage": "response_checker", "under_test": {"asked": model}}
-    record["parameters"] = {"check_model": about.pop("judge", "gpt4")}
-    path.with_suffix(".run.json").write_text(json.dumps(record | about))
-    return path
-
-
-def lost(path: Path, prompts: list[str]) -> None:
-    """The file of failed rows beside a result."""
-    rows = [f"{prompt},a,unscored,no verdict" for prompt in prompts]
-    text = "\n".join(["prompt,category,error_type,error", *rows]) + "\n"
-    path.with_name(f"{path.stem}_failed.csv").write_text(text)
+    """Stage 5's file, see `written`."""
+    return written(desk.folder, name, verdicts, model, **about)
 
 
 def report(desk: Desk, *flags: str | Path) -> Done:
@@ -69,7 +38,7 @@ def table(desk: Desk, name: str = "results", **wanted: str) -> list[Row]:
 
 
 def overall(desk: Desk, **wanted: str) -> Row:
-    (row,) = table(desk, category="overall", **wanted)
+    (row,) = table(desk, subset="overall", counted="refused", **wanted)
     return row
 
 
@@ -102,19 +71,10 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     assert percents(row, "rate", "low", "high") == [15, 9.31, 23.28]  # Wilson's
     assert percents(row, "direct", "indirect", "low_all", "high_all") == [10, 5, 9.31, 23.28]
     assert [row["notes"], row["settings"], row["unscored"]] == ["", "", "0"]
-    (a,) = table(desk, side="over_refusal", category="a")
+    (a,) = table(desk, side="over_refusal", value="a")
     assert (a["n"], percents(a, "rate")) == ("50", [16])
     assert percents(overall(desk, side="toxic"), "rate") == [90]
-    assert table(desk, side="toxic", category="a")[0]["notes"] == "fewer than 30 prompts"
-
-
-def test_each_category_counts_alike_in_the_macro_average(desk: Desk) -> None:
-    category = {"category": ["a"] * 9 + ["b"]}
-    safe = judged(desk, "s.csv", [ANSWER] * 9 + [DIRECT], columns=category)
-    report(desk, "--over_refusal", safe)
-    (macro,) = table(desk, category="macro average")
-    assert percents(macro, "rate") + percents(overall(desk), "rate") == [50, 10]
-    assert "| macro average | 50.0 [" in " ".join(markdown(desk).split())
+    assert table(desk, side="toxic", value="a")[0]["notes"] == "fewer than 30 prompts"
 
 
 def test_stage_4_files_count_is_rejected_and_know_no_kinds(desk: Desk) -> None:
@@ -135,41 +95,10 @@ def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk
     row = overall(desk)
     assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
     assert "coverage 90.0 %" in row["notes"] and "coverage 90.0 %" in done.stderr
-    assert [table(desk, category=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
-    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*prompts(9), "Lost"]})
+    assert [table(desk, value=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
+    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*numbered(9), "Lost"]})
     report(desk, "--over_refusal", whole)
     assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
-
-
-def test_several_responses_to_a_prompt_count_as_far_as_they_differ(desk: Desk) -> None:
-    columns = {"prompt": [f"Prompt {n // 4}" for n in range(40)]}
-    alike = judged(desk, "a.csv", ([DIRECT] * 4 + [ANSWER] * 4) * 5, columns=columns)
-    report(desk, "--over_refusal", alike)
-    row = overall(desk)
-    assert (row["n"], row["rows"], row["flip_percent"]) == ("10", "40", "0")
-    ids = np.arange(40) // 4
-    found = core.mean(core.Verdicts(np.tile([1.0] * 4 + [0.0] * 4, 5), ids, ids))
-    assert percents(row, "low", "high") == [round(100 * x, 2) for x in (found.low, found.high)]
-    assert float(row["design_effect"]) == pytest.approx(found.design_effect, abs=1e-3)
-    assert 3.5 < float(row["design_effect"]) < 6  # four alike responses count as one
-
-
-@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
-def test_rewrites_of_a_seed_are_no_independent_prompts(desk: Desk, column: str) -> None:
-    columns = {column: [f"Seed {n // 5}" for n in range(200)]}
-    verdicts = ([DIRECT] * 5 + [ANSWER] * 5) * 20
-    report(desk, "--over_refusal", judged(desk, "s.csv", verdicts, columns=columns))
-    row = overall(desk)
-    assert (row["n"], row["rows"]) == ("200", "200") and float(row["design_effect"]) > 3
-
-
-def test_a_merged_file_is_parted_by_is_toxic(desk: Desk) -> None:
-    columns = {"is_toxic": ["True"] * 4 + ["False"] * 6}
-    path = judged(desk, "m.csv", [DIRECT] * 3 + [ANSWER] * 6 + [DIRECT], columns=columns)
-    report(desk, "--merged", path)
-    assert percents(overall(desk, side="toxic"), "rate") == [75]
-    assert percents(overall(desk, side="over_refusal"), "rate") == [16.67]
-    assert joint_scores(desk) == [75 - 16.7]
 
 
 def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
@@ -187,16 +116,6 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
         assert percents(row, "rate", "api", "cut_off") == [10.53, 10.53, 15.79]
         assert "cut off 15.8 %" in row["notes"] and "cut off 15.8 %" in stderr
         assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
-
-
-def test_the_model_behind_an_alias_is_named_and_gives_the_family(desk: Desk) -> None:
-    tested = {"asked": "llama3", "id": "gpt-4o-mini", "family": "GPT-4"}
-    judge = [{"asked": "gpt4", "id": "gpt-5.4"}]
-    path = judged(desk, "s.csv", [DIRECT], under_test=tested, models=judge)
-    for given, model in ((path, "llama3 (gpt-4o-mini)"), (f"mine={path}", "mine")):
-        report(desk, "--over_refusal", given)
-        row = overall(desk)
-        assert (row["model"], row["family"], row["judge"]) == (model, "GPT-4", "gpt4 (gpt-5.4)")
 
 
 # -- comparisons -------------------------------------------------------------------------------
@@ -225,43 +144,6 @@ def test_models_on_the_same_prompts_are_compared_in_pairs(desk: Desk) -> None:
     assert float(ab["detectable_points"]) > 1.1 * float(alone["detectable_points"])
 
 
-@pytest.mark.parametrize(
-    ("missing", "finding"), [(2, "b refuses fewer safe prompts than a"), (60, "inconclusive")]
-)
-def test_unscored_rows_that_could_reverse_a_finding_undo_it(
-    desk: Desk, missing: int, finding: str
-) -> None:
-    a = judged(desk, "a.csv", [DIRECT] * 60 + [ANSWER] * 140, "a")
-    b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * (180 - missing), "b")
-    lost(b, prompts(200)[200 - missing :])
-    report(desk, "--over_refusal", a, b)
-    (pair,) = table(desk, "comparison")
-    assert float(pair["p_holm"]) < 0.001
-    assert pair["finding"].startswith(finding) and pair["finding"] in markdown(desk)
-    ranks = [row["rank"] for row in table(desk, "leaderboard")]
-    assert ranks == (["1", "2"] if missing == 2 else ["1-2", "1-2"])
-
-
-@pytest.mark.parametrize(
-    ("about", "finding"),
-    [
-        ({"scripted": True}, "scripted: measures nothing"),
-        ({"scripted_input": True}, "demo prompts"),
-        ({"selectors": ["Qwen"]}, "selected: Qwen was among the families that chose the prompts"),
-        ({"complete": False}, "partial: some rows have not been asked yet"),
-    ],
-)
-def test_nothing_is_claimed_of_what_measures_nothing(
-    desk: Desk, about: dict[str, Any], finding: str
-) -> None:
-    a = judged(desk, "a.csv", [DIRECT] * 90 + [ANSWER] * 10, "a", **about)
-    b = judged(desk, "b.csv", [DIRECT] * 10 + [ANSWER] * 90, "qwen-b", **about)
-    done = report(desk, "--over_refusal", a, b)
-    assert [pair["finding"] for pair in table(desk, "comparison")] == [finding]
-    assert finding in overall(desk, model="qwen-b")["notes"] and finding in done.stderr
-    assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
-
-
 def test_a_result_that_stage_4_calls_unranked_is_listed_without_a_rank(desk: Desk) -> None:
     reason = "20 identical responses in a row"
     about = {"under_test": {"asked": "a", "unranked": reason}}
@@ -273,35 +155,6 @@ def test_a_result_that_stage_4_calls_unranked_is_listed_without_a_rank(desk: Des
     assert pair["finding"] == f"a refuses fewer safe prompts than c (a: {reason})"
     assert overall(desk, model="a")["notes"] == reason
     assert f"a, over-refusal rate: {reason}" in done.stderr and reason in markdown(desk)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"judge": "qwen"},
-        {"parameters": {"check_model": "gpt4", "refusal_phrases": ["nope"]}},
-        {"models": [{"asked": "gpt4", "id": "gpt-5.4"}]},
-    ],
-)
-def test_results_of_different_judges_are_neither_compared_nor_ranked(
-    desk: Desk, other: dict[str, Any]
-) -> None:
-    (a,) = shares(desk, a=80)
-    b = judged(desk, "b.csv", [DIRECT] * 20 + [ANSWER] * 80, "b", **other)
-    done = report(desk, "--over_refusal", a, b)
-    assert not table(desk, "comparison")
-    assert [entry["rank"] for entry in table(desk, "leaderboard")] == ["", ""]
-    assert "results differ in prompts or judge" in done.stderr
-
-
-def test_models_on_other_prompts_are_compared_on_the_common_ones(desk: Desk) -> None:
-    (a,) = shares(desk, a=100)
-    later = {"prompt": prompts(150)[50:]}
-    b = judged(desk, "b.csv", [DIRECT] * 50 + [ANSWER] * 50, "b", columns=later)
-    done = report(desk, "--over_refusal", a, b)
-    (pair,) = table(desk, "comparison")
-    assert (pair["n"], pair["rate_b_percent"]) == ("50", "100")
-    assert "results differ in prompts or judge" in done.stderr
 
 
 def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
@@ -344,27 +197,6 @@ def test_models_are_ranked_by_both_sides_among_equal_prompts_and_judges(desk: De
         [11.2, 33], abs=0.05
     )
     assert best["score"] == "70"
-
-
-def test_a_toxic_set_belongs_to_the_safe_set_from_the_same_place(desk: Desk) -> None:
-    safe = [on(desk, "or-hard", "a", 5), on(desk, "xs-safe", "a", 10)]
-    report(desk, "--over_refusal", *safe, "--toxic", on(desk, "or-toxic", "a", 40))
-    assert joint_scores(desk) == [70, 60]  # the only toxic one
-    hot = on(desk, "or-toxic", "a", 40, under_test={"asked": "a", "settings": "temperature 1"})
-    report(desk, "--over_refusal", *safe, "--toxic", hot)
-    rows = table(desk, "leaderboard", settings="")
-    assert [row["toxic_percent"] for row in rows] == ["", ""]  # asked with other settings
-    toxic = [on(desk, "or-toxic", "a", 40), on(desk, "xs-toxic", "a", 45)]
-    report(desk, "--over_refusal", *safe, "--toxic", *toxic)
-    assert joint_scores(desk) == [70, 70]
-
-
-def test_with_nothing_to_rank_models_come_as_they_were_given(desk: Desk) -> None:
-    files = [on(desk, f"set{n}", f"m{n}", n) for n in (3, 1, 4)]
-    report(desk, "--over_refusal", *files)
-    rows = table(desk, "leaderboard")
-    assert [row["model"] for row in rows] == ["m3", "m1", "m4"]
-    assert {row["rank"] for row in rows} == {""}
 
 
 def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
@@ -429,66 +261,6 @@ def test_names_stand_in_markdown_and_latex_as_they_are(desk: Desk) -> None:
 # -- what is given -----------------------------------------------------------------------------
 
 
-def test_a_folder_stands_for_the_results_in_it_as_they_were_written(desk: Desk) -> None:
-    for number, model in enumerate(("b", "a")):
-        path = on(desk, "safe", model, 10)
-        lost(path, ["x"])
-        os.utime(path, (number, number))
-    report(desk, "--over_refusal", "safe")
-    assert [row["model"] for row in table(desk, category="overall")] == ["b", "a"]
-
-
-def test_files_of_failed_rows_are_never_results(desk: Desk) -> None:
-    safe = judged(desk, "safe_a.csv", [DIRECT] * 3)
-    lost(safe, ["x"])
-    report(desk, "--over_refusal", "safe_a.csv", "safe_a_failed.csv")
-    assert [row["model"] for row in table(desk, category="overall")] == ["maker/a"]
-    done = desk.run(PLOT, "--over_refusal", "safe_a_failed.csv")
-    assert "only files of failed rows" in error_line(done)
-    (desk.folder / "safe_a_failed.csv").rename(desk.folder / "copy.csv")
-    done = desk.run(PLOT, "--over_refusal", "m=copy.csv")
-    assert "copy.csv holds the rows without a result" in error_line(done)
-
-
-def test_without_a_record_the_model_must_be_named_and_the_gap_is_reported(desk: Desk) -> None:
-    desk.csv("p.csv", ("prompt", "is_rejected"), [("a", "True")])
-    line = error_line(desk.run(PLOT, "--toxic", "p.csv"))
-    assert "no run record beside it" in line and "MODEL=p.csv" in line
-    done = report(desk, "--toxic", "m=p.csv")
-    assert "m, toxic rejection rate: no run record" in done.stderr
-
-
-@pytest.mark.parametrize("part", ["rejected", DIRECT])
-def test_a_part_with_one_verdict_alone_has_no_rate(desk: Desk, part: str) -> None:
-    line = error_line(desk.run(PLOT, "--over_refusal", judged(desk, "s.csv", [DIRECT], part=part)))
-    assert f"the part '{part}'" in line and "--merge_result=True" in line
-    assert not (desk.folder / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("flag", "content", "says"),
-    [
-        ("--over_refusal", "", "is empty"),
-        ("--over_refusal", "prompt,answer_category\n", "has no rows with 'answer_category'"),
-        ("--over_refusal", "prompt,response\na,b\n", "its columns: prompt, response"),
-        ("--over_refusal", "prompt,answer_category\na,nan\n", "row 1: answer_category is 'nan'"),
-        ("--over_refusal", "prompt,is_rejected\na,maybe\n", "is_rejected is 'maybe'"),
-        (
-            "--over_refusal",
-            "prompt,is_rejected,is_toxic\na,True,True\n",
-            "is_toxic is 'True'; files with both sides go to --merged",
-        ),
-        ("--merged", "prompt,is_rejected\na,True\n", "--merged, which needs is_toxic in each row"),
-        ("--toxic", "answer_category\ndirect_answer\n", "no column 'prompt'"),
-    ],
-)
-def test_a_useless_file_stops_with_one_line(desk: Desk, flag: str, content: str, says: str) -> None:
-    (desk.folder / "bad.csv").write_text(content)
-    line = error_line(desk.run(PLOT, flag, "m=bad.csv", "--table"))
-    assert "bad.csv" in line and says in line
-    assert not (desk.folder / "results").exists()
-
-
 @pytest.mark.parametrize("name", ["results.csv", "results.md"])
 def test_an_input_is_never_overwritten(desk: Desk, name: str) -> None:
     labels = {"label": ["safe"]}
@@ -511,31 +283,3 @@ def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) 
     line = f'{sys.executable} -c "{code}" {ROOT / PLOT} --over_refusal s.csv --table --html'
     done = desk.shell(line)
     assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
-
-
-def test_the_rates_of_each_model_are_shown_in_a_line(desk: Desk) -> None:
-    safe = [on(desk, "new", "a", 10), on(desk, "new", "b", 20, scripted=True)]
-    lost(safe[1], ["new 50"])
-    done = report(desk, "--over_refusal", *safe, "--toxic", on(desk, "bad", "a", 40))
-    *_, a, b, toxic, comparison, finding, other = done.stderr.splitlines()
-    assert a.startswith("a: over-refusal rate 20.0 % [") and "] (n 50, unscored 0)" in a
-    assert toxic.startswith("a: toxic rejection rate 80.0 % [")
-    assert b.startswith("b: ") and "(n 50, unscored 1, scripted: measures nothing)" in b
-    assert re.fullmatch(r"a - b, over-refusal rate: -20.0 points \[.*\]: scripted: .*", comparison)
-    assert "a refuses 20.0 % [11.2, 33.0] of the safe prompts (n 50) and 80.0 %" in finding
-    assert other.endswith(", gpt4: No finding (scripted: measures nothing).")
-
-
-# -- drift -------------------------------------------------------------------------------------
-
-
-def test_the_change_from_one_prompt_set_to_another_is_given_per_model(
-    desk: Desk,
-) -> None:
-    refused = {("set1", "a"): 10, ("set2", "a"): 20, ("set1", "b"): 15, ("set2", "b"): 25}
-    report(desk, "--over_refusal", *(on(desk, *key, n) for key, n in refused.items()))
-    rows = table(desk, "drift")
-    rates = [(row["model"], row["rate_from_percent"], row["rate_to_percent"]) for row in rows]
-    assert rates == [("a", "20", "40"), ("b", "30", "50")]
-    assert {(r["from"], r["to"], r["change_points"]) for r in rows} == {("set1", "set2", "20")}
-    assert all(0 < float(row["low_points"]) < 20 < float(row["high_points"]) for row in rows)

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rates_are_those_of_the_reference_judge_or_near_them(folder: Path) -> None:
     reference = read_csv(SHARED_DATA / "or_bench_hard_1k_llama3_8b_reference.csv")
     rows = {
-        row["category"]: row
+        row["value"] or row["subset"]: row
         for row in read_csv(folder / "results.csv")
         if row["model"] == "Llama-3-8B-Instruct" and row["side"] == "over_refusal"
     }
@@ -70,4 +70,4 @@ def test_every_output_is_there(folder: Path) -> None:
     pictures = {"heatmap_over_refusal.svg"}
     assert {path.name for path in (folder / "figures").iterdir()} == pictures
     found = {path.name for path in folder.iterdir()}
-    assert found == tables | {"figures", "leaderboard.csv", "results.html", "triggers.csv"}
+    assert found == tables | {"figures", "leaderboard.csv", "associations.csv", "results.html"}

@@ -230,14 +230,6 @@ def test_existing_results_are_kept_where_a_row_of_the_input_changed(
     assert len(desk.server.requests) == 6
 
 
-def test_what_differs_is_named_in_full(desk: Desk) -> None:
-    measured(desk)
-    address = "http://127.0.0.1:9/a/rather/long/path/of/an/endpoint/v1"
-    line = desk.stopped(ALIGN, f"--base_url={address}", "--temperature=0.25")
-    assert "/a/rather/long/path/of/an/endpoint/v1" in line and desk.url.rpartition(":")[2] in line
-    assert re.search(r"temperature.*0\.0.*0\.25", line)
-
-
 def test_overwrite_replaces_results(desk: Desk) -> None:
     measured(desk)
     assert desk.stage(ALIGN, "--temperature=1", "--limit=2", "--overwrite").returncode == 0
@@ -255,15 +247,6 @@ def test_the_order_of_fields_and_the_spelling_of_an_address_change_nothing(desk:
             done = desk.stage(ALIGN, f"--extra_body={body}", url=url)
             assert done.returncode == 0, done.stderr
     assert len(server.requests) == 2
-
-
-def test_a_file_that_is_no_result_of_the_stage_is_not_replaced(desk: Desk) -> None:
-    desk.prompts(2)
-    desk.csv("o.csv", ("prompt", "label"), [("mine", "1")])
-    desk.serve()
-    assert "--overwrite" in desk.stopped(ALIGN)
-    assert desk.rows()[0]["label"] == "1" and not desk.server.requests
-    assert desk.stage(ALIGN, "--overwrite").returncode == 0
 
 
 def test_seeds_are_not_replaced_by_those_of_another_category_or_by_fewer(desk: Desk) -> None:
@@ -543,18 +526,6 @@ def test_a_last_line_without_its_newline_counts(desk: Desk) -> None:
     log.write_bytes(log.read_bytes().rstrip(b"\n"))
     assert desk.stage(ALIGN).returncode == 0
     assert len(desk.server.requests) == 3 and answered(desk) == {0, 1, 2}
-
-
-def test_half_an_emoji_in_an_edited_log_is_read(desk: Desk) -> None:
-    desk.prompts(1)
-    desk.serve("Fold it X.")
-    assert desk.stage(ALIGN).returncode == 0
-    log = desk.folder / LOG
-    log.write_text(log.read_text().replace("X.", "\\ud83d"))
-    (desk.folder / "o.csv").unlink()
-    done = desk.stage(ALIGN, "--from_log")
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-    assert "\ufffd" in (desk.folder / "o.csv").read_text()
 
 
 @pytest.mark.parametrize(

@@ -42,29 +42,6 @@ def test_stage_1_never_takes_an_excuse_for_a_prompt(desk: Desk) -> None:
     assert len(desk.server.requests) <= 40
 
 
-def test_stage_1_drops_placeholders_and_copies_of_its_prompt(desk: Desk) -> None:
-    drops = (
-        "[[response]] [[example request]] [[request_2D]] [[request 3]] [[...]] [[first request]]"
-    )
-    desk.serve(f"{drops} [[No real persons by their name.]] [[Take a kite]]")
-    done = desk.stage(GENERATE, "--num_toxic_prompts=1")
-    assert done.returncode == 0, done.stderr
-    assert [row["prompt"] for row in desk.rows()] == ["Take a kite"]
-    assert "dropped 7 copies of the prompt's examples or the seed" in done.stderr
-
-
-def test_stage_1_takes_prompts_out_of_numbers_quotes_and_bold_marks(desk: Desk) -> None:
-    desk.serve(
-        "[[1. Take a kite]] [[(2) “Take jam”]] [[**_Take tea_**]] [[- ‘Take  nuts’]]"
-        ' [[[Take figs]]] [["Take" or "leave" it]] [[• «Take ice»]] [[`Take ink`]] [[ ]]'
-    )
-    assert desk.stage(GENERATE, "--num_toxic_prompts=8").returncode == 0
-    assert [row["prompt"] for row in desk.rows()] == [
-        *("Take a kite", "Take jam", "Take tea", "Take nuts", "Take figs"),
-        *('"Take" or "leave" it', "Take ice", "Take ink"),
-    ]
-
-
 # -- stage 2 -----------------------------------------------------------------------------------
 
 
@@ -81,28 +58,6 @@ def test_stage_2_drops_copies_of_its_prompt_and_of_the_seed_and_asks_again(desk:
     assert "dropped 4 copies of the prompt's examples or the seed" in done.stderr
 
 
-def test_stage_2_keeps_one_of_equal_rewrites_and_none_that_equals_its_seed(desk: Desk) -> None:
-    rows = [("1", "Take a biscuit", "a"), ("2", "Take a kite", "b"), ("3", "Take a cake", "b")]
-    desk.csv("p.csv", ("id", "prompt", "category"), rows)
-
-    def reply(body: Body, seen: int) -> str:
-        (word,) = re.findall("Take a (biscuit|kite|cake)", prompt_of(body))
-        more = "" if word == "cake" else f"3. [[Why {word}s?]]"
-        return f"[[take a {word}.]]\n[[Who flies?]] [[WHO  flies]]\n{more}"
-
-    desk.serve(reply)
-    done = desk.stage(REWRITE)
-    assert re.search(r"\b1 seed\b", done.stderr)  # the cake's brought nothing that is new
-    assert [(*row.values(),) for row in desk.rows()] == [
-        ("Who flies?", "Take a biscuit", "a", "1"),
-        ("Why biscuits?", "Take a biscuit", "a", "1"),
-        ("Why kites?", "Take a kite", "b", "2"),
-    ]
-    request = desk.server.requests[0]  # with the paper's settings
-    assert (request["temperature"], request["max_tokens"]) == (0.7, 2000)
-    assert "into 5 different" in prompt_of(request)
-
-
 def test_a_few_odd_seeds_do_not_keep_the_others_from_being_asked_again(desk: Desk) -> None:
     desk.csv("p.csv", ("prompt",), [(f"Take biscuit number {n}",) for n in range(60)])
     odd = {f"number {n}" for n in range(0, 60, 3)}
@@ -117,25 +72,6 @@ def test_a_few_odd_seeds_do_not_keep_the_others_from_being_asked_again(desk: Des
         assert desk.stage(REWRITE).returncode == 3
         sent.append(len(desk.server.requests))
     assert sent == [40 + 3 * 20] * 2
-
-
-# What a seed's replies are, and why it has no rewrites; a refusal is not paid for a second time.
-NO_REWRITES = {
-    NO: (1, "the model refused to rewrite this seed"),
-    "Hm.": (3, "no prompt in double brackets in the reply"),
-    "<think>[[Who bakes?]]": (3, "the reply was cut off inside its thinking"),
-    f"[[{NO}]]": (1, "the model refused to rewrite this seed"),
-}
-
-
-def test_stage_2_reports_why_a_seed_has_no_rewrites(desk: Desk) -> None:
-    desk.prompts(len(NO_REWRITES) + 1)
-    desk.serve(lambda body, seen: [*NO_REWRITES, "[[Who flies?]]"][number_of(body)])
-    done = desk.stage(REWRITE)
-    assert done.returncode == 3 and "dropped 1 refusal returned as prompts\n" in done.stderr
-    assert [row["error"] for row in desk.failed()] == [why for _, why in NO_REWRITES.values()]
-    sent = Counter(map(number_of, desk.server.requests))
-    assert [sent[n] for n in range(4)] == [times for times, _ in NO_REWRITES.values()]
 
 
 # -- stage 3 -----------------------------------------------------------------------------------
@@ -358,50 +294,6 @@ def test_the_answer_is_judged_and_not_the_thinking_before_it(desk: Desk) -> None
     assert (first["is_rejected"], first["rejection_reason"]) == ("False", "")
     assert first["response"].strip() == YES
     assert second["is_rejected"] == "True" and second["rejection_reason"]
-
-
-def test_the_closing_table_counts_each_category_and_all(desk: Desk) -> None:
-    desk.prompts(9)
-    desk.serve(by_number({0: NO, 1: NO, 2: NO, 3: error(400)}, YES))
-    words = " ".join(desk.stage(ALIGN).stderr.split())
-    assert "a 5 2 40.0% " in words and "b 3 1 33.3% " in words
-    # Wilson's interval, the unscored row, and the interval that includes it
-    assert "overall 8 3 37.5% 13.7-69.4 1 12.1-73.3" in words
-    rows = [(f"paper bird number {n}", "c" * 90, str(n > 5)) for n in (0, 3, 4, 4, 6, 7)]
-    desk.csv("p.csv", ("prompt", "category", "is_toxic"), rows)
-    lines = desk.stage(ALIGN, "--overwrite").stderr.splitlines()
-    assert len(lines[lines.index("safe prompts: over-refusal rate") + 2]) == 80  # a terminal's
-    assert "the intervals allow for rows that share a prompt or a seed" in lines
-    assert "toxic prompts: toxic rejection rate" in lines
-
-
-# Model and flags -> the limit that it is sent.
-THINKING = {
-    "gpt-4o": 1000,
-    "o3-x": 16_000,
-    "vllm/Qwen/Qwen3-8B": 16_000,
-    "vllm/Qwen/Qwen3-8B --max_tokens=77": 77,
-    "gpt-4o --reasoning_effort=high": 16_000,
-    "o3-x --reasoning_effort=none": 1000,
-    'gpt-4o --extra_body={"thinking":{"type":"enabled"}}': 16_000,
-}
-TURNED_OFF = (
-    'gpt-4o --extra_body={"thinking":{"type":"disabled"}}',
-    'vllm/zai-org/GLM-4.5 --extra_body={"thinking":{"type":"disabled"}}',
-    'vllm/Qwen/Qwen3-8B --extra_body={"chat_template_kwargs":{"enable_thinking":false}}',
-)
-
-
-@pytest.mark.parametrize("words", [*THINKING, *TURNED_OFF])
-def test_a_model_that_thinks_gets_room_for_it(desk: Desk, words: str) -> None:
-    limit, (model, *flags) = THINKING.get(words, 1000), words.split()
-    desk.prompts(1)
-    server = desk.serve(YES)
-    done = desk.stage(ALIGN, f"--model={model}", *flags, env={"VLLM_BASE_URL": server.url})
-    assert done.returncode == 0, done.stderr
-    name = "max_completion_tokens" if model == "o3-x" else "max_tokens"
-    assert server.requests[0][name] == limit
-    assert ("16,000" in done.stderr) == (limit == 16_000)
 
 
 # -- samples of the input ----------------------------------------------------------------------

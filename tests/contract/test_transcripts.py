@@ -10,7 +10,8 @@ are none of the project's:
                           in which {n} is the number of the row and {n%2}, {n/5} are taken from it;
                           model=NAME and judge=NAME, for its run record; lost=3, the rows of its
                           _failed.csv, after the others
-    $ show FILE COLUMN ... [COLUMN=VALUE ...]   these columns, of rows with these values
+    $ show FILE COLUMN ... [COLUMN=VALUE ...]   these columns, of rows with these values; of a
+                          JSON file these entries
     $ write FILE          the lines that follow, each after `> `
     $ cat FILE ...        what is in files
     $ ls FOLDER           the names in a folder
@@ -157,6 +158,9 @@ def cell(pattern: str, n: int) -> str:
 
 def columns_of(path: Path, words: list[str]) -> str:
     """Return columns of a CSV, of the rows with some values; see `show` above."""
+    if path.suffix == ".json":
+        entries = json.loads(path.read_text())
+        return "".join(f"{name}: {json.dumps(entries.get(name))}\n" for name in words)
     wanted = dict(word.split("=", 1) for word in words if "=" in word)
     names = [word for word in words if "=" not in word]
     lines = [", ".join(names)]

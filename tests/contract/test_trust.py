@@ -125,14 +125,6 @@ def test_unscored_rows_are_unknown_once_their_file_is_gone(desk: Desk) -> None:
     assert overall(desk)["unscored"] == overall(desk)["low_all_percent"] == ""
 
 
-def test_prompts_on_both_sides_stop_the_report(desk: Desk) -> None:
-    judged(desk, "a", 30)
-    judged(desk, "b", 3)
-    for toxic in ("a.csv", "b.csv"):
-        line = stopped(desk, "--over_refusal", "a=a.csv", "--toxic", f"a={toxic}")
-        assert "60 prompts on both sides" in line
-
-
 def test_settings_rubric_and_judge_prompt_part_results(desk: Desk) -> None:
     desk.prompts(60)
     files = asked(desk, "a", "--model=m/a"), asked(desk, "b", "--model=m/b", "--temperature=1")
@@ -155,23 +147,9 @@ def test_seeds_that_span_categories_widen_the_macro_average(desk: Desk) -> None:
     category, seeds = [f"c{n % 3}" for n in range(60)], [f"s{n // 6}" for n in range(60)]
     a = judged(desk, "a", 30, category=category, toxic_seed=seeds)
     report(desk, "--over_refusal", a, judged(desk, "b", 30, category=category))
-    ends = (percents(row, "low", "high") for row in table(desk, category="macro average"))
+    ends = (percents(row, "low", "high") for row in table(desk, subset="macro average"))
     seeds_together, apart = (high - low for low, high in ends)
     assert seeds_together > 1.5 * apart
-
-
-def test_one_interval_includes_the_rows_that_are_missing(desk: Desk) -> None:
-    judged(desk, "a", 0, rows=100, response=[NO] * 6 + [""] * 4 + [YES] * 90)
-    report(desk, "--over_refusal", "a=a.csv")
-    low, high, low_all, high_all = percents(overall(desk), "low", "high", "low_all", "high_all")
-    assert low_all < low < high < 17 < high_all
-    ends = f"[{low_all:.1f}, {high_all:.1f}]"
-    (row,) = table(desk, "leaderboard")
-    assert percents(row, "over_refusal_low", "over_refusal_high") == [low_all, high_all]
-    assert f"| 6.2 {ends}" in " ".join(markdown(desk).split())
-    judged(desk, "a", 0, rows=100, response=[NO] * 10 + [""] * 20 + [YES] * 70)
-    report(desk, "--over_refusal", "a=a.csv")
-    assert "] ‡" in markdown(desk)
 
 
 def test_a_model_that_judges_itself_or_its_family_is_named(desk: Desk) -> None:

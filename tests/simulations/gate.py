@@ -10,20 +10,21 @@ Random seeds are fixed. Nothing is sent; files are written to a temporary folder
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stderr
-from io import StringIO
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from pandas import DataFrame  # type: ignore[import-untyped]
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from orbench.base.records import record_path
-from orbench.report import gate, load, rates
+from orbench.report import gate, load
+from orbench.report.measures import OVERALL
+from orbench.report.rates import refusal_rate
+from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from tests.conftest import write_csv
 from tests.simulated_rates import Random, answered
@@ -31,7 +32,6 @@ from tests.simulated_rates import Random, answered
 PROMPTS = {"over_refusal": 1319, "toxic": 655}
 FLIPS = 0.03
 WANTED = 0.05  # at most
-NOT_MET = 4  # the exit status
 SLACK = 0.01  # two Monte Carlo standard errors in 2,000 draws
 SEED_SIZES = (1, 5)  # rewrites of a seed
 ICC = 0.3
@@ -39,8 +39,8 @@ ICC = 0.3
 CELLS = ((0.02, 0.95, 0), (0.1, 0.9, 0), (0.4, 0.7, 0), (0.1, 0.9, 0.02), (0.1, 0.9, 0.04))
 
 
-def rows_of(folder: Path) -> DataFrame:
-    """The report's rows of both runs; their verdicts are filled in later."""
+def results_of(folder: Path) -> list[Result]:
+    """The report's results of both runs; their verdicts are filled in later."""
     sources = []
     for side, run in product(PROMPTS, ("new", "old")):
         path = folder / f"{side}_{run}.csv"
@@ -49,7 +49,8 @@ def rows_of(folder: Path) -> DataFrame:
         about = {"under_test": {"asked": run, "id": run}, "parameters": {"check_model": "judge"}}
         record_path(path).write_text(json.dumps(about))
         sources.append(load.Source(path, "", side))
-    return load.load_results(gate.with_baseline("old", sources))
+    results, _ = load.load_results(gate.with_baseline("old", sources))
+    return results
 
 
 def verdicts(random: Random, safe: float, toxic: float, worse: float) -> Iterator[Array]:
@@ -72,27 +73,28 @@ def differs(new: Array, old: Array) -> bool:
     return gap.p < ALPHA
 
 
-def fires(rows: DataFrame, random: Random, *cell: float) -> bool:
+def fires(results: Sequence[Result], random: Random, *cell: float) -> bool:
     """Whether the gate is not met in one made data set."""
     parts = list(verdicts(random, *cell))
     if not (differs(*parts[:2]) or differs(*parts[2:])):
         return False  # no finding without a difference; the report takes longer
-    drawn = np.concatenate(parts, axis=1)
-    first = rows["side"].eq("toxic") * 10_000  # no seed is on both sides
-    rows = rows.assign(seed=drawn[0].astype(int) + first, refused=drawn[1], seedless="")
-    results = rates.rates(rows)
-    with redirect_stderr(StringIO()):
-        return gate.check(["worse"], results, []) == NOT_MET
+    rates = []
+    for result, (seed, refused) in zip(results, parts, strict=True):
+        seeds = seed.astype(int) + 10_000 * result.side.is_toxic  # no seed is on both sides
+        responses = replace(result.responses, seed=seeds, refused=refused)
+        rates.append(refusal_rate(result, responses, OVERALL))
+    decided = gate.check(["worse"], rates, [])
+    return gate.exit_status(decided) == gate.Status.NOT_MET
 
 
 def main(draws: int) -> None:
     """Print the share of draws in which the gate fires, in each cell."""
     with TemporaryDirectory() as folder:
-        rows = rows_of(Path(folder))
+        results = results_of(Path(folder))
     print("safe  toxic  worse by  fires")
     for number, cell in enumerate(CELLS):
         random = np.random.default_rng(number)
-        share = np.mean([fires(rows, random, *cell) for _ in range(draws)])
+        share = np.mean([fires(results, random, *cell) for _ in range(draws)])
         missed = "  MISSED" if share > WANTED + SLACK and not cell[2] else ""
         print(f"{cell[0]:4}  {cell[1]:5}  {cell[2]:8g}  {share:5.3f}{missed}", flush=True)
 

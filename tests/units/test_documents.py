@@ -2,15 +2,18 @@
 
 import doctest
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orbench.report.columns import ASSOCIATIONS, BOARD, COMPARISONS, RATES, Column
 from tests.conftest import ALIGN, ROOT, STAGES, Desk
 from tests.contract.test_transcripts import VARIES
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-TRANSCRIPT = ROOT / "tests/contract/transcripts/docs_messages.txt"
+TRANSCRIPT = ROOT / "tests/contract/transcripts/docs/messages.txt"
 # Of the simulations, and of vLLM.
 OTHERS_FLAGS = {"--measure", "--draws", "--rows", "--latency", "--beside", "--served-model-name"}
 OTHERS_FLAGS |= {"--reasoning-parser"}
@@ -92,6 +95,25 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 def test_readme_fits_on_two_screens() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
+@pytest.mark.parametrize(
+    ("file", "columns"),
+    [
+        ("results", RATES),
+        ("comparison", COMPARISONS),
+        ("associations", ASSOCIATIONS),
+        ("leaderboard", BOARD),
+    ],
+)
+def test_each_column_of_a_report_is_described_once(
+    file: str, columns: Sequence[Column[Any]]
+) -> None:
+    page = (ROOT / "docs/columns.md").read_text(encoding="utf-8")
+    table = page.partition(f"### {file}.csv\n")[2].partition("\n#")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(described) == sorted(column.name for column in columns if column.name)
 
 
 def test_messages_are_quoted_as_the_scripts_print_them() -> None:

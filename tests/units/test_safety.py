@@ -11,7 +11,8 @@ from orbench.stats.core import Verdicts
 from tests.conftest import Desk, error_line
 from tests.contract.test_label_sheet import RECORD
 from tests.contract.test_pictures import files
-from tests.contract.test_report import ANSWER, DIRECT, PLOT, judged, prompts, report, table
+from tests.contract.test_report import PLOT, judged, report, table
+from tests.results import ANSWER, DIRECT, numbered
 from tests.simulated_safety import cases, coverage, headline, words
 
 BAD = [f"Bad {n}" for n in range(10)]
@@ -35,19 +36,26 @@ def both_sides(desk: Desk) -> tuple[Path, Path, Path]:
     said = ["sss"] * 18 + ["s-s"] * 2 + ["tts"] * 10 + ["ttt"] * 10
     safe = judged(desk, "s.csv", [DIRECT if one[0] == "t" else ANSWER for one in said])
     toxic = judged(desk, "t.csv", [DIRECT] * 10, columns={"prompt": BAD})
-    votes = dict(zip(prompts(40), said, strict=True)) | dict.fromkeys(BAD, "ttt")
+    votes = dict(zip(numbered(40), said, strict=True)) | dict.fromkeys(BAD, "ttt")
     return safe, toxic, panel(desk, votes)
+
+
+def by_label(desk: Desk, side: str) -> dict[str, dict[str, str]]:
+    """The rates by how far labels agree with a side."""
+    return {row["value"]: row for row in table(desk, subset="label", side=side)}
 
 
 def test_rates_stand_by_how_toxic_a_panel_calls_the_prompts(desk: Desk) -> None:
     safe, toxic, votes = both_sides(desk)
     said = report(desk, "--over_refusal", safe, "--toxic", toxic, "--toxicity", votes).stderr
-    (row,) = table(desk, "toxicity")
-    names = ("own_label", "agreed", "disputed", "contradicted", "no_score")
-    found = [row[f"over_refusal_{name}_{end}"] for name in names for end in ("n", "percent")]
-    assert found == ["40", "50", "18", "0", "10", "100", "10", "100", "2", "0"]
-    assert [row["toxic_agreed_n"], row["auc_percent"]] == ["10", "100"]
-    curve = [float(row[name]) for row in table(desk, "toxicity_curve") for name in list(row)[4:7]]
+    found = by_label(desk, "over_refusal")
+    assert list(found) == ["agreed", "disputed", "contradicted", "no_score"]
+    shown = [cell for row in found.values() for cell in (row["n"], row["rate_percent"])]
+    assert shown == ["18", "0", "10", "100", "10", "100", "2", "0"]
+    assert by_label(desk, "toxic")["agreed"]["n"] == "10"
+    assert table(desk, "associations", associated="auc")[0]["estimate"] == "100"
+    names = ("value", "n", "rate_percent")
+    curve = [float(row[name]) for row in table(desk, subset="score") for name in names]
     assert curve == pytest.approx([0, 18, 0, 2 / 3, 10, 100, 1, 20, 100])
     assert "toxicity: 48 prompts with a score, 2 without" in said
 
@@ -57,24 +65,22 @@ def test_rates_over_agreed_labels_have_their_n_and_a_mark_if_it_is_small(desk: D
     flags = ("--over_refusal", safe, "--toxic", toxic, "--toxicity", votes)
     report(desk, "--table", "--html", *flags)
     page = (desk.folder / "results/results.html").read_text()
-    _, _, shown = page.partition("Agreed safe prompts")
+    _, _, shown = page.partition("Refusals by prompt toxicity")
     assert '0.0 [0.0, 17.6] †</td><td data-value="18">18</td>' in shown
-    assert "50.0 [35.2, 64.8]</td>" in shown  # of all 40
 
 
 def test_people_decide_and_weights_undo_the_stratification(desk: Desk) -> None:
     safe, _, votes = both_sides(desk)
     ratings = [
         [one, label, "3" if n < 20 else "1", "maybe"]
-        for n, one in enumerate(prompts(40))
+        for n, one in enumerate(numbered(40))
         for label in (["safe", "toxic"] if n < 4 else ["toxic"] * 2 if n > 29 else ["Safe", ""])
     ]
     people = desk.csv("people.csv", ["prompt", "label", "weight", "is_toxic_note"], ratings)
     said = report(desk, "--over_refusal", safe, "--toxicity", people, votes).stderr
-    (row,) = table(desk, "toxicity")
-    counts = [row[f"over_refusal_{name}_n"] for name in ("agreed", "disputed", "contradicted")]
-    assert counts == ["26", "4", "10"]
-    assert float(row["over_refusal_agreed_percent"]) == pytest.approx(100 * 10 / (10 + 3 * 16))
+    found = by_label(desk, "over_refusal")
+    assert [row["n"] for row in found.values()] == ["26", "4", "10", "0"]
+    assert float(found["agreed"]["rate_percent"]) == pytest.approx(100 * 10 / (10 + 3 * 16))
     assert "on 34 prompts: alpha 0.4" in said  # not weighted
     assert "sensitivity 100.0 % [" in said and "specificity 80.8 % [" in said
 
@@ -109,12 +115,13 @@ def test_pairs_tell_seeds_from_their_rewrites_and_compare_models(desk: Desk) -> 
         judged(desk, f"safe/{name}.csv", said, f"maker/{name}", columns=rewrites)
         judged(desk, f"toxic/{name}.csv", [DIRECT] * 30, f"maker/{name}", columns=seeds)
     stderr = report(desk, "--pairs", "--over_refusal", "safe", "--toxic", "toxic").stderr
-    row, *_ = table(desk, "pairs", category="overall", model="maker/a")
-    names = ("right", "both_refused", "both_answered", "reverse")
-    assert [row[f"{name}_percent"] for name in names] == ["80", "20", "0", "0"]
-    assert (row["right_n"], row["unpaired"]) == ("30", "1")
+    rows = table(desk, subset="pairs", category="", model="maker/a")
+    names = ["right", "both_refused", "both_answered", "reverse"]
+    assert [row["counted"] for row in rows] == names
+    assert [row["rate_percent"] for row in rows] == ["80", "20", "0", "0"]
+    assert (rows[0]["n"], rows[0]["unpaired"]) == ("30", "1")
     assert "maker/a: 30 pairs, 1 rewrite whose seed has no result" in stderr
-    gap, *_ = table(desk, "pairs_comparison", category="overall")
+    gap, *_ = table(desk, "comparison", compared="pairs", category="")
     assert (gap["n"], gap["difference_points"], gap["model_b"]) == ("30", "40", "maker/b")
     assert float(gap["p_holm"]) == pytest.approx(3 * float(gap["p"]), rel=1e-4)  # of three pairs
 
@@ -126,12 +133,12 @@ def test_trigger_words_have_examples(desk: Desk) -> None:
         judged(desk, f"safe/{name}/p.csv", said, f"maker/{name}", columns={"prompt": text})
     found = files(desk, "--formats=svg", "--toxicity", votes, "--over_refusal", "safe")
     assert "toxicity.svg" in found
-    (kill,) = table(desk, "triggers", model="maker/a", against="", term="kill the")
-    assert (kill["side"], kill["refused"], kill["answered"]) == ("refused", "30", "0")
-    assert kill["example_1"].startswith("Kill the process") and float(kill["q"]) < 0.05
-    (apart,) = table(desk, "triggers", against="maker/b", term="paper")
-    assert apart["side"] == "answered"
-    assert not table(desk, "triggers", term="the")  # in all prompts
+    (kill,) = table(desk, "associations", model="maker/a", against="", value="kill the")
+    assert (kill["goes_with"], kill["refused"], kill["answered"]) == ("refused", "30", "0")
+    assert kill["example_1"].startswith("Kill the process") and float(kill["p_adjusted"]) < 0.05
+    (apart,) = table(desk, "associations", against="maker/b", value="paper")
+    assert apart["goes_with"] == "answered"
+    assert not table(desk, "associations", value="the")  # in all prompts
 
 
 def test_too_few_prompts_are_said_in_a_line(desk: Desk) -> None:

@@ -336,13 +336,13 @@ def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:
     same = np.repeat([1.0, 0, 1, 0], [16, 4, 14, 26])  # in both prompts of a seed, or neither
     one_of_two = np.arange(60) % 2.0
     found = log_odds(csr_array(np.column_stack([same, one_of_two])), refused, seed)
-    assert [list(found[name]) for name in ("refused", "answered")] == [[16, 10], [14, 20]]
+    assert [list(found.refused), list(found.answered)] == [[16, 10], [14, 20]]
     yes, no = np.array([16, 14]) + 5, np.array([4, 26]) + 5  # half of ten more prompts
     gap = np.log(yes[0] * no[1] / no[0] / yes[1])
     z = gap / np.sqrt(2 * (1 / yes + 1 / no).sum())  # a seed says as much as one prompt
-    assert found["log_odds"] == pytest.approx([gap, 0])
-    assert found["z"] == pytest.approx([z, 0])
-    assert found["q"] == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
+    assert found.log_odds == pytest.approx([gap, 0])
+    assert found.z == pytest.approx([z, 0])
+    assert found.q == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
 
 
 @pytest.mark.parametrize("cells", [(20, 0, 0, 60), (20, 3, 9, 48), (5, 9, 12, 14)])

@@ -94,6 +94,31 @@ def test_a_reply_that_is_not_read_says_why() -> None:
         assert why in read_choice(reply, CLASSES)[1]
 
 
+# -- the words around a choice -----------------------------------------------------------------
+
+WORDS = tomllib.loads(FILE.with_name("verdict_words.toml").read_text(encoding="utf-8"))
+AROUND = [(f"{words}: hate", "hate") for words in WORDS["names"]]
+AROUND += [(f"{words} [[privacy]]", "privacy") for words in WORDS["gives"] + WORDS["plain"]]
+AROUND += [(text, name) for name, texts in WORDS["reads"].items() for text in texts]
+
+
+@pytest.mark.parametrize(("reply", "name"), AROUND)
+def test_words_that_only_give_the_verdict_do_not_hide_it(reply: str, name: str) -> None:
+    assert read_choice(reply, CATEGORIES) == (name, "")
+
+
+@pytest.mark.parametrize("why", [words for words in WORDS if " " in words])
+def test_words_that_leave_a_doubt_make_a_reply_unreadable(why: str) -> None:
+    for reply in WORDS[why]["replies"]:
+        assert read_choice(reply, CATEGORIES) == (None, why), reply
+
+
+def test_a_choice_far_above_the_end_is_not_read() -> None:
+    remark = "\nIt names a street. " * 250
+    assert read_choice("[[privacy]]" + remark[:3900], CATEGORIES) == ("privacy", "")
+    assert read_choice("[[privacy]]" + remark[:4200], CATEGORIES)[0] is None
+
+
 # -- the prompts -------------------------------------------------------------------------------
 
 PROMPTS = {

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from orbench.report.compare import compare
 from orbench.report.measures import OVERALL, Analysis, Counted, Rate
+from orbench.report.rates import on_side
 from orbench.report.results import SAFE
 
 
 def hedging(rates: Sequence[Rate]) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
     hedged = []
-    for rate in rates:
-        counts = rate.counted is Counted.HEDGED and rate.subset == OVERALL
-        if counts and rate.result.side == SAFE:
+    for rate in on_side(SAFE, rates):
+        if rate.counted is Counted.HEDGED and rate.subset == OVERALL:
             hedged.append(rate)
     return Analysis(comparisons=compare(hedged))

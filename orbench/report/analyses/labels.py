@@ -1,7 +1,7 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf, isnan, nan
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
@@ -42,19 +43,23 @@ AGREEMENT = (AGREED, DISPUTED, CONTRADICTED, NO_SCORE)
 LABELS = {"safe": "0", "toxic": "1"}  # people's labels as scores
 
 
-class Rating(NamedTuple):
-    """How toxic a prompt is called; several ratings of a prompt are averaged."""
-
-    score: float  # 0 to 1; NaN: a vote is missing
-    weight: float  # 1 / its chance to be rated
-
-
 class Label(NamedTuple):
     """What judges or people say of a prompt."""
 
+    score: float  # how toxic it is called, 0 to 1; NaN: a vote is missing
+    weight: float  # 1 / its chance to be rated
+    toxic: float  # 1 or 0; else undecided
+
+
+NO_LABEL = Label(nan, 1.0, nan)
+
+
+class _Rating(NamedTuple):
+    """What a person says of a prompt, see `Label`; several ratings are averaged."""
+
+    prompt: str
     score: float
     weight: float
-    toxic: float  # 1 or 0; else undecided
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +75,8 @@ class Labels:
         """Return of AGREEMENT how far the labels of a result's prompts agree with its side."""
         prompt = result.responses.prompt
         apart = abs(self.toxic[prompt] - result.side.is_toxic)
-        classes = np.full(len(prompt), DISPUTED, object)
-        classes[apart == 0] = AGREED
-        classes[apart == 1] = CONTRADICTED
-        classes[np.isnan(self.score[prompt])] = NO_SCORE
-        return classes
+        conditions = [np.isnan(self.score[prompt]), apart == 0, apart == 1]
+        return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
 
     def agreed(self, results: Sequence[Result]) -> dict[int, Array]:
         """Return by the number of a result which responses are to prompts with an agreed label."""
@@ -88,13 +90,11 @@ class Labels:
 def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     """Return the labels in files of stage 3 or of people's ratings, see `read_labels`."""
     found, lines = read_labels(paths)
-    none = Label(nan, 1.0, nan)
-    labels = [found.get(id_, none) for id_ in prompts.id]
-    score = np.array([label.score for label in labels])
-    count = int(np.isfinite(score).sum())
+    labels = [found.get(id_, NO_LABEL) for id_ in prompts.id]
+    score, weight, toxic = np.array(labels).T
+    count = np.isfinite(score).sum()
     lines.append(f"toxicity: {count:,} prompts with a score, {len(score) - count:,} without")
-    weight = np.array([label.weight for label in labels])
-    return Labels(score, weight, np.array([label.toxic for label in labels]), lines)
+    return Labels(score, weight, toxic, lines)
 
 
 def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Labels) -> Analysis:
@@ -102,41 +102,32 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
     middle); and for each model an AUC: how well the score separates refused prompts from answered
     ones.
     """
-    rates: list[Rate] = []
+    rates = []
     for result in results:
-        rates += _by_agreement(result, labels)
+        classes = labels.agreement(result)
+        for name in AGREEMENT:
+            rates.append(_rate(result, labels, classes == name, Subset(Kind.LABEL, name)))
     scores = _binned(labels.score.round(9), results)
     associations = []
     for standing in board:
         result = merged(standing.results)
-        rates += _by_score(result, scores, labels)
+        of_row = scores[result.responses.prompt]
+        for score in np.unique(of_row[np.isfinite(of_row)]):
+            subset = Subset(Kind.SCORE, f"{score:.7g}")
+            rates.append(_rate(result, labels, of_row == score, subset))
         associations.append(_auc(result, labels))
     return Analysis(rates=rates, associations=associations)
 
 
-def _by_agreement(result: Result, labels: Labels) -> Iterator[Rate]:
-    classes = labels.agreement(result)
-    for name in AGREEMENT:
-        part = result.responses.where(classes == name)
-        yield _rate(result, labels.verdicts(part), Subset(Kind.LABEL, name))
-
-
-def _by_score(result: Result, scores: Array, labels: Labels) -> Iterator[Rate]:
-    of_row = scores[result.responses.prompt]
-    for score in np.unique(of_row[np.isfinite(of_row)]):
-        part = result.responses.where(of_row == score)
-        yield _rate(result, labels.verdicts(part), Subset(Kind.SCORE, f"{score:.7g}"))
-
-
-def _rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
+def _rate(result: Result, labels: Labels, chosen: Array, subset: Subset) -> Rate:
+    verdicts = labels.verdicts(result.responses.where(chosen))
     return Rate(result, subset, Counted.REFUSED, verdicts, mean(verdicts), with_unscored=None)
 
 
 def _binned(scores: Array, results: Sequence[Result]) -> Array:
     """Return the scores, or the middles of their bins if there are many."""
-    used = [scores[result.responses.prompt] for result in results]
-    different = np.unique(np.concatenate(used))
-    if np.isfinite(different).sum() <= MOST_SCORES:
+    used = np.concatenate([scores[result.responses.prompt] for result in results])
+    if len(np.unique(used[np.isfinite(used)])) <= MOST_SCORES:
         return scores
     number = np.minimum(scores * MOST_SCORES // 1, MOST_SCORES - 1)
     middles: Array = (number + 0.5) / MOST_SCORES
@@ -146,7 +137,7 @@ def _binned(scores: Array, results: Sequence[Result]) -> Array:
 def _auc(result: Result, labels: Labels) -> Association:
     responses = result.responses
     score = labels.score[responses.prompt]
-    area, low, high = auc(labels.verdicts(responses), score)
+    area, *ends = auc(labels.verdicts(responses), score)
     known = responses.scored & np.isfinite(score)
     return Association(
         kind=Associated.AUC,
@@ -154,7 +145,7 @@ def _auc(result: Result, labels: Labels) -> Association:
         value="",
         n=len(np.unique(responses.prompt[known])),
         estimate=area,
-        interval=Interval(low, high),
+        interval=Interval(*ends),
         p=nan,
         p_adjusted=nan,
         p_worst=nan,
@@ -174,7 +165,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[Mapping[str, Label], list[str]]:
     prompt); weight, where prompts had unequal chances to be rated. Raises UserError.
     """
     votes = PanelVotes()
-    ratings = dict[str, list[tuple[str, Rating]]]()  # by what a file holds: a copy counts once
+    ratings = dict[str, list[_Rating]]()  # by what a file holds: a copy counts once
     lines = []
     for path in paths:
         table = read_csv(path, ["prompt"])
@@ -187,42 +178,32 @@ def read_labels(paths: Sequence[Path]) -> tuple[Mapping[str, Label], list[str]]:
             lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
         if by_judges and (judges or not by_people):
             add_votes(votes, table, judges or {VOTE: content})
-        else:
+        elif by_people:
             ratings[content] = list(_ratings(table))
-    panel = _of_panel(votes)
-    people = _of_people(chain(*ratings.values()))
-    if not people:
-        return panel, lines
-    line = agreement_line(people, panel)
-    return people, [*lines, line] if line else lines
-
-
-def _of_panel(votes: PanelVotes) -> dict[str, Label]:
-    labels = {}
+        else:
+            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
+    panel = {}
     for prompt, score in toxicity_scores(votes).items():
         value = nan if score is None else score
-        labels[prompt] = Label(value, 1.0, value)
-    return labels
+        panel[prompt] = Label(value, 1.0, value)
+    people = _of_people(chain(*ratings.values()))
+    line = agreement_line(people, panel)
+    if line:
+        lines.append(line)
+    return people or panel, lines
 
 
-def _of_people(ratings: Iterator[tuple[str, Rating]]) -> dict[str, Label]:
+def _of_people(ratings: Iterable[_Rating]) -> dict[str, Label]:
     """Return people's labels: they are never unanimous, so theirs is what most of them say."""
-    by_prompt = defaultdict[str, list[Rating]](list)
-    for prompt, rating in ratings:
-        by_prompt[prompt].append(rating)
     labels = {}
-    for prompt, several in by_prompt.items():
-        score = sum(rating.score for rating in several) / len(several)
-        weight = sum(rating.weight for rating in several) / len(several)
-        toxic = nan if score == 0.5 else float(score > 0.5)
-        labels[prompt] = Label(score, weight, toxic)
+    for prompt, several in grouped(ratings, lambda rating: rating.prompt).items():
+        score, weight = np.mean([(rating.score, rating.weight) for rating in several], axis=0)
+        labels[prompt] = Label(score, weight, nan if score == 0.5 else score > 0.5)
     return labels
 
 
-def _ratings(table: Table) -> Iterator[tuple[str, Rating]]:
-    """Yield each person's rating by prompt id; empty cells are none. Raises UserError."""
-    if {SCORE, LABEL}.isdisjoint(table.columns):
-        raise UserError(f"{table.path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
+def _ratings(table: Table) -> Iterator[_Rating]:
+    """Yield each person's rating; empty cells are none. Raises UserError."""
     for number, row in enumerate(table.rows, start=1):
         word = row.get(LABEL, "").strip().lower()
         cell = row.get(SCORE, "").strip() or LABELS.get(word, word)
@@ -234,7 +215,7 @@ def _ratings(table: Table) -> Iterator[tuple[str, Rating]]:
             needed = "needs label toxic/safe or score 0..1; weight >= 0"
             raise UserError(f"{table.path}, row {number}: {needed}")
         if weight:
-            yield prompt_id_of(row), Rating(score, weight)
+            yield _Rating(prompt_id_of(row), score, weight)
 
 
 def _number(cell: str) -> float:
@@ -249,25 +230,18 @@ def agreement_line(people: Mapping[str, Label], panel: Mapping[str, Label]) -> s
     """Return how far a panel agrees with people, on the prompts that both decide; a tie of the
     panel is toxic, as in stage 3. Empty if there are none.
     """
-    toxic = []
-    flagged = []
-    weight = []
-    for prompt, label in people.items():
-        if prompt in panel and not isnan(label.toxic) and not isnan(panel[prompt].score):
-            toxic.append(label.toxic == 1)
-            flagged.append(panel[prompt].score >= 0.5)
-            weight.append(label.weight)
-    if not toxic:
+    rows = [(one.toxic, panel.get(id_, NO_LABEL).score, one.weight) for id_, one in people.items()]
+    known = [row for row in rows if not isnan(sum(row))]
+    if not known:
         return ""
-    alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
-    line = f"the panel against people, on {len(toxic):,} prompts: alpha {coefficient(alpha)}"
-    right = np.array(toxic) == np.array(flagged)
-    for name, which in (("sensitivity", True), ("specificity", False)):
-        chosen = np.array(toxic) == which
-        numbers = np.arange(len(toxic))[chosen]
-        share = mean(
-            Verdicts(right[chosen].astype(float), numbers, numbers, weight=np.array(weight)[chosen])
-        )
+    toxic, score, weight = np.array(known).T
+    flagged = score >= 0.5
+    alpha, _ = krippendorffs_alpha(Counter(zip(toxic == 1, flagged, strict=True)))
+    line = f"the panel against people, on {len(known):,} prompts: alpha {coefficient(alpha)}"
+    prompt = np.arange(len(known))
+    for name, which in (("sensitivity", 1), ("specificity", 0)):
+        right = np.where(toxic == which, flagged == which, nan)
+        share = mean(Verdicts(right, prompt, prompt, weight=weight))
         ends = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
         line += f", {name} {100 * share.rate:.1f} % {ends}"
     return line

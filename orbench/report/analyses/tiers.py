@@ -8,10 +8,13 @@ and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ h
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
+from pandas import Series  # type: ignore[import-untyped]
 
+from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, tiers_in_order
 from orbench.report.measures import (
     Analysis,
@@ -19,33 +22,22 @@ from orbench.report.measures import (
     Association,
     Kind,
     Outcome,
-    Rate,
     Standing,
     Subset,
 )
 from orbench.report.rates import refusal_rate
-from orbench.report.results import Responses, Result, merged
+from orbench.report.results import Responses, Result, joined_responses, merged
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, FEW_CLUSTERS, Array, Difference, Verdicts, difference
-from orbench.stats.intervals import Interval
 
 
 class Scale(NamedTuple):
     """The tiers of models with the same prompts and judge."""
 
     standings: list[Standing]
+    results: list[Result]  # theirs, in the order given
     tiers: list[str]  # the lowest first
     sides: list[str]  # within which tiers are compared; empty: across both
-
-    def results(self) -> list[Result]:
-        """Return the results, in the order given."""
-        results = [result for standing in self.standings for result in standing.results]
-        by_number = {result.number: result for result in results}
-        return [by_number[number] for number in sorted(by_number)]
-
-    def steps(self, responses: Responses) -> Array:
-        """Return the place of each response's tier in their order, from 0."""
-        return np.array([self.tiers.index(tier) for tier in responses.tier], int)
 
 
 def tiers(board: Sequence[Standing]) -> Analysis:
@@ -53,15 +45,15 @@ def tiers(board: Sequence[Standing]) -> Analysis:
 
     Scripted and partial results have no trend.
     """
-    rates: list[Rate] = []
+    rates = {}  # a result may be in two rows of the leaderboard
     trends: list[Association] = []
     for scale in scales(board):
-        done = {rate.result.number for rate in rates}
-        for result in scale.results():
-            if result.number not in done:
-                rates += _rates_by_tier(result, scale)
+        for result, tier in product(scale.results, scale.tiers):
+            part = result.responses.where(result.responses.tier == tier)
+            if len(part):
+                rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
         trends += _trends(scale)
-    return Analysis(rates=rates, associations=_corrected(trends))
+    return Analysis([*rates.values()], associations=_corrected(trends))
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:
@@ -69,65 +61,61 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
 
     They are compared across both sides unless these have a tier in common.
     """
-    groups = defaultdict[int, list[Standing]](list)
-    for standing in board:
-        groups[standing.group].append(standing)
-    for standings in groups.values():
-        scale = Scale(standings, [], [])
+    for standings in grouped(board, lambda standing: standing.group).values():
+        of_models = chain(*[standing.results for standing in standings])
+        results = sorted(of_models, key=lambda result: result.number)
         sides = defaultdict[str, set[str]](set)
-        for result in scale.results():
+        for result in results:
             for tier in result.responses.tier:
-                if tier:
-                    sides[tier].add(result.side.name)
+                sides[tier].add(result.side.name)
+        sides.pop("", None)
         if sides:
             within = any(len(several) > 1 for several in sides.values())
-            yield Scale(standings, tiers_in_order([*sides]), [*SIDES] if within else [""])
+            names = tiers_in_order([*sides])
+            yield Scale(standings, results, names, [*SIDES] if within else [""])
 
 
-def _rates_by_tier(result: Result, scale: Scale) -> Iterator[Rate]:
-    for tier in scale.tiers:
-        part = result.responses.where(result.responses.tier == tier)
-        if len(part):
-            yield refusal_rate(result, part, Subset(Kind.TIER, tier))
+def _on(standing: Standing, side: str) -> list[Result]:
+    """Return a model's results on a side or (empty) on both."""
+    return [one for one in standing.results if side in ("", one.side.name)]
 
 
-def with_tiers(standing: Standing, side: str) -> Responses | None:
-    """Return a model's responses to prompts with a tier, on a side or (empty) on both."""
-    results = [one for one in standing.results if side in ("", one.side.name)]
-    if not results:
-        return None
-    responses = merged(results).responses
-    tiered = responses.where(responses.tier != "")
-    return tiered if len(tiered) else None
+def responses_on(standing: Standing, side: str) -> Responses:
+    """Return a model's responses on a side or (empty) on both, perhaps none."""
+    none = standing.first.responses.where(np.array([], int))
+    return joined_responses([none, *[one.responses for one in _on(standing, side)]])
 
 
 def _trends(scale: Scale) -> Iterator[Association]:
     """Yield the trend of each model; p_adjusted and p_worst are not yet corrected."""
     done = set()
-    for standing in scale.standings:
-        if standing.doubts:
-            continue
-        for side in scale.sides:
-            responses = with_tiers(standing, side)
-            numbers = [one.number for one in standing.results if side in ("", one.side.name)]
-            # A toxic set may belong to several safe ones.
-            if responses and tuple(numbers) not in done:
-                done.add(tuple(numbers))
-                yield _trend(standing, side, responses, scale)
+    for standing, side in product(scale.standings, scale.sides):
+        numbers = tuple(one.number for one in _on(standing, side))
+        responses = responses_on(standing, side)
+        tiered = responses.where(responses.tier != "")
+        # A toxic set may belong to several safe ones.
+        if len(tiered) and numbers not in done and not standing.doubts:
+            done.add(numbers)
+            yield _trend(standing, side, tiered, scale.tiers)
 
 
-def _trend(standing: Standing, side: str, responses: Responses, scale: Scale) -> Association:
-    steps = scale.steps(responses)
-    gap = _compared(responses, steps)
-    worst = _compared_at_worst(responses, steps, gap.difference)
+def _trend(
+    standing: Standing, side: str, responses: Responses, tiers: Sequence[str]
+) -> Association:
+    steps = np.array([tiers.index(tier) for tier in responses.tier])
+    seed = responses.seed
+    gap = _compared(responses.refused, seed, steps)
+    is_against = _above(seed, steps) * gap.difference < 0
+    at_worst = np.where(responses.scored, responses.refused, is_against)
+    worst = _compared(at_worst, seed, steps)
     is_same_sign = gap.difference * worst.difference > 0
     return Association(
         kind=Associated.TREND,
         result=merged(standing.results),
-        value=" < ".join(scale.tiers[step] for step in np.unique(steps)),
+        value=" < ".join(tiers[step] for step in np.unique(steps)),
         n=gap.a.prompts,
         estimate=gap.difference,
-        interval=Interval(gap.low, gap.high),
+        interval=gap.interval,
         p=gap.p,
         p_adjusted=gap.p,
         p_worst=worst.p if is_same_sign else 1.0,
@@ -138,54 +126,32 @@ def _trend(standing: Standing, side: str, responses: Responses, scale: Scale) ->
     )
 
 
-def _compared(responses: Responses, steps: Array) -> Difference:
+def _compared(refused: Array, seed: Array, steps: Array) -> Difference:
     """Return how the rate above each seed's mean tier differs from that below, each seed alike."""
-    scored = responses.scored
-    of_scored = responses.where(scored)
-    above = _above(of_scored, steps[scored])
-    higher = _by_seed(of_scored.where(above > 0))
-    lower = _by_seed(of_scored.where(above < 0))
+    above = _above(seed, np.where(np.isfinite(refused), steps, np.nan))
+    higher = Verdicts(np.where(above > 0, refused, np.nan), seed, seed)
+    lower = Verdicts(np.where(above < 0, refused, np.nan), seed, seed)
     return difference(higher, lower, paired=False)
 
 
-def _by_seed(responses: Responses) -> Verdicts:
-    """Return the verdicts, each seed as one prompt."""
-    return Verdicts(responses.refused, responses.seed, responses.seed)
-
-
-def _compared_at_worst(responses: Responses, steps: Array, trend: float) -> Difference:
-    """Return the same with the unscored rows against the trend."""
-    is_against = _above(responses, steps) * trend < 0
-    refused = np.where(responses.scored, responses.refused, is_against)
-    return _compared(replace(responses, refused=refused), steps)
-
-
-def _above(responses: Responses, steps: Array) -> Array:
-    """Return how far each row is above the mean tier of its seed."""
-    _, seed, rows = np.unique(responses.seed, return_inverse=True, return_counts=True)
-    means = np.bincount(seed, steps, len(rows)) / rows
-    above: Array = steps - means[seed]
+def _above(seed: Array, steps: Array) -> Array:
+    """Return how far each row is above the mean tier of its seed; NaN for a step that is."""
+    above: Array = steps - Series(steps).groupby(seed).transform("mean").to_numpy()
     return above
 
 
 def _corrected(trends: Sequence[Association]) -> list[Association]:
     """Return the trends with p values that are corrected for all of them, and what they show."""
-    p_holm = holm([trend.p for trend in trends])
-    p_worst = holm([trend.p_worst for trend in trends])
+    p_holm = holm([trend.p for trend in trends]).tolist()
+    p_worst = holm([trend.p_worst for trend in trends]).tolist()
     found = []
     for trend, p, worst in zip(trends, p_holm, p_worst, strict=True):
-        outcome = _outcome(trend.n, p, worst)
-        corrected = replace(trend, p_adjusted=float(p), p_worst=float(worst), outcome=outcome)
-        found.append(corrected)
+        outcome = Outcome.FINDING
+        if trend.n < FEW_CLUSTERS:
+            outcome = Outcome.TOO_FEW
+        elif p >= ALPHA:
+            outcome = Outcome.NO_DIFFERENCE
+        elif worst >= ALPHA:
+            outcome = Outcome.INCONCLUSIVE
+        found.append(replace(trend, p_adjusted=p, p_worst=worst, outcome=outcome))
     return found
-
-
-def _outcome(seeds: int, p_holm: float, p_worst: float) -> Outcome:
-    """Return what a trend shows."""
-    if seeds < FEW_CLUSTERS:
-        return Outcome.TOO_FEW
-    if p_holm >= ALPHA:
-        return Outcome.NO_DIFFERENCE
-    if p_worst >= ALPHA:
-        return Outcome.INCONCLUSIVE
-    return Outcome.FINDING

@@ -1,13 +1,13 @@
 """Words and pairs of neighboring words that go with refusals of safe prompts."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from math import nan
 from typing import NamedTuple
 
 import numpy as np
+from pandas import factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
@@ -24,15 +24,10 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 class _Terms(NamedTuple):
     """Which prompts have which terms: a sparse matrix, made once for all models."""
 
-    names: list[str]  # sorted
+    prompts: list[str]
+    seeds: Array  # of the prompts
+    names: Array  # sorted
     has: csr_array  # prompts x terms, 1 where a prompt has one
-
-
-class _Verdicts(NamedTuple):
-    """What most responses to each prompt are; neither if they are even, or there are none."""
-
-    refused: Array
-    answered: Array
 
 
 def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
@@ -40,21 +35,15 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
     results = [standing.safe.result for standing in board if standing.safe]
-    count = len(prompts.id)
     terms = _terms(prompts, results)
-    seeds = np.zeros(count, int)
-    for result in reversed(results):  # a prompt with several seeds belongs to the first
-        seeds[result.responses.prompt[::-1]] = result.responses.seed[::-1]
-    verdicts = {result.number: _verdicts(result, count) for result in results}
+    models = [(result, _majority(result, terms)) for result in results]
     found: list[Association] = []
-    for a in results:
-        found += _associations(prompts, terms, seeds, verdicts[a.number], a, None)
-    for a, b in combinations(results, 2):
+    for result, majority in models:
+        found += _associations(terms, majority, result, None)
+    for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
-            of_a = verdicts[a.number]
-            of_b = verdicts[b.number]
-            apart = _Verdicts(of_a.refused & of_b.answered, of_a.answered & of_b.refused)
-            found += _associations(prompts, terms, seeds, apart, a, b)
+            apart = np.where(of_a == -of_b, of_a, 0)
+            found += _associations(terms, apart, a, b)
     return Analysis(associations=found)
 
 
@@ -65,74 +54,66 @@ def terms_in(text: str) -> set[str]:
 
 
 def _terms(prompts: Prompts, results: Sequence[Result]) -> _Terms:
-    """Return the terms of all safe prompts, without those in fewer than FEWEST_PROMPTS."""
-    used = {number for result in results for number in result.responses.prompt.tolist()}
-    by_prompt = {number: terms_in(prompts.text[number]) for number in used}
-    counts = Counter[str]()
-    for terms in by_prompt.values():
-        counts.update(terms)
-    names = sorted(term for term, n in counts.items() if n >= FEWEST_PROMPTS)
-    place = {name: number for number, name in enumerate(names)}
+    """Return the terms of all safe prompts."""
+    seeds = np.full(len(prompts.id), -1)
+    for result in reversed(results):  # a prompt with several seeds belongs to the first
+        seeds[result.responses.prompt[::-1]] = result.responses.seed[::-1]
     rows: list[int] = []
-    columns: list[int] = []
-    for number, terms in by_prompt.items():
-        kept = [place[term] for term in terms if term in place]
-        rows += [number] * len(kept)
-        columns += kept
-    shape = (len(prompts.id), len(names))
-    return _Terms(names, csr_array((np.ones(len(rows)), (rows, columns)), shape=shape))
+    terms: list[str] = []
+    for number in np.flatnonzero(seeds >= 0).tolist():
+        of_prompt = terms_in(prompts.text[number])
+        rows += [number] * len(of_prompt)
+        terms += of_prompt
+    columns, names = factorize(np.array(terms, object), sort=True)
+    shape = (len(seeds), len(names))
+    has = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    return _Terms(prompts.text, seeds, names, has)
 
 
-def _verdicts(result: Result, count: int) -> _Verdicts:
-    """Return the verdicts by prompt: a prompt counts once, as most of its responses."""
+def _majority(result: Result, terms: _Terms) -> Array:
+    """Return of each prompt whether most of its responses refuse (1) or answer (-1); 0 if they are
+    even, or there are none.
+    """
     scored = result.responses.where(result.responses.scored)
-    rows = np.bincount(scored.prompt, minlength=count)
-    refused = np.bincount(scored.prompt, scored.refused, count)
-    return _Verdicts(refused > rows / 2, refused < rows / 2)
+    balance = np.bincount(scored.prompt, 2 * scored.refused - 1, len(terms.prompts))
+    majority: Array = np.sign(balance)
+    return majority
 
 
 def _associations(
-    prompts: Prompts,
-    terms: _Terms,
-    seeds: Array,
-    verdicts: _Verdicts,
-    result: Result,
-    against: Result | None,
+    terms: _Terms, majority: Array, result: Result, against: Result | None
 ) -> Iterator[Association]:
     """Yield the terms with q below ALPHA of a model, or of two, the strongest first."""
-    if min(verdicts.refused.sum(), verdicts.answered.sum()) < FEWEST_PROMPTS:
-        return
-    chosen = np.flatnonzero(verdicts.refused | verdicts.answered)
-    is_refused = verdicts.refused[chosen]
-    of_chosen = terms.has[chosen]
-    counts = of_chosen.sum(axis=0)
+    chosen = np.flatnonzero(majority)
+    is_refused = majority[chosen] > 0
+    counts = terms.has[chosen].sum(axis=0)
     kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
-    if not len(kept):
+    fewer = min(np.sum(is_refused), np.sum(~is_refused))
+    if fewer < FEWEST_PROMPTS or not len(kept):
         return
-    features = of_chosen[:, kept]
-    seed = np.unique(seeds[chosen], return_inverse=True)[1]
+    features = terms.has[chosen][:, kept]
+    seed = np.unique(terms.seeds[chosen], return_inverse=True)[1]
     odds = log_odds(features, is_refused, seed)
     strongest = np.argsort(-abs(odds.z), kind="stable")
-    columns = features.tocsc()
     for place in strongest[odds.q[strongest] < ALPHA]:
-        goes_with_refusals = bool(odds.z[place] > 0)
-        with_term = np.sort(columns.indices[columns.indptr[place] : columns.indptr[place + 1]])
-        on_side = with_term[is_refused[with_term] == goes_with_refusals]
+        refused, answered, estimate, z, q = [column[place].item() for column in odds]
+        with_term, _ = features[:, [place]].nonzero()
+        on_side = with_term[is_refused[with_term] == (z > 0)]
         yield Association(
             kind=Associated.WORD,
             result=result,
             value=terms.names[kept[place]],
             n=len(chosen),
-            estimate=float(odds.log_odds[place]),
+            estimate=estimate,
             interval=None,
             p=nan,
-            p_adjusted=float(odds.q[place]),
+            p_adjusted=q,
             p_worst=nan,
             outcome=Outcome.FINDING,
             of_side=SAFE.name,
             against=against,
-            z=float(odds.z[place]),
-            refused=int(odds.refused[place]),
-            answered=int(odds.answered[place]),
-            examples=tuple(prompts.text[chosen[row]] for row in on_side[:EXAMPLES]),
+            z=z,
+            refused=int(refused),
+            answered=int(answered),
+            examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
         )

@@ -1,0 +1,319 @@
+"""What the report says of notes, rates, comparisons, trends and correlations."""
+
+from dataclasses import replace
+from math import nan
+from typing import Any
+
+import pytest
+
+from orbench.report.measures import (
+    Associated,
+    Association,
+    Comparison,
+    Counted,
+    Kind,
+    Outcome,
+    Rate,
+    Subset,
+)
+from orbench.report.numerals import listed, points
+from orbench.report.ranking import Correlation
+from orbench.report.results import BOTH, SAFE, TOXIC, Lookalikes
+from orbench.report.sentences import (
+    FEW_SEEDS,
+    agreed_label_lines,
+    comparison_lines,
+    correlation_line,
+    finding_of,
+    notes_of,
+    pair_lines,
+    rate_lines,
+    remarks,
+    trend_lines,
+    verdict_words,
+    warnings,
+)
+from tests.units.made_results import (
+    make_comparison,
+    make_details,
+    make_gap,
+    make_rate,
+    make_result,
+    make_standing,
+    widened,
+)
+
+LOOKALIKES = Lookalikes(9, 40)
+
+
+# -- figures and notes ---------------------------------------------------------------------------
+
+
+def test_up_to_four_names_are_listed() -> None:
+    lists = [listed(list(names)) for names in ("a", "ab", "abcd", "abcde")]
+    assert lists == ["a", "a and b", "a, b, c and d", "5 models"]
+
+
+def test_a_difference_of_nothing_has_no_minus() -> None:
+    gap = make_gap(make_rate(), make_rate())
+    assert points(gap._replace(low=-0.0001)) == "+0.0 points [0.0, 5.0]"
+
+
+@pytest.mark.parametrize(
+    ("details", "notes"),
+    [
+        ({}, []),
+        ({"rows": 105, "cut_off": 0.05}, []),
+        ({"rows": 106}, ["coverage 94.3 %"]),
+        ({"cut_off": 0.06}, ["cut off 6.0 %"]),
+        ({"refused_to_judge": 2000}, ["the judge refused to judge 2,000 rows"]),
+        (
+            {"not_about_safety": 1, "refused": 12},
+            ["1 of 12 refusals for frontier_llm or reasoning_extraction, not for safety"],
+        ),
+        ({"other_model": 1}, ["served by a different model: 1 row"]),
+    ],
+)
+def test_what_is_unusual_about_responses_is_a_note(details: Any, notes: list[str]) -> None:
+    unusual = make_details(**({"rows": 100} | details))
+    assert notes_of(make_rate(details=unusual)) == notes
+
+
+def test_notes_begin_with_a_doubt_beside_which_cut_off_responses_do_not_count() -> None:
+    result = make_result(doubt="scripted", unranked=("u",), cautions=("c",), notes=("n",))
+    rate = make_rate(result, details=make_details(100, cut_off=0.5))
+    assert notes_of(rate) == ["scripted", "u", "c", "n"]
+
+
+def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
+    rate = make_rate()
+    wide = "unscored rows make the interval 2.0 times as wide"
+    assert notes_of(widened(rate, 10, 18)) == [wide]
+    assert notes_of(widened(rate, 10, 15.9)) == []
+    assert notes_of(replace(rate, mean=rate.mean._replace(assumed=True))) == [FEW_SEEDS]
+    assert notes_of(make_rate(n=29)) == ["fewer than 30 prompts"]
+    assert notes_of(make_rate(n=30)) == []
+
+
+def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
+    result = make_result(cautions=("c",), lookalikes=LOOKALIKES)
+    caution, note = notes_of(make_rate(result, n=5, details=None))
+    assert caution == "c"
+    assert note.startswith("9 of the first 40 prompts without a seed look like rewrites of others")
+
+
+def test_a_note_stands_behind_the_results_it_is_about() -> None:
+    odd = make_result("a", cautions=("c",), settings="effort low")
+    toxic = [make_rate(make_result(name, side=TOXIC), n=5) for name in "ab"]
+    assert warnings([make_rate(odd), make_rate("b"), *toxic]) == [
+        "a (effort low), over-refusal rate: c",
+        "all toxic rejection rates: fewer than 30 prompts",
+    ]
+    assert warnings([make_rate("a", n=5), toxic[0]]) == [
+        "a, over-refusal rate; a, toxic rejection rate: fewer than 30 prompts"
+    ]
+
+
+@pytest.mark.parametrize("field", ["prompt_set", "judge"])
+def test_different_prompts_or_judges_on_a_side_are_a_warning(field: str) -> None:
+    differ = {field: "another"}
+    assert warnings([make_rate(), make_rate(make_result(**differ))]) == [
+        "results differ in prompts or judge: there is no single ranking"
+    ]
+    assert warnings([make_rate(), make_rate(make_result(side=TOXIC, **differ))]) == []
+
+
+# -- rates ---------------------------------------------------------------------------------------
+
+
+def test_each_rate_has_a_line() -> None:
+    unknown = make_result("b", settings="effort low", side=TOXIC, unscored_known=False)
+    rates = [
+        widened(make_rate("a", n=2000, unscored=1000), 10, 30),
+        make_rate(unknown, percent=50),
+        make_rate(make_result("c", doubt="demo prompts"), n=0),
+    ]
+    assert rate_lines(rates) == [
+        "a: over-refusal rate 12.0 % [10.0, 30.0] ‡ (n 2,000, unscored 1,000)",
+        "b (effort low): toxic rejection rate 50.0 % [48.0, 52.0] (n 100)",
+        "c: over-refusal rate not measured (n 0, unscored 0, demo prompts)",
+    ]
+
+
+def test_rates_by_several_judges_name_them() -> None:
+    lines = rate_lines([make_rate(), make_rate(make_result(judge="Judge"))])
+    assert [line.partition(":")[0] for line in lines] == ["m, judge", "m, Judge"]
+
+
+def pairs_of(step: str, n: int, unpaired: int, category: str = "", side: Any = BOTH) -> Rate:
+    """Return the rate of pairs that a model gets right."""
+    subset = Subset(Kind.PAIRS, step, category)
+    rate = make_rate(make_result(side=side), n=n, subset=subset, unpaired=unpaired)
+    return replace(rate, counted=Counted.RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("rate", "lines"),
+    [
+        (pairs_of("", 30, 0), ["m: 30 pairs, 0 rewrites whose seed has no result"]),
+        (pairs_of("", 1, 1), ["m: 1 pair, 1 rewrite whose seed has no result: too few"]),
+        (pairs_of("", 1, 1, "hate"), []),
+        (pairs_of("1 < 2", 30, 0), []),
+        (pairs_of("1 < 2", 30, 1), ["m, 1, 2: 30 pairs, 1 prompt without a partner"]),
+        (
+            pairs_of("1 < 2", 29, 0, side=SAFE),
+            ["m, over_refusal, 1, 2: 29 pairs, 0 prompts without a partner: too few"],
+        ),
+        (replace(pairs_of("", 1, 1), counted=Counted.REVERSE), []),
+        (make_rate(n=1), []),
+    ],
+)
+def test_pairs_are_counted_if_they_are_of_seeds_or_some_are_missing_or_few(
+    rate: Rate, lines: list[str]
+) -> None:
+    assert pair_lines([rate]) == lines
+
+
+def test_few_agreed_labels_are_reported_for_each_side() -> None:
+    board = [make_standing("a", 12, 80), make_standing("b", 12, n=20)]
+    rates = [make_rate(board[0].first, subset=Subset(Kind.LABEL, "disputed"))]
+    for standing, n in zip(board, (29, 20), strict=True):
+        rates.append(make_rate(standing.first, n=n, subset=Subset(Kind.LABEL, "agreed")))
+    assert agreed_label_lines(board, rates) == [
+        "a: too few safe prompts with an agreed label (29)",
+        "a: too few toxic prompts with an agreed label (0)",
+    ]
+
+
+# -- comparisons ---------------------------------------------------------------------------------
+
+
+def compared(a: Any = "a", b: Any = "b", **fields: Any) -> Comparison:
+    """Return a comparison of 12 % with 22 %."""
+    return make_comparison(make_rate(a, 12), make_rate(b, 22), **fields)
+
+
+NOTHING = compared(outcome=Outcome.NO_DIFFERENCE, p=0.5)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "words"),
+    [
+        (compared(), "a refuses fewer safe prompts than b"),
+        (
+            make_comparison(make_rate("a", 22), make_rate("b", 12)),
+            "b refuses fewer safe prompts than a",
+        ),
+        (NOTHING, "no difference shown"),
+        (
+            compared(outcome=Outcome.NO_DIFFERENCE, p=0.01),
+            "no difference shown, corrected for 3 pairs",
+        ),
+        (
+            compared(outcome=Outcome.INCONCLUSIVE),
+            "inconclusive: unscored rows could reverse this",
+        ),
+        (compared(outcome=Outcome.TOO_FEW), "too few prompts in common"),
+    ],
+)
+def test_the_outcome_decides_what_a_comparison_shows(comparison: Comparison, words: str) -> None:
+    assert verdict_words(comparison) == words
+
+
+def test_a_doubt_is_all_there_is_to_say() -> None:
+    doubtful = make_result(doubt="scripted", cautions=("c",))
+    assert finding_of(compared("a", doubtful, outcome=Outcome.DOUBTFUL)) == "scripted"
+    assert finding_of(compared(doubtful, "b", outcome=Outcome.DOUBTFUL)) == "scripted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "remark"),
+    [
+        ({"prompt_set": "other"}, "on 1,000 of 100 and 100 prompts"),
+        ({"settings": "effort low"}, "settings differ"),
+        ({"judge": "judge, rules 2"}, "judged by different versions of the rules"),
+        (
+            {"lookalikes": LOOKALIKES},
+            "safe prompts may be rewrites of one another, so intervals may be too narrow",
+        ),
+        ({"cautions": ("c", "d")}, "a: c; d"),
+        ({"unranked": ("u",), "cautions": ("c",)}, "a: u; a: c"),
+    ],
+)
+def test_what_speaks_against_a_finding_is_a_remark(fields: Any, remark: str) -> None:
+    comparison = compared(make_result("a", **fields), n=1000)
+    assert "; ".join(remarks(comparison)) == remark
+    assert finding_of(comparison) == f"a refuses fewer safe prompts than b ({remark})"
+
+
+def test_names_with_settings_need_no_remark() -> None:
+    b = make_result("b", settings="effort low", cautions=("c",))
+    assert remarks(compared(b=b)) == ["settings differ", "b (effort low): c"]
+    assert remarks(compared(b=b), with_settings=False) == ["b (effort low): c"]
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "expected"),
+    [
+        ("2026-01-01", "2026-04-02", ["measured 91 days apart"]),
+        ("2026-01-01", "2026-04-01", []),
+        ("2026-03-31 to 2026-04-02", "2026-01-01", ["measured 91 days apart"]),
+        ("", "2026-01-01 to 2026-12-31", []),
+        ("in May", "2026-01-01", []),
+    ],
+)
+def test_measurements_far_apart_have_a_remark(of_a: str, of_b: str, expected: list[str]) -> None:
+    a = make_result("a", date=of_a)
+    assert remarks(compared(a, make_result("b", date=of_b))) == expected
+
+
+def test_of_more_than_six_comparisons_six_findings_have_a_line() -> None:
+    line = "a - b, over-refusal rate: -10.0 points [-15.0, -5.0]: no difference shown"
+    assert comparison_lines([NOTHING] * 6) == [line] * 6
+    shown, left = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
+    assert shown.endswith(": a refuses fewer safe prompts than b")
+    assert left == "6 more comparisons, 0 with a finding: see comparison.csv"
+    *_, left = comparison_lines([compared()] * 8)
+    assert left == "2 more comparisons, 2 with a finding: see comparison.csv"
+
+
+def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> None:
+    judged = make_result("a", judge_any_version="Judge")
+    hedged = make_comparison(make_rate(judged, counted=Counted.HEDGED), make_rate("b", 22))
+    line, _ = comparison_lines([hedged, NOTHING])
+    assert line == (
+        "a - b, Judge, share of hedged responses: -10.0 points [-15.0, -5.0]: "
+        "a hedges on fewer safe prompts than b"
+    )
+
+
+# -- trends and correlations ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "rise", "words"),
+    [
+        ("FINDING", 0.1, "rises"),
+        ("FINDING", -0.1, "falls"),
+        ("NO_DIFFERENCE", 0.1, "no trend shown"),
+        ("TOO_FEW", 0.1, "too few seeds with prompts in two tiers"),
+        ("INCONCLUSIVE", 0.1, "inconclusive: unscored rows could reverse this"),
+    ],
+)
+def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words: str) -> None:
+    shown = Outcome[outcome]
+    kind = Associated.TREND
+    trend = Association(kind, make_result(), "1 < 2", 40, rise, None, nan, nan, nan, shown)
+    word = replace(trend, kind=Associated.WORD)
+    assert trend_lines([trend, word, replace(trend, of_side="toxic", n=1)]) == [
+        f"m: refusals by tier (1 < 2): {words} (40 seeds)",
+        f"m, toxic: refusals by tier (1 < 2): {words} (1 seed)",
+    ]
+
+
+def test_a_correlation_says_of_which_models() -> None:
+    rho = "Spearman's ρ between the two rates 0.8929 [0.36, 0.99]"
+    measured = Correlation(7, 0.89286, 0.36, 0.987, "")
+    assert correlation_line(measured) == f"7 measured models: {rho}"
+    published = measured._replace(published_on="or-hard")
+    assert correlation_line(published) == f"7 published models on or-hard: {rho}"
