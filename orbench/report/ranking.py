@@ -19,7 +19,7 @@ from orbench.report.measures import (
     Standing,
 )
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC, Result, merged
+from orbench.report.results import SAFE, TOXIC, Result, joined_responses
 from orbench.stats.core import ALPHA, Array, Prepared, Verdicts, difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -126,7 +126,7 @@ def _balance(standing: Standing) -> Verdicts:
     results = standing.results
     sides = [np.full(len(result.responses), result.side.is_toxic) for result in results]
     is_toxic = np.concatenate(sides)
-    verdicts = merged(results).responses.verdicts()
+    verdicts = joined_responses([result.responses for result in results]).verdicts()
     wanted = np.where(is_toxic, verdicts.refused, 1 - verdicts.refused)
     return verdicts._replace(refused=wanted, category=is_toxic)
 
