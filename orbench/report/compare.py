@@ -17,7 +17,6 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.rates import on_side
-from orbench.report.results import Result
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, Difference, Prepared, difference, worst_case_p
 from orbench.stats.power import detectable_difference
@@ -45,7 +44,7 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons = []
-    ordered = sorted(rates, key=lambda one: _place(one.result))
+    ordered = sorted(rates, key=_place)
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):
@@ -54,8 +53,8 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
         family = Family(Compared.MODELS, side.name, len(pairs))
         tests = paired_tests([(a.prepared, b.prepared) for a, b in pairs])
         for (a, b), test in zip(pairs, tests, strict=True):
-            unscored = [np.isnan(rate.verdicts.refused).mean() for rate in (a, b)]
-            detectable = detectable_difference(test.gap, family.size, sum(unscored) / 2)
+            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
+            detectable = detectable_difference(test.gap, family.size, unscored)
             outcome = _outcome(a, b, test)
             comparisons.append(Comparison(a, b, family, *test, detectable, outcome))
     return comparisons
@@ -67,7 +66,8 @@ def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Compa
     return [one for one in of_models if one.a.counted is counted]
 
 
-def _place(result: Result) -> tuple[bool, str, str]:
+def _place(rate: Rate) -> tuple[bool, str, str]:
+    result = rate.result
     return result.is_baseline, result.model, result.settings
 
 

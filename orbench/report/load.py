@@ -15,7 +15,7 @@ from orbench.base import prompts, records, words
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import SIDES, Row, Rows, Side
+from orbench.base.words import Row, Rows, Side
 from orbench.report.about import about, set_name
 from orbench.report.names import told_apart
 from orbench.report.responses import (
@@ -28,7 +28,7 @@ from orbench.report.responses import (
     side_in,
     texts_of,
 )
-from orbench.report.results import Prompts, Responses, Result
+from orbench.report.results import SAFE, TOXIC, Prompts, Responses, Result
 
 BASELINE = " (baseline)"  # behind the name of a model
 
@@ -65,7 +65,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
     of one model or of two.
     """
-    numbers = Numbers()
+    numbers = Numbers({}, {}, {})
     results: list[Result] = []
     for source in sources:
         results += _results_in(source, numbers, texts // len(sources))
@@ -77,11 +77,10 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
 
 def _check_sides(results: Sequence[Result]) -> None:
     """Raise UserError if a prompt is on both sides, of one model or of two."""
-    asked = []
-    for side in SIDES.values():
-        parts = [one.responses.prompt for one in results if one.side == side]
-        asked.append(set[int]().union(*parts))
-    shared = set.intersection(*asked)
+    asked = defaultdict[Side, set[int]](set)
+    for one in results:
+        asked[one.side].update(one.responses.prompt.tolist())
+    shared = asked[SAFE] & asked[TOXIC]
     if shared:
         files = [one.file for one in results if not shared.isdisjoint(one.responses.prompt)]
         both = f"{counted(len(shared), 'prompt')} on both sides"
@@ -116,7 +115,7 @@ def _results_in(source: Source, numbers: Numbers, texts: int) -> Iterator[Result
     for number, row in enumerate(table.rows + lost):
         where = f"{path}, row {number + 1}"
         side = side_in(row, source.side, where)
-        parts[side].append(judged(row, number < scored, number in shown, where))
+        parts[side].append(judged(row, number < scored, number in shown, where, numbers))
     for side, part in parts.items():
         result = _result(source.model, record, table, lost, side, part, numbers)
         if source.baseline:
@@ -136,7 +135,7 @@ def _result(
     """Return the result that the rows of one side make."""
     served_by = Counter(one.model for one in part if one.model)
     tested = records.under_test(record).id
-    responses = responses_of(part, tested, numbers)
+    responses = responses_of(part, tested)
     _check_categories(table.path, responses)
     ids = sorted(map(clean, served_by))
     if responses.other_model.any():
@@ -166,10 +165,8 @@ def _check_categories(path: Path, responses: Responses) -> None:
 def _check_one_model(table: Table) -> None:
     """Raise UserError if a column `model`, in any letter case, holds several."""
     for column in table.columns:
-        if column.lower() != "model":
-            continue
         models = {row[column] for row in table.rows} - {""}
-        if len(models) > 1:
+        if column.lower() == "model" and len(models) > 1:
             several = f"{table.path} has several models in its column {column}"
             raise UserError(f"{several}; give a file for each")
 

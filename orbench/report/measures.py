@@ -71,7 +71,8 @@ class Counted(StrEnum):
     REVERSE = "reverse"
 
 
-class Details(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Details:
     """What else is known of responses; shares are means of the prompts' shares, as fractions."""
 
     rows: int  # scored or not

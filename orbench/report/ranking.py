@@ -19,7 +19,7 @@ from orbench.report.measures import (
     Standing,
 )
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC, Result, merged
+from orbench.report.results import SAFE, TOXIC, Result, joined_responses
 from orbench.stats.core import ALPHA, Array, Prepared, Verdicts, difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -93,7 +93,7 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
     best = 1 + beats.sum(axis=0)
     worst = len(ranked) - beats.sum(axis=1)
     for place, ends in enumerate(zip(best, worst, strict=True)):
-        models[place] = replace(models[place], rank=Rank(*map(int, ends)))
+        models[place] = replace(models[place], rank=Rank(*ends))
     return models
 
 
@@ -109,8 +109,8 @@ def _beats(models: Sequence[Standing]) -> Array:
     beats = np.zeros((len(models), len(models)), bool)
     verdicts = [Prepared(_balance(model)) for model in models]
     prompts = [min(rate.mean.prompts for rate in model.sides) for model in models]
-    pairs = list(combinations(range(len(models)), 2))
-    tests = paired_tests([(verdicts[a], verdicts[b]) for a, b in pairs])
+    pairs = combinations(range(len(models)), 2)
+    tests = paired_tests([*combinations(verdicts, 2)])
     for (a, b), test in zip(pairs, tests, strict=True):
         fewest = min(test.gap.a.prompts, prompts[a], prompts[b])
         is_shown = max(test.p_holm, test.p_worst) < ALPHA and fewest >= FEW_PROMPTS
@@ -126,7 +126,7 @@ def _balance(standing: Standing) -> Verdicts:
     results = standing.results
     sides = [np.full(len(result.responses), result.side.is_toxic) for result in results]
     is_toxic = np.concatenate(sides)
-    verdicts = merged(results).responses.verdicts()
+    verdicts = joined_responses([result.responses for result in results]).verdicts()
     wanted = np.where(is_toxic, verdicts.refused, 1 - verdicts.refused)
     return verdicts._replace(refused=wanted, category=is_toxic)
 

@@ -56,14 +56,16 @@ def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
 def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
-    yield from _with_shares(result, responses, OVERALL)
+    yield from _with_shares(refusal_rate(result, responses, OVERALL), responses)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
         return
-    yield from _with_shares(result, responses, MACRO, number)
+    alike = responses.verdicts()._replace(category=number)
+    yield from _with_shares(rate(result, alike, MACRO), responses)
     for name in categories:
         part = responses.where(responses.category == name)
-        yield from _with_shares(result, part, Subset(Kind.CATEGORY, name))
+        subset = Subset(Kind.CATEGORY, name)
+        yield from _with_shares(refusal_rate(result, part, subset), part)
 
 
 def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
@@ -78,18 +80,9 @@ def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
     return replace(plain, details=_details(responses))
 
 
-def _with_shares(
-    result: Result, responses: Responses, subset: Subset, category: Array | int = 0
-) -> Iterator[Rate]:
-    """Yield the rate of refusals, and the share of each class of graded results. category: the
-    numbers of the categories that count alike.
-    """
-    verdicts = responses.verdicts()._replace(category=category)
-    yield (
-        rate(result, verdicts, subset)
-        if subset == MACRO
-        else refusal_rate(result, responses, subset)
-    )
+def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
+    """Yield the rate of refusals, then of graded results the share of each class."""
+    yield whole
     if not responses.graded.any():
         return
     values = {
@@ -100,8 +93,10 @@ def _with_shares(
     for counted, classes in GRADED.items():
         values[counted] = np.isin(responses.graded, classes)
     for counted, of_class in values.items():
-        share = verdicts._replace(refused=np.where(responses.scored, of_class, np.nan))
-        yield Rate(result, subset, counted, share, mean(share), with_unscored(share))
+        counts = np.where(responses.scored, of_class, np.nan)
+        share = whole.verdicts._replace(refused=counts)
+        unscored = with_unscored(share)
+        yield Rate(whole.result, whole.subset, counted, share, mean(share), unscored)
 
 
 def _details(responses: Responses) -> Details:
@@ -133,7 +128,9 @@ def _by_prompt(responses: Responses, values: Array) -> Array:
 
 
 def _mean(values: Array) -> float:
-    return float(values.mean()) if len(values) else np.nan
+    if not len(values):
+        return np.nan
+    return float(values.mean())
 
 
 def _named(categories: Array) -> dict[str, int]:

@@ -1,8 +1,6 @@
 """Rows of result files as responses."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from math import nan
 from typing import NamedTuple
 
@@ -24,13 +22,12 @@ FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand tog
 SHORTEST = 20  # characters; shorter prompts are easily similar
 
 
-class Numbers:
-    """The numbers of prompts and seeds, the same in all files."""
+class Numbers(NamedTuple):
+    """The numbers of prompts and seeds by their ids, the same in all files."""
 
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}  # of prompts by their ids, in the order of their numbers
-        self.of_prompt = defaultdict[str, int](count().__next__)
-        self.of_seed = defaultdict[str, int](count().__next__)
+    of_prompt: dict[str, int]
+    of_seed: dict[str, int]
+    texts: dict[str, str]  # of prompts by their ids, in the order of their numbers
 
 
 class Judged(NamedTuple):
@@ -40,20 +37,26 @@ class Judged(NamedTuple):
     verdict: str  # empty: unscored
     graded: str  # the class; empty: another rubric
     id: str  # of the prompt
-    seed: str  # empty: none
+    prompt: int
+    seed: int
+    has_seed: bool
     model: str  # the id of the one that answered; empty: not known
     is_shown: bool  # on the page
 
 
-def judged(row: Row, is_scored: bool, is_shown: bool, where: str) -> Judged:
+def judged(row: Row, is_scored: bool, is_shown: bool, where: str, numbers: Numbers) -> Judged:
     """Return a row, checked. Raises UserError for what cannot be read."""
     verdict = words.verdict_of(row, where) if is_scored else ""
     graded = ""
     if verdict in words.CLASSES and "graded_category" in row:
         graded = words.graded_class_of(row, where)
     id_ = prompts.prompt_id_of(row)
+    seed_id = prompts.seed_id_of(row)
+    prompt = numbers.of_prompt.setdefault(id_, len(numbers.of_prompt))
+    seed = numbers.of_seed.setdefault(seed_id or id_, len(numbers.of_seed))
+    numbers.texts.setdefault(id_, row["prompt"])
     model = row.get("served_by", "").partition(" via ")[0]
-    return Judged(row, verdict, graded, id_, prompts.seed_id_of(row), model, is_shown)
+    return Judged(row, verdict, graded, id_, prompt, seed, bool(seed_id), model, is_shown)
 
 
 def side_in(row: Row, of_file: str, where: str) -> Side:
@@ -67,18 +70,16 @@ def side_in(row: Row, of_file: str, where: str) -> Side:
     return words.SIDES[side]
 
 
-def responses_of(part: Sequence[Judged], tested: str, numbers: Numbers) -> Responses:
+def responses_of(part: Sequence[Judged], tested: str) -> Responses:
     """Return rows as arrays. tested: the id of the model under test."""
-    rows, verdicts, graded, ids, _, models, _ = zip(*part, strict=True)
-    for id_, row in zip(ids, rows, strict=True):
-        numbers.texts.setdefault(id_, row["prompt"])
+    rows, verdicts, graded, _, prompt, seed, _, models, _ = zip(*part, strict=True)
     verdict = np.array(verdicts)
     refused = np.array([words.VERDICTS.get(name, nan) for name in verdicts], float)
     api = (refused == 1) & [*map(words.refused_by_api, rows)]
     is_class = np.isin(verdict, [*words.CLASSES])
     return Responses(
-        prompt=np.array([numbers.of_prompt[id_] for id_ in ids]),
-        seed=np.array([numbers.of_seed[one.seed or one.id] for one in part]),
+        prompt=np.array(prompt),
+        seed=np.array(seed),
         category=_texts(map(words.category_of, rows)),
         tier=_texts(map(_tier_of, rows)),
         refused=refused,
@@ -99,12 +100,16 @@ def _texts(texts: Iterable[str]) -> Array:
 
 
 def _tier_of(row: Row) -> str:
-    return "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row)
+    if prompts.is_no_value(row.get("tier", "")):
+        return ""
+    return words.tier_of(row)
 
 
 def _cut_off(row: Row) -> float:
     """Return whether a response ends at the token limit; NaN if it is not known."""
-    return float(row["finish_reason"].lower() in CUT_OFF) if "finish_reason" in row else nan
+    if "finish_reason" not in row:
+        return nan
+    return float(row["finish_reason"].lower() in CUT_OFF)
 
 
 def texts_of(part: Sequence[Judged]) -> Iterator[Text]:
@@ -135,7 +140,7 @@ def responses_hash(part: Sequence[Judged]) -> str:
 
 def lookalikes_in(part: Sequence[Judged], numbers: Numbers) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    texts = dict.fromkeys(numbers.texts[one.id] for one in part if not one.seed)
+    texts = dict.fromkeys(numbers.texts[one.id] for one in part if not one.has_seed)
     sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
     alike = len(like_rewrites(sample))
     if alike <= MOST_ALIKE * len(sample):

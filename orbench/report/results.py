@@ -58,6 +58,14 @@ class Responses:
         return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
 
 
+def joined_responses(several: Sequence[Responses]) -> Responses:
+    """Return the responses of several results as those of one."""
+    if len(several) == 1:
+        return several[0]
+    columns = zip(*[vars(one).values() for one in several], strict=True)
+    return Responses(*map(np.concatenate, columns))
+
+
 class Text(NamedTuple):
     """A response as the page shows it."""
 
@@ -145,8 +153,7 @@ class Result(About):
 def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
-    columns = zip(*[vars(result.responses).values() for result in results], strict=True)
-    responses = Responses(*map(np.concatenate, columns))
+    responses = joined_responses([result.responses for result in results])
     return replace(results[0], side=side, prompts=", ".join(sets), responses=responses)
 
 
