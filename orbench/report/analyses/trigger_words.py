@@ -66,7 +66,7 @@ def _terms(prompts: Prompts, results: Sequence[Result]) -> _Terms:
         terms += of_prompt
     columns, names = factorize(np.array(terms, object), sort=True)
     shape = (len(seeds), len(names))
-    has = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    has = csr_array((np.ones(len(rows), int), (rows, columns)), shape=shape)
     return _Terms(prompts.text, seeds, names, has)
 
 
@@ -113,7 +113,7 @@ def _associations(
             of_side=SAFE.name,
             against=against,
             z=z,
-            refused=int(refused),
-            answered=int(answered),
+            refused=refused,
+            answered=answered,
             examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
         )
