@@ -76,8 +76,7 @@ def _majority(result: Result, terms: _Terms) -> Array:
     """
     scored = result.responses.where(result.responses.scored)
     balance = np.bincount(scored.prompt, 2 * scored.refused - 1, len(terms.prompts))
-    majority: Array = np.sign(balance)
-    return majority
+    return np.sign(balance)
 
 
 def _associations(
