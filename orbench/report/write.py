@@ -44,8 +44,8 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
 
     sources, labels: its inputs. Raises OSError, and UserError if an output is an input.
     """
-    others = [to.table.with_suffix(kind) for kind in WITH_TABLES]
-    check_outputs([*csv_paths(to.folder), *others], [*(source.path for source in sources), *labels])
+    outputs = [*csv_paths(to.folder), *map(to.table.with_suffix, WITH_TABLES)]
+    check_outputs(outputs, [*(source.path for source in sources), *labels])
     make_folder(to.folder)
     files = [*write_csvs(to.folder, made), export.write_summary(to.table, made)]
     lines = analysis_lines(made)

@@ -33,7 +33,8 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     variance = np.maximum(variance, shown * (1 - shown))
     per_size = 1 / _size(found.a) + 1 / _size(found.b)
     error = np.sqrt(variance * per_size / 2) * kept  # of all their prompts
-    enough = deltas[shown >= _quantiles(found.df, comparisons) * error]
+    quantiles = _quantiles(found.df, comparisons)
+    enough = deltas[shown >= quantiles * error]
     if found.a.assumed or found.b.assumed or not len(enough):
         return np.nan
     return float(enough[0])

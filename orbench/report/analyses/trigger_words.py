@@ -66,7 +66,7 @@ def _terms(prompts: Prompts, results: Sequence[Result]) -> _Terms:
         terms += of_prompt
     columns, names = factorize(np.array(terms, object), sort=True)
     shape = (len(seeds), len(names))
-    has = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    has = csr_array((np.ones(len(rows), int), (rows, columns)), shape=shape)
     return _Terms(prompts.text, seeds, names, has)
 
 
@@ -76,8 +76,7 @@ def _majority(result: Result, terms: _Terms) -> Array:
     """
     scored = result.responses.where(result.responses.scored)
     balance = np.bincount(scored.prompt, 2 * scored.refused - 1, len(terms.prompts))
-    majority: Array = np.sign(balance)
-    return majority
+    return np.sign(balance)
 
 
 def _associations(
@@ -113,7 +112,7 @@ def _associations(
             of_side=SAFE.name,
             against=against,
             z=z,
-            refused=int(refused),
-            answered=int(answered),
+            refused=refused,
+            answered=answered,
             examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
         )
