@@ -57,11 +57,12 @@ def test_rows_that_share_a_seed_or_a_prompt_have_the_figures_of_the_report(desk:
     table = figures(done)
     assert desk.run(RESULTS, "--table", "--over_refusal", "m=o.csv").returncode == 0
     for row in read_csv(desk.folder / "results/results.csv"):
-        if row["category"] in table:
+        name = row["value"] or row["subset"]
+        if name in table:
             ends = [float(row[f"{end}_percent"]) / 100 for end in ("low", "high")]
             all_ends = [float(row[f"{end}_all_percent"]) / 100 for end in ("low", "high")]
             wanted = [f"{float(row['rate_percent']):.1f}%", span(*ends)]
-            found = table.pop(row["category"])
+            found = table.pop(name)
             assert found[2:] == [*wanted, row["unscored"], span(*all_ends)]
             assert found[0] == row["rows"]
     assert not table
