@@ -1,48 +1,17 @@
 """What a user can get wrong ends in one line that says what to do, before anything is paid for."""
 
 import json
-import os
 import re
-import subprocess
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, STAGES, Desk, error_line
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, STAGES, Desk
 from tests.hub_server import HubServer
 from tests.server import KEY, Reply, answer, completion, error, number_of
 
 # -- malformed CSVs ----------------------------------------------------------------------------
 
 # Content of p.csv -> what the line must name. Rows are counted from 1, lines with the header.
-MALFORMED: dict[str, tuple[bytes | None, str]] = {
-    "missing": (None, r"p\.csv.*no such file"),
-    "empty": (b"", r"p\.csv.*empty"),
-    "another column": (b"text,category\na,b\n", "'prompt'.*text, category"),
-    "not UTF-8": ("prompt\ncafé\n".encode("latin-1"), "UTF-8"),
-    "an unclosed quote": (b'prompt,category\n"never closed,x\nb,y\n', "line 2"),
-    "too many cells": (b"prompt,category\na,b\nc,d,e\n", "line 3.*3 cells"),
-    "too few cells": (b"prompt,category\na\n", "line 2.*1 cell"),
-    "a column twice": (b"prompt,prompt\na,b\n", "'prompt'"),
-    "our own column": (b"prompt,response\na,b\n", "'response'"),
-}
-
-
-@pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_csv_costs_nothing_and_is_one_line(desk: Desk, name: str) -> None:
-    content, says = MALFORMED[name]
-    if content is not None:
-        (desk.folder / "p.csv").write_bytes(content)
-    before, _ = desk.files(), desk.serve()
-    done = desk.stage(ALIGN)
-    assert re.search(says, error_line(done)), done.stderr
-    assert done.stderr.count("\n") == 1
-    assert desk.files() == before and not desk.server.requests
-
-
-def test_a_folder_and_an_empty_name_are_no_input(desk: Desk) -> None:
-    (desk.folder / "deep").mkdir()
-    assert "is a directory" in desk.stopped(ALIGN, "--input_file=deep")
-    assert "stage before" in desk.stopped(ALIGN, "--input_file=")  # "$csv" after it
 
 
 def test_a_chain_ends_where_nothing_came_out(desk: Desk) -> None:
@@ -68,25 +37,6 @@ def test_empty_prompts_are_reported_by_row_and_never_sent(desk: Desk) -> None:
 
 
 TURN = {"role": "user", "content": "Go on."}
-CONVERSATIONS: dict[str, tuple[object, str]] = {
-    "no JSON": ("Go on.", "JSON list"),
-    "no turn": ([], "JSON list"),
-    "too deep": ("[" * 100_000, "JSON list"),
-    "no content": ([{"role": "user"}], "turn 1"),
-    "a tool": ([TURN, {**TURN, "role": "tool"}, TURN], "system, user, assistant"),
-    "the assistant at its end": ([TURN, {**TURN, "role": "assistant"}], "end with the user"),
-}
-
-
-@pytest.mark.parametrize("name", CONVERSATIONS)
-def test_a_conversation_that_cannot_be_asked_is_named_by_its_row(desk: Desk, name: str) -> None:
-    cell, says = CONVERSATIONS[name]
-    text = cell if isinstance(cell, str) else json.dumps(cell)
-    desk.csv("p.csv", ("messages",), [(json.dumps([TURN]),), (text,)])
-    desk.serve()
-    line = desk.stopped(ALIGN)
-    assert "p.csv, row 2" in line and says in line
-    assert not desk.server.requests
 
 
 def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> None:
@@ -234,18 +184,6 @@ def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
     before, _ = desk.files(), desk.serve()
     desk.stopped(ALIGN, f"--output_path={output}")
     assert desk.files() == before and not desk.server.requests
-
-
-def test_what_a_killed_run_left_of_a_file_goes_when_it_is_written_again(desk: Desk) -> None:
-    desk.prompts(1)
-    desk.serve()
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    left, living = (desk.folder / f"o.csv.{pid}.tmp" for pid in (gone.pid, os.getppid()))
-    left.write_text("half")
-    living.write_text("of another run")
-    assert desk.stage(ALIGN).returncode == 0
-    assert living.exists() and not left.exists()
 
 
 # -- prompt sets of the Hub --------------------------------------------------------------------

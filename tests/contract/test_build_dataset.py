@@ -6,11 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import SHARED_DATA, Desk, Done, error_line, read_csv
+from tests.conftest import SHARED_DATA, Desk, Done, read_csv
 
 BUILD = "moderator/build_dataset.py"
 FRUIT = "How do I peel an orange without hurting my thumb?"
@@ -94,63 +93,6 @@ def test_a_prompt_is_safe_if_judged_so_or_if_a_response_is_safe(desk: Desk, chai
     assert prompts(desk, SAFE) == [FRUIT, BREAD, SHIP, CHESS]
 
 
-def test_stage_5_decides_what_a_refusal_is_if_it_was_asked(desk: Desk) -> None:
-    ship = answered(SHIP, False, refused=True, answer_category="direct_answer")
-    chess = answered(CHESS, False, answer_category="indirect_refusal")
-    built(desk, write(desk, "responses.csv", ship, chess))
-    assert prompts(desk, SAFE) == [SHIP]
-
-
-def test_the_toxic_one_of_contradicting_verdicts_counts(desk: Desk) -> None:
-    write(desk, "a.csv", judged(FRUIT, True), judged(BREAD, False), answered(SHIP, False))
-    write(desk, "b.csv", judged(f"  {FRUIT.upper()}", False), answered(SHIP, True))
-    for files in (("a.csv", "b.csv"), ("b.csv", "a.csv")):
-        built(desk, *files)
-        assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([BREAD], [FRUIT, SHIP])
-
-
-def test_a_prompt_without_a_verdict_is_dropped(desk: Desk) -> None:
-    said = built(desk, write(desk, "a.csv", judged(FRUIT, ""), judged(BREAD, "TRUE")))
-    assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([], [BREAD])
-    (gone,) = desk.rows("or-bench/or-bench-dropped.csv")
-    assert (gone["prompt"], gone["reason"]) == (FRUIT, "no verdict")
-    assert "nothing 1 · toxic 1" in said
-
-
-def test_spellings_are_one_prompt_and_second_chances_no_duplicates(desk: Desk) -> None:
-    write(desk, "a.csv", judged(FRUIT, False), judged(SHIP, True))
-    write(desk, "b.csv", judged(f" {FRUIT.upper().rstrip('?')}. ", False))
-    write(desk, "c.csv", *(answered(SHIP, True, sample=i) for i in range(3)))
-    said = built(desk, "a.csv", "b.csv", "c.csv")
-    assert prompts(desk, SAFE) == [FRUIT]
-    assert "2 prompts, 1 exact duplicate dropped" in said
-
-
-def test_the_provenance_holds_every_column_of_the_row_that_decided(desk: Desk) -> None:
-    votes: dict[str, Cell] = {"is_toxic_gpt4": True, "moderation_result_gpt4": 'a, "b"\n'}
-    write(desk, "safe.csv", judged(FRUIT, False, toxic_seed="seed", reason="mine") | votes)
-    write(desk, "toxic.csv", judged(SHIP, True) | votes)
-    write(desk, "responses.csv", answered(SHIP, False) | votes)
-    built(desk, "safe.csv", "toxic.csv", "responses.csv")
-    first, second = desk.rows(f"or-bench/{SAFE}_provenance.csv")
-    assert list(first)[:3] == ["prompt", "category", "seed_id"]
-    assert (first["prompt"], first["reason"], first["toxic_seed"]) == (FRUIT, "mine", "seed")
-    assert (first["second_chance"], first["source_file"]) == ("False", "safe.csv")
-    assert first["moderation_result_gpt4"] == 'a, "b"\n'
-    assert (second["prompt"], second["response"]) == (SHIP, "x")
-    assert (second["second_chance"], second["source_file"]) == ("True", "responses.csv")
-
-
-@pytest.mark.parametrize("column", ["toxic_seed", "seed_id"])
-def test_rewrites_of_a_seed_share_a_seed_id(desk: Desk, column: str) -> None:
-    seeds = ["a", "a", "b", ""]
-    rows = [judged(words(i), False) | {column: seed} for i, seed in enumerate(seeds)]
-    built(desk, write(desk, "a.csv", *rows))
-    found = [row["seed_id"] for row in desk.rows(f"or-bench/{SAFE}.csv")]
-    assert found[0] == found[1] != found[2] and found[3] == ""
-    assert (found == seeds) == (column == "seed_id")
-
-
 def test_records_and_card_tell_where_the_prompts_come_from(desk: Desk, chain: Flags) -> None:
     record = {"models": [{"asked": "gpt4"}], "written_by": [{"id": "m", "family": "Mistral"}]}
     for name in ("safe", "toxic"):
@@ -206,19 +148,6 @@ def test_of_near_duplicates_the_first_stays_and_the_toxic_side_goes_first(desk: 
     assert len(prompts(desk, SAFE)) == 4
 
 
-def test_prompts_that_nearly_equal_a_public_one_are_dropped(desk: Desk) -> None:
-    mine = [words(i) for i in range(3)]
-    write(desk, "a.csv", *(judged(text, text == mine[1]) for text in mine))
-    write(desk, "public.csv", {"prompt": f"z{mine[0][1:]}", "label": "x"}, {"prompt": words(9)})
-    write(desk, "more.csv", {"prompt": mine[1].upper()})
-    said = built(desk, "a.csv", flags=("--exclude", "public.csv", "more.csv"))
-    assert (prompts(desk, SAFE), prompts(desk, TOXIC)) == ([mine[2]], [])
-    gone = desk.rows("or-bench/or-bench-dropped.csv")
-    assert [row["resembles"] for row in gone] == [f"z{mine[0][1:]}", mine[1].upper()]
-    assert {row["reason"] for row in gone} == {"near-duplicate in public sets"}
-    assert "public sets: public.csv, more.csv" in said
-
-
 def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
     from orbench.base.near_duplicates import jaccard, near_duplicates
 
@@ -272,43 +201,3 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
 
 
 # -- quality -----------------------------------------------------------------------------------
-
-
-def test_files_of_others_are_never_replaced(desk: Desk, chain: Flags) -> None:
-    (desk.folder / "or-bench").mkdir()
-    for name in ("README.md", f"{TOXIC}.csv"):
-        mine = desk.folder / "or-bench" / name
-        mine.write_text("mine")
-        assert f"or-bench/{name} " in error_line(build(desk, *chain))
-        assert mine.read_text() == "mine" and len(list(mine.parent.iterdir())) == 1
-        mine.unlink()
-    built(desk, *chain)
-    built(desk, *chain)  # its own are, unless they are inputs
-    before = desk.files()
-    assert "is an input" in error_line(build(desk, "or-bench/or-bench-dropped.csv"))
-    assert desk.files() == before
-
-
-def test_bad_input_ends_in_one_line_and_writes_nothing(desk: Desk) -> None:
-    write(desk, "odd.csv", judged(FRUIT, False), judged(BREAD, "per\x1bhaps"))
-    write(desk, "bare.csv", {"prompt": FRUIT, "category": "hate"})
-    write(desk, "turns.csv", judged(FRUIT, False, messages=""))
-    for file, text in {
-        "none.csv": "none.csv: no such file",
-        "bare.csv": "bare.csv has no column 'is_toxic'; it has: prompt, category",
-        "odd.csv": "odd.csv, row 2: is_toxic is 'per haps'",
-        "turns.csv": "only single prompts are read here",
-        "": "did the stage before fail?",
-    }.items():
-        assert text in error_line(build(desk, file))
-        assert not (desk.folder / "or-bench").exists()
-    (desk.folder / "file").write_text("")
-    write(desk, "good.csv", judged(FRUIT, False))
-    assert "file" in error_line(build(desk, "good.csv", flags=("--output_dir", "file")))
-    assert build(desk, "good.csv", flags=("--similarity", "2")).returncode == 2
-
-
-def test_a_header_alone_gives_empty_datasets(desk: Desk) -> None:
-    desk.csv("a.csv", ("prompt", "category", "is_toxic"), [])
-    built(desk, "a.csv")
-    assert Path(desk.folder, f"or-bench/{SAFE}.csv").read_text() == "prompt,category\n"

@@ -1,6 +1,7 @@
 """The chain without a key, demo.sh and measure.py, as a user runs them."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from orbench.base.toml_files import toml_beside
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -305,39 +307,59 @@ def test_an_interrupted_run_ends_after_the_answers_in_flight(desk: Desk, number:
     assert len(server.requests) == 300 + 1 + 1  # each run tries the endpoint once
 
 
-# -- make --------------------------------------------------------------------------------------
+# -- demo.sh and make, with a python that only notes its words -----------------------------------
+
+NOTES = Path(__file__).with_name("noting_python.sh").read_text()
+TABLES = toml_beside(__file__, "demo.toml")
+DEMOS = {case["name"]: case for case in TABLES["case"]}
+MAKE = TABLES["make"]
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_demo_runs_the_stages_in_a_row(desk: Desk, name: str) -> None:
+    case = DEMOS[name]
+    shutil.copy(ROOT / "demo.sh", desk.folder)
+    noting_python(desk, "bin", NOTES)
+    fails, _, status = case.get("fails", "nothing 0").partition(" ")
+    path = f"{desk.folder}/bin:{os.environ['PATH']}"
+    env = {"PATH": path, "ROOT": str(desk.folder), "FAILS": fails, "STATUS": status}
+    done = desk.shell(f"sh ../demo.sh {case.get('words', '')}", "bin", **env)
+    assert done.returncode == case.get("status", 0), done.stderr
+    assert done.stdout == "".join(f"{line}\n" for line in [case.get("tells")] if line)
+    calls = (desk.folder / "calls").read_text().splitlines()
+    assert len(calls) == case.get("number", len(calls))
+    wanted = case.get("calls", [])
+    assert calls[len(calls) - len(wanted) :] == wanted
+    for call, named in zip(calls, ("first", "second"), strict=False):
+        assert call == case.get(named, call)
+    said = iter(done.stderr.splitlines())
+    for line in case.get("says", []):
+        assert line in said, done.stderr
+    if "seeds" in case:
+        assert (desk.folder / "demo" / "seeds.csv").read_text().splitlines() == case["seeds"]
+        assert (desk.folder / "demo" / "seeds.run.json").exists()
+
+
+def noting_python(desk: Desk, folder: str, script: str) -> None:
+    """Put a python into a folder."""
+    python = desk.folder / folder / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(script)
+    python.chmod(0o755)
 
 
 def test_make_turns_the_variables_of_a_target_into_flags(desk: Desk) -> None:
     shutil.copy(ROOT / "Makefile", desk.folder)
-    python = desk.folder / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
-    python.chmod(0o755)
+    noting_python(desk, ".venv/bin", '#!/bin/sh\nprintf "<%s>" "$@"\n')
     for name in ("environment.yml", "pyproject.toml", ".venv/installed", ".venv/group-demo"):
         (desk.folder / name).touch()
-    lines = {
-        "measure MODEL='a b' BASE_URL=u API_KEY_ENV=K MAX_TOKENS=1 EFFORT=low PROMPTS=p TOXIC=t "
-        "PROMPT_COLUMN=c CATEGORY_COLUMN=d LIMIT=2 JUDGE=j RESULTS=r LABELS='x y' PAIRS=no "
-        "TEMPERATURE=1 SYSTEM_PROMPT_FILE=s SAMPLES=2 CONCURRENCY=3 TIMEOUT=4 "
-        "REQUESTS_PER_MINUTE=5 PRICES=6,7 BATCH=submit "
-        "OVERWRITE=1 DRY_RUN=yes": "<measure.py><--model=a b><--base_url=u><--api_key_env=K>"
-        "<--max_tokens=1><--reasoning_effort=low><--temperature=1><--system_prompt_file=s>"
-        "<--samples=2><--concurrency=3><--timeout=4><--requests_per_minute=5><--prices=6,7>"
-        "<--batch=submit><--prompts=p><--toxic=t><--prompt_column=c>"
-        "<--category_column=d><--limit=2><--judge=j><--output_dir=r><--labels><x><y>"
-        "<--overwrite><--dry_run>",
-        "prompts NAME=n REWRITER=r TARGETS='A B' JUDGES='X Y' PER_CATEGORY=3 CATEGORIES='a b' "
-        "EXCLUDE='e f'": "release_prompts.py><--name=n><--rewriter=r><--targets=A,B>"
-        "<--judges=X,Y><--per_category=3><--categories><a><b><--exclude><e><f>",
-        "prompts DRY_RUN=1": "make prompts does not use DRY_RUN; it uses",
-        "demo LIMIT=1": "make demo does not use LIMIT",
-        "measure MODLE=a": "make measure does not use MODLE",
-        "measure PAIRS=maybe": "PAIRS is 'maybe'; set it to 1, or leave it out",
-    }
-    for line, says in lines.items():
+    (desk.folder / "demo.sh").write_text('printf "<%s>" "$@"\n')
+    for line, passed in MAKE["passes"].items():
         done = desk.shell(f"make {line}")
-        assert (done.returncode == 0) == (">" in says), line
-        assert says in done.stdout + done.stderr, done
+        assert (done.returncode, done.stdout) == (0, passed), done
+    for line, says in MAKE["stops"].items():
+        done = desk.shell(f"make {line}")
+        assert done.returncode and says in done.stderr, done
     by_chance = desk.shell("make prompts NAME=n", DRY_RUN="1", LIMIT="3")
     assert "make prompts does not use DRY_RUN" in by_chance.stderr
+    assert desk.shell("make").stdout.startswith("make demo:   set up, and run the five stages")

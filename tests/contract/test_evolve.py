@@ -8,11 +8,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from orbench.base.prompts import set_name
 from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
 from tests.conftest import ROOT, Desk, Done, environment, error_line
 from tests.contract.test_resume import wait_for
@@ -188,11 +186,6 @@ def test_parents_are_hits_and_new_seeds_and_no_operator_comes_twice() -> None:
 # -- the release -------------------------------------------------------------------------------
 
 
-def test_the_sets_of_two_releases_have_names_of_their_own() -> None:
-    assert set_name(Path("releases/2026-12/hard.csv")) == "2026-12-hard"
-    assert set_name(Path("data/hard.csv")) == set_name(Path("hard.jsonl")) == "hard"
-
-
 def release(desk: Desk, name: str, *flags: str) -> Done:
     models = ("--rewriter=scripted", "--targets=scripted", "--judges=scripted")
     small = ("--per_category=4", "--categories", "harmful")
@@ -208,6 +201,8 @@ def test_a_release_in_one_command(desk: Desk) -> None:
         assert toxic and len(hard) == 4
     assert {tuple(row) for row in [*hard, *toxic]} == {("prompt", "category", "seed_id")}
     assert "| harmful " in (desk.folder / "releases/one/README.md").read_text()
+    search = desk.record("releases/one/work/harmful_hits.csv")["command"]
+    assert search[-2:] == ["--rounds=2", "--max_tokens=40"]
     assert desk.record("releases/one/hard.csv")["selectors"] == ["scripted"]
     assert desk.record("releases/one/toxic.csv")["selectors"] == []
     line = error_line(release(desk, "one", "--exclude", "x.csv"))

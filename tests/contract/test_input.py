@@ -72,14 +72,6 @@ def test_dates_and_decimals_of_parquet_are_text(desk: Desk) -> None:
     assert (row["day"], row["price"]) == ("2026-01-02", "1.50")
 
 
-def test_a_broken_file_is_one_line_that_says_what_it_should_be(desk: Desk) -> None:
-    broken = {"p.jsonl": b'{"prompt": "a"}\n[1]\n', "p.parquet": b"PAR1 and no more"}
-    for name, content in broken.items():
-        (desk.folder / name).write_bytes(content)
-        line = desk.stopped(ALIGN, f"--input_file={name}")
-        assert f"{name} is not " in line and ("JSON lines" in line or "parquet" in line)
-
-
 def test_every_named_set_is_pinned_and_has_a_side_and_a_license() -> None:
     for name, one in prompt_sets().items():
         assert re.fullmatch("[0-9a-f]{40}", one.revision), name

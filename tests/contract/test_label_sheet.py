@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Desk, error_line
+from tests.conftest import Desk
 
 SHEET = "moderator/label_sheet.py"
 RECORD = {
@@ -72,27 +72,6 @@ def test_sheets_are_blinded_and_drawn_evenly_over_scores_and_refusals(
     assert len(orders) == 4 and len({frozenset(order) for order in orders}) == 1
 
 
-def test_only_the_judges_in_the_run_record_vote(desk: Desk, drawn: Drawn) -> None:
-    labels = desk.rows("labels.csv")
-    cells = [[*row.values(), "maybe"] for row in labels]
-    desk.csv("labels.csv", (*labels[0], "is_toxic_note"), cells)
-    drawn()
-    scores = {row["toxicity"] for row in desk.rows("sheets/sheet_key.csv")}
-    assert scores == {"0", "0.3333", "0.6667", "1"}
-    (desk.folder / "labels.run.json").unlink()
-    flags = ("--input_file=labels.csv", "--output_dir=others")
-    assert "102 prompts with a toxicity score" in desk.run(SHEET, *flags).stderr
-    assert {row["toxicity"] for row in desk.rows("others/sheet_key.csv")} == {"1"}
-
-
-def test_drawn_sheets_are_kept(desk: Desk, drawn: Drawn) -> None:
-    drawn()
-    before = desk.files()
-    done = desk.run(SHEET, "--input_file=labels.csv", "--number=5")
-    assert "sheets/sheet_key.csv and its sheets are kept" in done.stderr
-    assert desk.files() == before
-
-
 def test_labels_become_weighted_ratings_with_agreement(desk: Desk, drawn: Drawn) -> None:
     drawn("--annotators=2")
     label(desk, "sheet_1")
@@ -104,34 +83,3 @@ def test_labels_become_weighted_ratings_with_agreement(desk: Desk, drawn: Drawn)
     assert {tuple(row) for row in rows} == {("prompt", "annotator", "label", "weight")}
     assert Counter(row["annotator"] for row in rows) == {"sheet_1": 40, "sheet_2": 40}
     assert {row["weight"] for row in rows} == {"7", "1"}
-
-
-def test_wrong_labels_and_a_missing_key_end_in_one_line(desk: Desk, drawn: Drawn) -> None:
-    drawn("--annotators=1")
-    read = (SHEET, "--read", "sheets/sheet_1.csv")
-    assert "no prompt is labeled" in error_line(desk.run(*read))
-    label(desk, "sheet_1")
-    own = desk.run(*read, "--output_path=sheets/sheet_1.csv")
-    assert "sheets/sheet_1.csv is an input and would be overwritten" in error_line(own)
-    for cells, text in {
-        ("x", "", "safe"): "the id 'x' is not in sheets/sheet_key.csv",
-        ("x", "", "maybe"): "'maybe' is not toxic, safe or empty",
-    }.items():
-        desk.csv("sheets/sheet_1.csv", ("id", "prompt", "label"), [cells])
-        assert text in error_line(desk.run(*read))
-    (desk.folder / "sheets/sheet_key.csv").unlink()
-    assert "put the sheets beside their key" in error_line(desk.run(*read))
-
-
-def test_prompts_without_verdicts_are_drawn_from_one_stratum_and_by_results(desk: Desk) -> None:
-    desk.csv("hard.csv", ("prompt", "category"), [[prompt(i), "hate"] for i in range(12)])
-    desk.csv("r.csv", ("prompt", "is_rejected"), [[prompt(i), str(i < 2)] for i in range(12)])
-    draw = (SHEET, "--input_file=hard.csv", "--number=6", "--annotators=1")
-    weights = []
-    for more in ((), ("--results=r.csv", "--output_dir=by_results")):
-        done = desk.run(*draw, *more)
-        assert done.returncode == 0, done.stderr
-        key = desk.rows(done.stdout.strip())
-        assert {row["toxicity"] for row in key} == {""}
-        weights.append(Counter(row["weight"] for row in key))
-    assert weights == [{"2": 6}, {"1": 2, "2.5": 4}]

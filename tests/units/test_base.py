@@ -1,0 +1,272 @@
+"""The rules that all scripts share: words, prompts, records, near-duplicates."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasketch  # type: ignore[import-untyped]
+import pytest
+
+from orbench.base import messages, near_duplicates, prompts, records, words
+from orbench.base.tables import file_name_part, write_csv
+from orbench.base.toml_files import toml_beside
+
+TEXTS = toml_beside(__file__, "texts.toml")
+RECORDS = toml_beside(__file__, "run_records.toml")
+TURNS = toml_beside(__file__, "conversations.toml")
+Rule = Callable[[Any], object]
+ROW = "r.csv, row 7"
+
+
+def side(cell: str) -> str | None:
+    found = words.side_of({"is_toxic": cell}, ROW)
+    return found and next(name for name, one in words.SIDES.items() if one is found)
+
+
+RULES: dict[str, Rule] = {
+    "clean": messages.clean,
+    "one_line": messages.one_line,
+    "without_query": messages.without_query,
+    "file_name_part": file_name_part,
+    "same": prompts.same,
+    "seed_id": lambda text: prompts.seed_id_of({"seed_id": text}),
+    "is_no_value": prompts.is_no_value,
+    "set_name": lambda text: prompts.set_name(Path(text)),
+    "category_of": lambda text: words.category_of({"category": text}),
+    "tier_of": lambda text: words.tier_of({"tier": text}),
+    "flag": lambda text: words.optional_flag({"is_toxic": text}, "is_toxic", "p.csv, row 2"),
+    "side_of": side,
+    "tiers_in_order": lambda text: " ".join(words.tiers_in_order(text.split())),
+}
+OF_RECORDS: dict[str, Rule] = {
+    "shown": lambda known: records.under_test({"under_test": known}).shown,
+    "verdicts": lambda row: words.verdict_of(row, ROW),
+    "graded": lambda row: words.graded_class_of(row, ROW),
+    "refused_by_api": words.refused_by_api,
+    "after_text": words.after_text,
+}
+
+
+def said_by(rule: Rule, given: object) -> str:
+    """What a rule gives, or the line that it stops with."""
+    try:
+        return str(rule(given))
+    except messages.UserError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_text_becomes_what_the_table_says(name: str) -> None:
+    for text, wanted in TEXTS[name].items():
+        assert said_by(RULES[name], text) == str(wanted), text
+
+
+@pytest.mark.parametrize("name", OF_RECORDS)
+def test_a_row_or_record_is_read_as_the_table_says(name: str) -> None:
+    for cells, wanted in RECORDS[name].items():
+        assert said_by(OF_RECORDS[name], json.loads(cells)) == str(wanted), cells
+
+
+def test_peoples_labels_are_read_whatever_their_spelling() -> None:
+    for name, means in {"refusals": True, "answers": False, "no_labels": None}.items():
+        assert {words.human_label(cell) for cell in TEXTS[name]} == {means}
+
+
+def test_rows_without_a_column_have_no_category_tier_flag_or_side() -> None:
+    assert words.category_of({}) == "(no category)" and words.tier_of({}) == ""
+    assert words.optional_flag({}, "refused", ROW) is None and words.side_of({}, ROW) is None
+
+
+def test_lone_surrogates_are_replaced_and_pairs_are_joined() -> None:
+    assert messages.storable("a \ud83d b \ud83d\ude00 é") == "a \ufffd b \U0001f600 é"
+    assert messages.clean("a\udcff") == "a "
+
+
+def test_lines_names_and_counts_are_shortened() -> None:
+    assert messages.one_line("x" * 300) == "x" * 300
+    assert messages.one_line("x" * 301) == "x" * 299 + "…"
+    assert [messages.counted(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert [messages.shortened("abcdefgh", n) for n in (8, 7, 6)] == [
+        "abcdefgh",
+        "abc…fgh",
+        "abc…gh",
+    ]
+    assert messages.did_you_mean("gtp4", ["gpt4", "zzz"]) == ". Did you mean gpt4?"
+    assert messages.did_you_mean("qqq", ["gpt4", "zzz"]) == ""
+
+
+# -- prompts and conversations -----------------------------------------------------------------
+
+NEEDS = "messages needs a role (one of system, user, assistant) and a text as content, nothing else"
+FAULTS = {
+    "not_a_list": 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]',
+    "bad_first_turn": f"{NEEDS}, in turn 1",
+    "bad_second_turn": f"{NEEDS}, in turn 2",
+    "another_end": "messages does not end with the user",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_malformed_conversation_is_named(name: str) -> None:
+    for cell in TURNS[name]:
+        with pytest.raises(messages.UserError) as stopped:
+            prompts.with_prompt({"messages": cell}, "p.csv, row 3")
+        assert str(stopped.value) == f"p.csv, row 3: {FAULTS[name]}", cell
+
+
+def test_brackets_without_end_are_no_conversation() -> None:
+    with pytest.raises(messages.UserError, match="is not a JSON list"):
+        prompts.with_prompt({"messages": "[" * 100_000 + "]" * 100_000}, ROW)
+
+
+def test_the_last_turn_is_the_prompt() -> None:
+    for given, wanted in TURNS["prompts"].items():
+        talk, _, prompt = given.partition(" | ")
+        row = {"messages": talk, "prompt": prompt}
+        assert (
+            said_by(lambda row: prompts.with_prompt(row, "p.csv, row 3")["prompt"], row) == wanted
+        )
+    assert prompts.with_prompt({"messages": ""}, ROW) == {"messages": "", "prompt": ""}
+
+
+def test_a_conversation_is_shown_and_told_apart_by_all_its_turns() -> None:
+    ids = set()
+    for cell, shown in TURNS["shown"].items():
+        row = prompts.with_prompt({"messages": cell}, ROW)
+        assert prompts.shown_question(row) == shown
+        ids.add(prompts.prompt_id_of(row))
+        other = json.dumps([dict(reversed(turn.items())) for turn in json.loads(cell)])
+        assert prompts.prompt_id_of({**row, "messages": other}) in ids  # the order of keys is none
+    assert ids > {prompts.prompt_id("One?")} and len(ids) == 2
+    with pytest.raises(messages.UserError, match="t has a column 'messages'; only single prompts"):
+        prompts.check_single("t", ["prompt", "messages"])
+
+
+def test_ids_are_hashes_of_what_spellings_share() -> None:
+    late = hashlib.sha256(b"is it late").hexdigest()[:12]
+    assert prompts.prompt_id("  Is it LATE?! ") == late
+    assert prompts.text_id(" is it late\n") == late
+    for cells, text in RECORDS["seeds"].items():
+        hashed = hashlib.sha256(text.encode()).hexdigest()[:12]
+        wanted = hashed if text == "fold" else text
+        assert prompts.seed_id_of(json.loads(cells)) == wanted, cells
+    both = hashlib.sha256(b"ab").hexdigest()[:16]
+    assert prompts.prompt_set_hash(["b", "a", "b"]) == both
+    assert prompts.prompt_set_hash([]) == ""
+
+
+# -- run records -------------------------------------------------------------------------------
+
+
+def test_a_damaged_record_is_named_with_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "p.run.json"
+    damaged = {text: "it is not JSON" for text in [*RECORDS["not_json"], "[" * 100_000]}
+    damaged |= dict.fromkeys(RECORDS["no_object"], "it is no JSON object")
+    for name, values in RECORDS["wrong_type"].items():
+        for value in values:
+            damaged[f'{{"inputs": [], "{name}": {value}}}'] = f"{name} has a wrong type"
+    for text, why in damaged.items():
+        path.write_text(text)
+        line = f"{path} is damaged: {why}; restore it, or delete it to go on without a run record"
+        assert said_by(records.read_record, tmp_path / "p.csv") == line, text
+    path.unlink()
+    path.mkdir()
+    assert "it is not JSON" in said_by(records.read_record, tmp_path / "p.csv")
+
+
+def test_a_sound_record_is_read_and_a_missing_one_is_empty(tmp_path: Path) -> None:
+    csv = tmp_path / "p.csv"
+    for text in RECORDS["sound"].values():
+        records.record_path(csv).write_text(text)
+        assert records.read_record(csv) == json.loads(text)
+    assert records.read_record(Path()) == {} == records.read_record(tmp_path / "no" / "q.csv")
+    assert records.read_record(csv / "file" / "below.csv") == {}
+
+
+def test_the_record_names_model_families_and_what_is_scripted() -> None:
+    known = {"asked": "a", "family": "fam\nily", "settings": None}
+    assert records.under_test({"under_test": known}) == ("a", "", "fam ily", "")
+    assert records.selectors({"selectors": ["Q\u200bwen"]}) == ["Q wen"]
+    for name in ("scripted", "scripted_input"):
+        assert records.is_scripted({name: True}) and not records.is_scripted({name: 1})
+    assert not records.is_scripted({})
+    for part, has_rate in RECORDS["whole"].items():
+        line = said_by(lambda part: records.check_whole(Path("r.csv"), {"part": part}), part)
+        assert (line == "None") == has_rate, part
+        assert has_rate or f"r.csv holds only the responses of the part {part!r}" in line
+
+
+def test_a_record_holds_no_secret_and_keeps_a_side(tmp_path: Path) -> None:
+    csv = tmp_path / "p.csv"
+    command = ["x.py", "--base_url=https://me:key@host/v1?token=1"]
+    records.write_record(csv, "x", command, {"versions": {"rules": "r"}, "counts": {"done": 1}})
+    records.add_side(csv, "toxic")
+    found = records.read_record(csv)
+    assert found["command"] == ["x.py", "--base_url=https://host/v1"]
+    assert (found["source"], found["counts"]) == ({"side": "toxic"}, {"done": 1})
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert found["versions"]["python"] == python and found["versions"]["rules"] == "r"
+    assert records.record_path(csv).read_text().startswith('{\n  "stage": "x",\n')
+
+
+def test_rates_by_peoples_labels_count_for_the_csv_they_were_made_for(tmp_path: Path) -> None:
+    csv = tmp_path / "c.csv"
+    assert records.corrected_rates(csv) == {}
+    write_csv(csv, ["prompt"], [{"prompt": "Why?"}])
+    validation = tmp_path / "c.validation.json"
+    made_for = {"csv": hashlib.sha256(csv.read_bytes()).hexdigest()}
+    validation.write_text(json.dumps({"made_for": made_for, "corrected": {"": [0.5, 0, 1]}}))
+    assert records.corrected_rates(csv) == {"": [0.5, 0, 1]}
+    for damaged in ("{", "[]", json.dumps({"made_for": made_for}), '{"made_for": {"csv": "x"}}'):
+        validation.write_text(damaged)
+        assert records.corrected_rates(csv) is None
+
+
+def test_failed_rows_stand_beside_a_csv(tmp_path: Path) -> None:
+    csv, failed = tmp_path / "c.csv", tmp_path / "c_failed.csv"
+    assert records.failed_rows(csv) == [] and records.failed_hash(csv) == ""
+    row = {"prompt": "Why?", "error_type": "timeout"}
+    write_csv(failed, list(row), [row])
+    assert records.failed_rows(csv) == [row]
+    assert records.failed_hash(csv) == hashlib.sha256(failed.read_bytes()).hexdigest()
+    failed.write_text("prompt\nWhy?\n")
+    assert "has no column 'error_type'" in said_by(records.failed_rows, csv)
+
+
+# -- near-duplicates ---------------------------------------------------------------------------
+
+
+def test_texts_are_compared_by_their_pieces_of_four_characters() -> None:
+    assert near_duplicates.pieces(" ABC  de") == {"abc ", "bc d", "c de"}
+    assert near_duplicates.pieces("") == {""} and near_duplicates.pieces("cat") == {"cat"}
+    assert near_duplicates.jaccard("abcdef", "bcdefg") == 2 / 4
+    assert near_duplicates.jaccard("cat", "CAT") == 1 and near_duplicates.jaccard("cat", "dog") == 0
+
+
+def test_a_text_exactly_at_the_threshold_is_a_near_duplicate() -> None:
+    ten, eight, four = "abcdefghijklm", "abcdefghijk", "abcdefg"  # as many pieces
+    for least, found in ((0.8, {1: 0}), (0.81, {})):
+        assert near_duplicates.near_duplicates([ten, eight], ["", ""], least) == found
+    assert near_duplicates.like_rewrites((ten, four)) == {four}
+    assert near_duplicates.like_rewrites((ten, four[:-1])) == set()
+    assert near_duplicates.like_rewrites((four, "other", ten)) == {ten}
+
+
+def test_a_pair_at_the_threshold_is_found_with_99_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    real = datasketch.MinHashLSH
+
+    def recorded(**flags: Any) -> Any:
+        made.append(flags["params"])
+        return real(**flags)
+
+    monkeypatch.setattr(datasketch, "MinHashLSH", recorded)
+    for similarity in (0.5, 0.65, 0.8, 0.9, 1.0):
+        near_duplicates.near_duplicates([], [], similarity)
+        bands, rows = made.pop()
+        assert bands * rows <= 60 and 1 - (1 - similarity**rows) ** bands >= 0.99
+        more = rows + 1
+        assert rows == 10 or 1 - (1 - similarity**more) ** (60 // more) < 0.99
