@@ -1,6 +1,6 @@
 """Reading a judge's choice: what is plain to a person is read, nothing else is, and never wrongly.
 
-judge_replies.toml holds the replies and what each must be read as.
+judge_replies/ holds the replies and what each must be read as.
 """
 
 import re
@@ -28,8 +28,10 @@ CLASSES = choices_of(THREE_CLASSES, numbered=True)
 GRADED = choices_of(GRADED_CLASSES, numbered=True)
 UNNUMBERED = choices_of(THREE_CLASSES, numbered=False)
 TABLES = {"classes": CLASSES, "categories": CATEGORIES, "graded": GRADED}
-FILE = Path(__file__).with_name("judge_replies.toml")
-REPLIES: list[dict[str, str]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["reply"]
+FOLDER = Path(__file__).with_name("judge_replies")
+REPLIES: list[dict[str, str]] = []
+for path in sorted(FOLDER.glob("*.toml")):
+    REPLIES += tomllib.loads(path.read_text(encoding="utf-8"))["reply"]
 READ = [(TABLES[one["choices"]], one["text"]) for one in REPLIES if one["expected"]]
 
 
@@ -96,7 +98,7 @@ def test_a_reply_that_is_not_read_says_why() -> None:
 
 # -- the words around a choice -----------------------------------------------------------------
 
-WORDS = tomllib.loads(FILE.with_name("verdict_words.toml").read_text(encoding="utf-8"))
+WORDS = tomllib.loads(FOLDER.with_name("verdict_words.toml").read_text(encoding="utf-8"))
 AROUND = [(f"{words}: hate", "hate") for words in WORDS["names"]]
 AROUND += [(f"{words} [[privacy]]", "privacy") for words in WORDS["gives"] + WORDS["plain"]]
 AROUND += [(text, name) for name, texts in WORDS["reads"].items() for text in texts]
