@@ -1,31 +1,43 @@
 """The pictures of plot_results.py."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from orbench.report.compare import leaderboard, with_published
 from orbench.report.load import load_results, sources_of
+from orbench.report.measures import Report
 from orbench.report.pictures import pictures
-from orbench.report.rates import rates
+from orbench.report.published import published_models
+from orbench.report.ranking import leaderboard
+from orbench.report.rates import overall, rates
 from tests.conftest import Desk
 from tests.contract.test_report import ANSWER, DIRECT, judged, on
 
 PLOT = "response_checker/plot_results.py"
 
 
-def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Any]:
+def drawn(safe: list[Path], toxic: list[Path], published: bool = False) -> dict[str, Figure]:
     """Name -> figure of all pictures of these results."""
-    sides = (("over_refusal", safe), ("toxic", toxic))
-    rows = load_results(
-        [one for side, paths in sides for path in paths for one in sources_of(str(path), side)]
+    sources = []
+    for side, paths in (("over_refusal", safe), ("toxic", toxic)):
+        for path in paths:
+            sources += sources_of(str(path), side)
+    results, prompts = load_results(sources)
+    measured = rates(results)
+    report = Report(
+        prompts=prompts,
+        results=results,
+        rates=measured,
+        comparisons=[],
+        associations=[],
+        board=leaderboard(overall(measured)),
+        published=published_models() if published else [],
+        label_lines=[],
     )
-    measured = rates(rows)
-    board = leaderboard(measured)
-    board = with_published(board) if published else board
-    return {name: figure for name, _, figure in pictures(measured, board, {})}
+    return {name: figure for name, _, figure in pictures(report)}
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:
@@ -79,6 +91,7 @@ def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk:
     assert len(names) == 32 and {"GPT-4o", "Llama-3.1-405B"} <= names
     assert any(line.get_linestyle() == "--" for line in axes.lines)
     # The names stand beside the picture, in it as a whole.
+    ConstrainedLayoutEngine().execute(figure)
     figure.draw_without_rendering()
     box = legend.get_window_extent()
     assert box.x0 > axes.get_window_extent().x1
