@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.polynomial import Polynomial
 
 from orbench.base.messages import shortened
@@ -50,6 +52,7 @@ MARKERS = "oXs^D*vPh>d"
 TITLE = "Over-refusal and toxic rejection"  # of a scatter
 GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
 STYLE = Path(__file__).with_suffix(".mplstyle")
+POINTS = 72  # an inch: the dpi at which svg and pdf measure text
 UNKNOWN = (nan, nan)  # ends of an interval
 NO_DATE: dict[str, dict[str, Any]] = {
     "svg": {"Date": None},
@@ -68,7 +71,13 @@ class Drawing(NamedTuple):
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
-    """Return a figure as png, svg or pdf."""
+    """Return a figure as png, svg or pdf.
+
+    With a layout engine of its own, a figure would be drawn twice for each file.
+    """
+    get_registered_canvas_class(kind)(figure)
+    figure.dpi = mpl.rcParams["savefig.dpi"] if kind == "png" else POINTS
+    ConstrainedLayoutEngine().execute(figure)
     file = io.BytesIO()
     figure.savefig(file, format=kind, metadata=NO_DATE[kind])
     return file.getvalue()
@@ -190,7 +199,8 @@ def heat_map(table: CategoryTable) -> Figure:
             rate = table.rates.get((result.number, subset))
             if rate:
                 percent[i, j] = 100 * rate.mean.rate
-            axes.text(j, i, _cell(rate), ha="center", va="center")
+            text = axes.text(j, i, _cell(rate), ha="center", va="center")
+            text.set_in_layout(subset in (columns[0], OVERALL))  # others cannot stick out
     bad = 100 - percent if table.side.is_toxic else percent
     axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
     axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
