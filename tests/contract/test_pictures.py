@@ -8,7 +8,7 @@ from matplotlib.text import Text
 
 from orbench.report.load import load_results, sources_of
 from orbench.report.measures import Report
-from orbench.report.pictures import pictures
+from orbench.report.pictures import as_file, pictures
 from orbench.report.published import published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
@@ -85,7 +85,7 @@ def test_published_models_alone_are_colored_and_named_and_show_their_trend(desk:
     assert len(names) == 32 and {"GPT-4o", "Llama-3.1-405B"} <= names
     assert any(line.get_linestyle() == "--" for line in axes.lines)
     # The names stand beside the picture, in it as a whole.
-    figure.draw_without_rendering()
+    as_file(figure, "pdf")  # which lays it out
     box = legend.get_window_extent()
     assert box.x0 > axes.get_window_extent().x1
     assert box.height < figure.bbox.height
