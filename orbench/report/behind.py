@@ -19,9 +19,9 @@ from orbench.report.measures import (
     Counted,
     Kind,
     Rate,
-    Report,
 )
 from orbench.report.results import Result
+from orbench.report.standings import Report
 from orbench.report.tables import Grid, grid
 
 TEXTS = toml_beside(__file__)

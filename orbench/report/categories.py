@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orbench.base.words import Side
-from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Standing, Subset
+from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Subset
 from orbench.report.ranking import in_order
 from orbench.report.results import Result
+from orbench.report.standings import Standing
 
 KINDS = (Kind.OVERALL, Kind.MACRO, Kind.CATEGORY)
 

@@ -19,12 +19,11 @@ from orbench.report.measures import (
     Counted,
     Details,
     Kind,
-    Published,
     Rate,
-    Standing,
 )
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
+from orbench.report.standings import Published, Standing
 from orbench.stats.intervals import Interval
 
 T = TypeVar("T")

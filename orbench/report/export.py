@@ -14,9 +14,10 @@ from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
 from orbench.report.columns import OF_SUBSETS, RANK, RATES, SCORE, UNPAIRED, Figure, joined
-from orbench.report.measures import Counted, Kind, Rank, Rate, Report, Standing
+from orbench.report.measures import Counted, Kind, Rate
 from orbench.report.rates import overall
 from orbench.report.sentences import notes_of
+from orbench.report.standings import Rank, Report, Standing
 from orbench.report.tables import text_of
 
 NAME = "orbench"

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from orbench.report.about import DEMO_NOTE
 from orbench.report.groups import Group, groups_of
-from orbench.report.measures import Comparison, Outcome, Rate, Standing
+from orbench.report.measures import Comparison, Outcome, Rate
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.sentences import remarks
+from orbench.report.standings import Standing
 from orbench.stats.intervals import Interval
 
 MOST_GROUPS = 3  # with more, there is no headline

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from orbench.base.words import Side
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Rank, Standing
+from orbench.report.measures import Comparison, Counted
 from orbench.report.results import Result
+from orbench.report.standings import Rank, Standing
 
 
 @dataclass(frozen=True, eq=False)

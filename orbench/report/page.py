@@ -20,7 +20,7 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, SIDES, VERDICTS, Json
 from orbench.report.behind import sections
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS, Report
+from orbench.report.measures import FEW_PROMPTS
 from orbench.report.numerals import WIDENED, percent
 from orbench.report.page_board import (
     SHARES,
@@ -35,6 +35,7 @@ from orbench.report.rates import overall
 from orbench.report.results import Result, Text
 from orbench.report.scatter import percents_of, scatters
 from orbench.report.sentences import warnings
+from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
 
 FOLDER = Path(__file__).parent

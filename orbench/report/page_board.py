@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from orbench.base.words import Side
-from orbench.report.measures import FEW_PROMPTS, Counted, Rate, Report
+from orbench.report.measures import FEW_PROMPTS, Counted, Rate
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.scatter import Axis, axis_over, percents_of
+from orbench.report.standings import Report
 from orbench.report.tables import shares_of
 
 MUCH_CUT_OFF = 5  # percent of the responses

@@ -7,9 +7,10 @@ from orbench.base.words import SIDES, Side
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import joined
 from orbench.report.compare import of_models
-from orbench.report.measures import OVERALL, Comparison, Counted, Rate, Report, Subset
+from orbench.report.measures import OVERALL, Comparison, Counted, Rate, Subset
 from orbench.report.results import Result
 from orbench.report.sentences import remarks, verdict_words
+from orbench.report.standings import Report
 
 MOST_IN_MATRIX = 6  # models
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker

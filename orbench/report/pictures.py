@@ -23,18 +23,11 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import Placed
-from orbench.report.measures import (
-    FEW_PROMPTS,
-    FEWEST_MODELS,
-    OVERALL,
-    Kind,
-    Published,
-    Rate,
-    Report,
-)
+from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, OVERALL, Kind, Rate
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.scatter import percents_of, scatters
+from orbench.report.standings import Published, Report
 from orbench.stats.core import Array
 
 WIDTH = 4.6  # inches: a column and a half of a paper

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from orbench.base.words import Side
 from orbench.report.columns import Placed
-from orbench.report.measures import Published, Report, Standing
 from orbench.report.published import are_on_or_bench
 from orbench.report.results import SAFE, TOXIC
+from orbench.report.standings import Published, Report, Standing
 
 
 class Axis(NamedTuple):

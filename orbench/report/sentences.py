@@ -21,12 +21,12 @@ from orbench.report.measures import (
     Kind,
     Outcome,
     Rate,
-    Standing,
 )
 from orbench.report.numerals import WIDENED, percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
 from orbench.report.results import BOTH, Result
+from orbench.report.standings import Standing
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names

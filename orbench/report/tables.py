@@ -28,20 +28,12 @@ from orbench.report.columns import (
     rate_figure,
 )
 from orbench.report.compare import of_models
-from orbench.report.measures import (
-    FEW_PROMPTS,
-    MACRO,
-    OVERALL,
-    WIDER,
-    Counted,
-    Rate,
-    Report,
-    Subset,
-)
+from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate, Subset
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result
 from orbench.report.sentences import warnings
+from orbench.report.standings import Report
 
 T = TypeVar("T")
 

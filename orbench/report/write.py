@@ -10,10 +10,11 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.report import export, sentences
 from orbench.report.compare import of_models
 from orbench.report.load import Source
-from orbench.report.measures import Associated, Counted, Report
+from orbench.report.measures import Associated, Counted
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
+from orbench.report.standings import Report
 from orbench.report.tables import csv_paths, write_csvs, write_documents
 
 FIGURES = "figures"

@@ -15,11 +15,10 @@ from orbench.report.measures import (
     Details,
     Family,
     Outcome,
-    Rank,
     Rate,
-    Standing,
 )
 from orbench.report.results import SAFE, TOXIC, Result
+from orbench.report.standings import Rank, Standing
 from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
 

@@ -13,8 +13,9 @@ from orbench.base.words import SIDES, UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.families import Contrast, tested
 from orbench.report.analyses.tiers import responses_on, scales
-from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Standing, Subset
+from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
+from orbench.report.standings import Standing
 from orbench.stats.core import difference, mean
 
 
