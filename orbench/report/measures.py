@@ -45,6 +45,11 @@ class Subset(NamedTuple):
     value: str = ""  # the category, the tier, ...; of pairs of tiers `lower < higher`
     category: str = ""  # of pairs; empty: all
 
+    @property
+    def name(self) -> str:
+        """Return the value, or what all prompts are called."""
+        return self.value or self.kind
+
 
 OVERALL = Subset(Kind.OVERALL)
 MACRO = Subset(Kind.MACRO)
@@ -235,8 +240,8 @@ class Association:
     lower: float = np.nan
     against: Result | None = None  # a second model: words of what only one of both refuses
     z: float = np.nan
-    refused: int = 0  # prompts with the word
-    answered: int = 0
+    refused: int | None = None  # prompts with the word
+    answered: int | None = None
     examples: tuple[str, ...] = ()
 
 

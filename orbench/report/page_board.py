@@ -1,9 +1,9 @@
 """The leaderboard of the page: its columns and scatters, doubts about rates, and graded shares."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.measures import FEW_PROMPTS, Counted, Rate
 from orbench.report.results import SAFE, TOXIC
@@ -99,14 +99,11 @@ class Shares(NamedTuple):
 
 def shares_by_result(report: Report) -> dict[int, Shares]:
     """Return the shares of graded results, by number."""
-    shares = defaultdict[int, dict[Counted, Rate]](dict)
-    for rate in shares_of(report):
-        if rate.mean.prompts:
-            shares[rate.result.number][rate.counted] = rate
+    measured = [rate for rate in shares_of(report) if rate.mean.prompts]
     found = {}
-    for number, by_class in shares.items():
-        or_safe = by_class[Counted.REJECTED_OR_SAFE]
-        is_toxic = or_safe.result.side.is_toxic
+    for number, rates in grouped(measured, lambda rate: rate.result.number).items():
+        by_class = {rate.counted: rate for rate in rates}
         parts = [by_class[counted] for counted in SHARES]
-        found[number] = Shares(parts, or_safe if is_toxic else None)
+        is_toxic = rates[0].result.side.is_toxic
+        found[number] = Shares(parts, by_class[Counted.REJECTED_OR_SAFE] if is_toxic else None)
     return found

@@ -174,7 +174,7 @@ def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
     names = [_shown(result.short) for result in table.results]
     columns = [*table.categories, OVERALL]
-    titles = [subset.value or str(subset.kind) for subset in columns]
+    titles = [subset.name for subset in columns]
     percent = np.full((len(names), len(columns)), nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
