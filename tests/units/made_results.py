@@ -30,7 +30,7 @@ NUMBERS = count()
 def make_result(model: str = "m", **changed: Any) -> Result:
     """Return a result on the safe side, without responses; its other fields are empty."""
     values: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
-    for name in ("unranked", "cautions", "notes"):
+    for name in ("unranked", "cautions", "notes", "days"):
         values[name] = ()
     values |= {
         "number": next(NUMBERS),
