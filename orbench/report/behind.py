@@ -91,10 +91,10 @@ def tiers_of(rates: Sequence[Rate]) -> Tiers:
     steps = [*grouped(rates, _step)]
     rows = []
     for of_model in grouped(rates, lambda rate: (rate.result.label, rate.result.judge)).values():
-        cells = grouped([rate for rate in of_model if rate.mean.prompts], _step)
+        cells = grouped([rate for rate in of_model if rate.n], _step)
         rows.append(TierRow(of_model[0].result, [cells.get(step, []) for step in steps]))
     return Tiers(steps, rows)
 
 
 def _step(rate: Rate) -> Step:
-    return rate.result.side, rate.subset.value
+    return rate.side, rate.subset.value

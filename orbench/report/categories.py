@@ -50,7 +50,7 @@ def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Ca
         if is_refusals and rate.result.number in numbers:
             shown.append(rate)
     tables = []
-    for of_side in grouped(shown, lambda rate: rate.result.side).values():
+    for of_side in grouped(shown, lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
             tables.append(_table(group, is_only=len(groups) == 1))

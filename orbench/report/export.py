@@ -88,8 +88,8 @@ def write_eee(folder: Path, report: Report) -> list[Path]:
     Raises OSError and UserError.
     """
     make_folder(folder)
-    rates = [rate for rate in report.rates if can_lead(rate) and rate.mean.prompts]
-    groups = grouped(rates, lambda rate: (rate.result.label, rate.result.side))
+    rates = [rate for rate in report.rates if can_lead(rate) and rate.n]
+    groups = grouped(rates, lambda rate: (rate.result.label, rate.side))
     return [_write_model(folder, group) for group in groups.values()]
 
 
@@ -166,5 +166,5 @@ def _score(rate: Rate) -> Json:
             "design_effect": text_of(rate.mean.design_effect),
             "notes": joined(notes_of(rate)),
         },
-        "uncertainty": {"confidence_interval": interval, "num_samples": rate.mean.prompts},
+        "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
     }

@@ -135,7 +135,7 @@ def line_of(result: GateResult) -> str:
 def _sides_of(gate: str, rates: Sequence[Rate]) -> list[Side]:
     """Return the sides that a gate is about."""
     if gate == WORSE:
-        return list(dict.fromkeys(rate.result.side for rate in rates))
+        return list(dict.fromkeys(rate.side for rate in rates))
     return [SIDES[gate.split(" ")[0]]]
 
 
@@ -146,7 +146,7 @@ def _decide(gate: str, rate: Rate, rates: Sequence[Rate]) -> Decision:
         return Decision(Status.UNDECIDED, doubts)
     if gate != WORSE:
         return _within_limit(gate, rate)
-    baselines = [one for one in on_side(rate.result.side, rates) if one.result.is_baseline]
+    baselines = [one for one in on_side(rate.side, rates) if one.result.is_baseline]
     if not baselines:
         return NO_BASELINE
     decisions: list[Decision] = []
@@ -201,7 +201,7 @@ def _is_worse(comparison: Comparison, baselines: int) -> Decision:
     """
     gap = comparison.gap
     tests = baselines * len(SIDES)
-    is_worse = (gap.difference < 0) == comparison.a.result.side.is_toxic
+    is_worse = (gap.difference < 0) == comparison.a.side.is_toxic
     is_widened = comparison.a.is_widened or comparison.b.is_widened
     if comparison.is_finding and is_worse and gap.p * tests < ALPHA:
         than = f"that of {comparison.b.result.label}: {points(gap)}"

@@ -14,6 +14,7 @@ import numpy as np
 
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
+from orbench.base.words import Side
 from orbench.report.results import Result
 from orbench.stats.core import Difference, Mean, Prepared, Verdicts
 from orbench.stats.intervals import Interval
@@ -106,6 +107,16 @@ class Rate:
     with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
     details: Details | None = None
     unpaired: int = 0  # prompts of pairs without a partner
+
+    @property
+    def n(self) -> int:
+        """Return the number of prompts with a verdict."""
+        return self.mean.prompts
+
+    @property
+    def side(self) -> Side:
+        """Return the side of the prompts."""
+        return self.result.side
 
     @cached_property
     def prepared(self) -> Prepared:

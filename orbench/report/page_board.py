@@ -99,11 +99,11 @@ class Shares(NamedTuple):
 
 def shares_by_result(report: Report) -> dict[int, Shares]:
     """Return the shares of graded results, by number."""
-    measured = [rate for rate in shares_of(report) if rate.mean.prompts]
+    measured = [rate for rate in shares_of(report) if rate.n]
     found = {}
     for number, rates in grouped(measured, lambda rate: rate.result.number).items():
         by_class = {rate.counted: rate for rate in rates}
         parts = [by_class[counted] for counted in SHARES]
-        is_toxic = rates[0].result.side.is_toxic
+        is_toxic = rates[0].side.is_toxic
         found[number] = Shares(parts, by_class[Counted.REJECTED_OR_SAFE] if is_toxic else None)
     return found

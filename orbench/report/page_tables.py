@@ -54,7 +54,7 @@ def heat_maps(report: Report) -> list[HeatMap]:
     maps = []
     for table in category_tables(report.rates, report.board):
         subsets = [*table.categories, OVERALL]
-        measured = {key: rate for key, rate in table.rates.items() if rate.mean.prompts}
+        measured = {key: rate for key, rate in table.rates.items() if rate.n}
         rows = []
         for result in table.results:
             rates = [measured.get((result.number, subset)) for subset in subsets]
@@ -136,7 +136,7 @@ def _facing(comparison: Comparison, sign: int) -> Facing:
         comparison.is_finding,
         points,
         ends=sorted([100 * sign * gap.low, 100 * sign * gap.high]),
-        is_better=(points < 0) != comparison.a.result.side.is_toxic,
+        is_better=(points < 0) != comparison.a.side.is_toxic,
         words=IN_SHORT.get(comparison.outcome, words),
         remarks=against,
     )

@@ -196,7 +196,7 @@ def heat_map(table: CategoryTable) -> Figure:
 
 def _cell(rate: Rate | None) -> str:
     """Return a rate in whole percent, marked if it is of few prompts."""
-    if not rate or not rate.mean.prompts:
+    if not rate or not rate.n:
         return "–"
     mark = "†" if rate.is_small else ""
     return f"{100 * rate.mean.rate:.0f}{mark}"

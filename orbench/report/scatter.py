@@ -40,7 +40,7 @@ def percents_of(row: Placed, side: Side) -> list[float]:
     if isinstance(row, Published):
         return [100 * (row.toxic if side.is_toxic else row.over_refusal)]
     rate = row.on(side)
-    if not rate or not rate.mean.prompts:
+    if not rate or not rate.n:
         return []
     return [100 * share for share in (rate.mean.rate, *(rate.with_unscored or ()))]
 

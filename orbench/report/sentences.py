@@ -141,8 +141,8 @@ def rate_lines(rates: Sequence[Rate]) -> list[str]:
         name = result.label
         if len(judges) > 1:
             name += f", {result.judge}"
-        measured = percent(rate, WIDENED) if rate.mean.prompts else "not measured"
-        known = f"n {rate.mean.prompts:,}"
+        measured = percent(rate, WIDENED) if rate.n else "not measured"
+        known = f"n {rate.n:,}"
         if rate.unscored is not None:
             known += f", unscored {rate.unscored:,}"
         if result.doubt:
@@ -169,11 +169,11 @@ def _pair_line(rate: Rate) -> str:
     name = rate.result.label
     unpaired = f"{counted(rate.unpaired, 'rewrite')} whose seed has no result"
     if rate.subset.tiers:
-        if rate.result.side != BOTH:
-            name += f", {rate.result.side.name}"
+        if rate.side != BOTH:
+            name += f", {rate.side.name}"
         name = ", ".join([name, *rate.subset.tiers])
         unpaired = f"{counted(rate.unpaired, 'prompt')} without a partner"
-    line = f"{name}: {counted(rate.mean.prompts, 'pair')}, {unpaired}"
+    line = f"{name}: {counted(rate.n, 'pair')}, {unpaired}"
     return f"{line}: too few" if rate.is_small else line
 
 
@@ -181,16 +181,13 @@ def agreed_label_lines(board: Sequence[Standing], rates: Sequence[Rate]) -> list
     """Return on which side a model has too few prompts whose label all agree with. rates: of all
     kinds.
     """
-    agreed = {}
-    for rate in rates:
-        if rate.subset == AGREED:
-            agreed[rate.result.number] = rate.mean.prompts
+    agreed = {rate.result.number: rate.n for rate in rates if rate.subset == AGREED}
     lines = []
     for standing in board:
         for rate in standing.sides:
             n = agreed.get(rate.result.number, 0)
-            if n < min(FEW_PROMPTS, rate.mean.prompts):
-                prompts = f"{rate.result.side.prompts} with an agreed label"
+            if n < min(FEW_PROMPTS, rate.n):
+                prompts = f"{rate.side.prompts} with an agreed label"
                 lines.append(f"{standing.label}: too few {prompts} ({n})")
     return lines
 
@@ -210,7 +207,7 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
         chosen = found[:MOST_COMPARISONS]
     lines = []
     for one in chosen:
-        rate = one.a.result.side.rate
+        rate = one.a.side.rate
         if one.a.counted is Counted.HEDGED:
             rate = "share of hedged responses"
         names = f"{one.a.result.short} - {one.b.result.short}"
@@ -259,9 +256,8 @@ def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
     b = comparison.b.result
     found = []
     if a.prompt_set != b.prompt_set:
-        common = f"{comparison.gap.a.prompts:,}"
-        of_both = f"{comparison.a.mean.prompts:,} and {comparison.b.mean.prompts:,} prompts"
-        found.append(f"on {common} of {of_both}")
+        n = comparison.gap.a.prompts
+        found.append(f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts")
     apart = _days_apart(a, b)
     if apart > FAR_APART:
         found.append(f"measured {apart} days apart")
