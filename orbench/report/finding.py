@@ -18,6 +18,7 @@ from orbench.report.sentences import remarks
 from orbench.report.standings import Standing
 from orbench.stats.intervals import Interval
 
+NO_RANKING = "No single ranking: the results differ in prompts or judge"
 MOST_GROUPS = 3  # with more, there is no headline
 
 
@@ -52,8 +53,7 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> li
     """
     groups = groups_of(board, comparisons)
     if len(groups) > MOST_GROUPS:
-        differ = "the results differ in prompts or judge"
-        return [f"No single ranking: {differ} ({len(groups)} groups)."]
+        return [f"{NO_RANKING} ({len(groups)} groups)."]
     return [_finding(group) for group in groups]
 
 
@@ -61,7 +61,6 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> li
 
 
 def _finding(group: Group) -> str:
-    part = group.models[0].part
     sentences = [_claim(group)]
     for model in group.models:
         if model.youden and model.youden.high < 0:
@@ -69,6 +68,7 @@ def _finding(group: Group) -> str:
     if group.unranked and (group.ranked or _is_measured_alone(group)):
         sentences.append(f"Not ranked: {_reasons(group.unranked, with_names=bool(group.ranked))}")
     finding = ". ".join(sentences) + "."
+    part = group.models[0].part
     return f"{part}: {finding}" if part else finding
 
 

@@ -7,11 +7,11 @@ from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.measures import FEW_PROMPTS, Counted, Rate
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.scatter import Axis, axis_over, percents_of
+from orbench.report.scatter import Axis, all_percents, axis_over
+from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
 from orbench.report.tables import shares_of
 
-MUCH_CUT_OFF = 5  # percent of the responses
 CERTAIN = 80  # percent of the rules' verdicts
 # The classes of graded results, as bars show them.
 SHARES = {
@@ -37,9 +37,7 @@ def rate_columns(report: Report) -> list[RateColumn]:
     """Return the columns that have rates."""
     columns = []
     for side, title in ((SAFE, "Over-refusal, %"), (TOXIC, "Toxic rejection, %")):
-        percents: list[float] = []
-        for standing in report.board:
-            percents += percents_of(standing, side)
+        percents = all_percents(report.board, side)
         if percents or report.published:
             columns.append(RateColumn(side, title, axis_over(percents), bool(percents)))
     return columns
@@ -68,7 +66,7 @@ def doubts_of(rate: Rate, is_demo: bool) -> list[Doubt]:
         )
         found.append(Doubt(f"{rate.unscored:,} unscored", meaning))
     cut_off = 100 * rate.details.cut_off if rate.details else 0.0
-    if cut_off > MUCH_CUT_OFF:
+    if cut_off > MANY_CUT_OFF:
         meaning = "cut off: responses that ended at the token limit, perhaps before a refusal"
         found.append(Doubt(f"{cut_off:.0f} % cut off", meaning))
     certain = 100 * rate.result.certain

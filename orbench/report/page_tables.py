@@ -1,5 +1,6 @@
 """The heat maps of the page, and its matrices of comparisons."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -46,7 +47,7 @@ class HeatMap(NamedTuple):
         """Return how dark a cell is."""
         percent = 100 * rate.mean.rate
         bad = round(100 - percent if self.table.side.is_toxic else percent, 3)
-        return sum(step <= bad for step in SHADES)
+        return bisect(SHADES, bad)
 
 
 def heat_maps(report: Report) -> list[HeatMap]:

@@ -70,17 +70,18 @@ class Scatter(NamedTuple):
     @property
     def x(self) -> Axis:
         """Return the axis of over-refusal."""
-        percents = _all_percents([*self.standings, *self.gray], SAFE)
+        percents = all_percents([*self.standings, *self.gray], SAFE)
         high = max(10 * ceil(max(percents) / 10), 10)
         return Axis(min(10 * floor(min(percents) / 10), high - 10), high)
 
     @property
     def y(self) -> Axis:
         """Return the axis of toxic rejection."""
-        return axis_over(_all_percents([*self.standings, *self.gray], TOXIC))
+        return axis_over(all_percents([*self.standings, *self.gray], TOXIC))
 
 
-def _all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
+def all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
+    """Return the percents of several models."""
     return [percent for row in rows for percent in percents_of(row, side)]
 
 

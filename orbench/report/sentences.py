@@ -158,9 +158,7 @@ def pair_lines(rates: Sequence[Rate]) -> list[str]:
     lines = []
     for rate in rates:
         is_of_all = rate.counted is Counted.RIGHT and not rate.subset.category
-        if not (is_of_all and rate.subset.kind is Kind.PAIRS):
-            continue
-        if not rate.subset.tiers or rate.unpaired or rate.is_small:
+        if is_of_all and (not rate.subset.tiers or rate.unpaired or rate.is_small):
             lines.append(_pair_line(rate))
     return lines
 
@@ -292,13 +290,10 @@ def trend_lines(associations: Iterable[Association]) -> list[str]:
     """Return a line for each trend over tiers. associations: of all kinds."""
     lines = []
     for trend in associations:
-        if trend.kind is not Associated.TREND:
-            continue
-        name = trend.result.label
-        if trend.of_side:
-            name += f", {trend.of_side}"
-        seeds = counted(trend.n, "seed")
-        lines.append(f"{name}: refusals by tier ({trend.value}): {trend_words(trend)} ({seeds})")
+        if trend.kind is Associated.TREND:
+            name = ", ".join(filter(None, [trend.result.label, trend.of_side]))
+            found = f"{trend_words(trend)} ({counted(trend.n, 'seed')})"
+            lines.append(f"{name}: refusals by tier ({trend.value}): {found}")
     return lines
 
 

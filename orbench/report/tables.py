@@ -167,11 +167,8 @@ def placed(report: Report) -> list[Placed]:
 
 def shares_of(report: Report) -> list[Rate]:
     """Return the shares of graded classes over all prompts, in the leaderboard's order."""
-    shares = []
-    for rate in in_order(report.rates, report.board):
-        if rate.subset == OVERALL and rate.counted is not Counted.REFUSED:
-            shares.append(rate)
-    return shares
+    whole = [rate for rate in report.rates if rate.subset == OVERALL]
+    return [one for one in in_order(whole, report.board) if one.counted is not Counted.REFUSED]
 
 
 def has_api_refusals(rate: Rate) -> bool:
@@ -215,15 +212,16 @@ def _figure_cell(figure: Figure) -> Cell:
 
 def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
-    columns: list[Column[Subset]] = [Column("", lambda one: one.name, "Category")]
+    columns = [Column[Subset]("", lambda one: one.name, "Category")]
     for result in table.results:
-        columns.append(Column("", _of_result(table, result), result.label))
+        columns.append(_of_result(table, result))
     return grid(table.full_title, columns, [*table.categories, MACRO, OVERALL])
 
 
-def _of_result(table: CategoryTable, result: Result) -> Callable[[Subset], Figure]:
-    """Return what gets a result's rate in a category."""
-    return lambda subset: rate_figure(table.rates.get((result.number, subset)))
+def _of_result(table: CategoryTable, result: Result) -> Column[Subset]:
+    """Return the column of a result's rates."""
+    rates = table.rates
+    return Column("", lambda one: rate_figure(rates.get((result.number, one))), result.label)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
