@@ -102,6 +102,7 @@ def result_of(given: Responses, number: int = 0, **about: Any) -> Result:
         "unscored_known": True,
         "corrected": None,
         "is_demo": False,
+        "days": (),
         "unranked": (),
         "cautions": (),
         "notes": (),

@@ -19,10 +19,8 @@ from orbench.report.standings import Standing
 from orbench.stats.intervals import Interval
 
 NO_RANKING = "No single ranking: the results differ in prompts or judge"
-MOST_GROUPS = 3  # with more, there is no headline
-
-
 SWAPPED = "refuses more safe prompts than toxic ones: check that no file is on the wrong side"
+MOST_GROUPS = 3  # with more, there is no headline
 
 
 class _Superlative(NamedTuple):

@@ -287,3 +287,11 @@ def test_each_judge_has_a_matrix() -> None:
     assert not found.matrices[0].has_several_sets
     equal = found.matrices[0].rows[0][1]
     assert equal and equal.words == "no difference shown"
+
+
+def test_a_doubt_about_a_comparison_is_a_remark() -> None:
+    results = [replace(one, doubt="scripted: measures nothing") for one in many(2)]
+    (matrix,) = differences(made(results), results).matrices
+    cell = matrix.rows[0][1]
+    assert cell and (cell.words, cell.is_finding) == ("doubtful", False)
+    assert matrix.remarks == [cell.remarks] == ["scripted: measures nothing"]
