@@ -9,9 +9,10 @@ import numpy as np
 
 from orbench.base.prompts import prompt_id
 from orbench.report.load import load_results, sources_of
-from orbench.report.measures import OVERALL, Standing
+from orbench.report.measures import OVERALL
 from orbench.report.rates import rate
 from orbench.report.results import SAFE, TOXIC, Prompts, Responses, Result
+from orbench.report.standings import Standing
 from orbench.stats.core import Array
 from tests.conftest import write_csv
 
@@ -101,6 +102,7 @@ def result_of(given: Responses, number: int = 0, **about: Any) -> Result:
         "unscored_known": True,
         "corrected": None,
         "is_demo": False,
+        "days": (),
         "unranked": (),
         "cautions": (),
         "notes": (),

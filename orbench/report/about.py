@@ -59,7 +59,7 @@ def about(
         judge=judge,
         judge_version=_in(record, "versions", "rules"),
         template=_in(record, "settings", "prompt file"),
-        date=_date(record),
+        days=_days(record),
         certain=certain,
         unscored_known=bool(lost) or (bool(record) and not _in(record, "output", "failed")),
         corrected=corrected,
@@ -97,10 +97,10 @@ def _notes(record: Record) -> Iterator[str]:
         yield "no run record: settings, date and unscored rows are unknown"
 
 
-def _date(record: Record) -> str:
-    """Return the days from the first answer to the last."""
+def _days(record: Record) -> tuple[str, ...]:
+    """Return the days of the first answer and of the last one."""
     days = [_in(record, "under_test", time)[:10] for time in ("start", "end")]
-    return " to ".join(dict.fromkeys(filter(None, days)))
+    return tuple(dict.fromkeys(filter(None, days)))
 
 
 def _edited(record: Record, path: Path, by_judge: bool) -> str:

@@ -2,29 +2,29 @@
 prompt sets and words. Their titles, and how to read them, are in behind.toml.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from orbench.base.grouping import grouped
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Side
 from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES, Column
 from orbench.report.compare import of_models
 from orbench.report.measures import (
     Associated,
-    Association,
     Compared,
-    Comparison,
     Counted,
     Kind,
     Rate,
-    Report,
 )
 from orbench.report.results import Result
+from orbench.report.standings import Report
 from orbench.report.tables import Grid, grid
 
 TEXTS = toml_beside(__file__)
+
+
+Step = tuple[Side, str]  # with the tier
 
 
 class TierRow(NamedTuple):
@@ -37,7 +37,7 @@ class TierRow(NamedTuple):
 class Tiers(NamedTuple):
     """The rates by tier: models in rows, tiers in columns."""
 
-    steps: list[tuple[Side, str]]
+    steps: list[Step]
     rows: list[TierRow]
 
     @property
@@ -51,81 +51,50 @@ class Tiers(NamedTuple):
         return len({row.result.judge for row in self.rows}) > 1
 
 
-@dataclass(frozen=True, eq=False)
-class Section:
+class Section(NamedTuple):
     """A part of the page."""
 
     name: str  # a key of behind.toml, and of a picture
+    about: str  # how to read it
     grid: Grid
     tiers: Tiers | None  # shown in place of the grid
-
-    @property
-    def title(self) -> str:
-        """Return the heading."""
-        return self.grid.title
-
-    @property
-    def about(self) -> str:
-        """Return how to read it."""
-        text: str = TEXTS[self.name]["about"]
-        return text
-
-    @property
-    def is_folded(self) -> bool:
-        """Return whether it is shown on demand."""
-        return self.name in FOLDED
-
-
-FOLDED = ("triggers",)
+    is_folded: bool  # shown on demand
 
 
 def sections(report: Report) -> list[Section]:
     """Return what there is to show, in the order of the page."""
-    hedging = of_models(report.comparisons, Counted.HEDGED)
-    by_tier = _rates(report, Kind.TIER)
-    found = [
-        _section("hedging", COMPARISONS, hedging),
-        _section("toxicity", RATES, _rates(report, Kind.LABEL)),
-        _section("auc", ASSOCIATIONS, _associations(report, Associated.AUC)),
-        _section("pairs", RATES, _rates(report, Kind.PAIRS)),
-        _section("pairs_comparison", COMPARISONS, _compared(report, Compared.PAIRS)),
-        _section("tiers", RATES, by_tier, tiers_of(by_tier)),
-        _section("tiers_trend", ASSOCIATIONS, _associations(report, Associated.TREND)),
-        _section("drift", COMPARISONS, _compared(report, Compared.SETS)),
-        _section("triggers", ASSOCIATIONS, _associations(report, Associated.WORD)),
+    rates = grouped(report.rates, lambda rate: rate.subset.kind)
+    compared = grouped(report.comparisons, lambda pair: pair.family.kind)
+    associated = grouped(report.associations, lambda found: found.kind)
+    parts: list[tuple[str, Sequence[Column[Any]], Sequence[Any] | None]] = [
+        ("hedging", COMPARISONS, of_models(report.comparisons, Counted.HEDGED)),
+        ("toxicity", RATES, rates.get(Kind.LABEL)),
+        ("auc", ASSOCIATIONS, associated.get(Associated.AUC)),
+        ("pairs", RATES, rates.get(Kind.PAIRS)),
+        ("pairs_comparison", COMPARISONS, compared.get(Compared.PAIRS)),
+        ("tiers", RATES, rates.get(Kind.TIER)),
+        ("tiers_trend", ASSOCIATIONS, associated.get(Associated.TREND)),
+        ("drift", COMPARISONS, compared.get(Compared.SETS)),
+        ("triggers", ASSOCIATIONS, associated.get(Associated.WORD)),
     ]
-    return [section for section in found if section.grid.rows]
-
-
-def _section(
-    name: str, columns: Sequence[Column[Any]], items: Sequence[Any], tiers: Tiers | None = None
-) -> Section:
-    return Section(name, grid(TEXTS[name]["title"], columns, items), tiers)
-
-
-def _rates(report: Report, kind: Kind) -> list[Rate]:
-    return [rate for rate in report.rates if rate.subset.kind is kind]
-
-
-def _compared(report: Report, compared: Compared) -> list[Comparison]:
-    return [pair for pair in report.comparisons if pair.family.kind is compared]
-
-
-def _associations(report: Report, kind: Associated) -> list[Association]:
-    return [found for found in report.associations if found.kind is kind]
+    found = []
+    for name, columns, items in parts:
+        if items:
+            table = grid(TEXTS[name]["title"], columns, items)
+            tiers = tiers_of(items) if name == "tiers" else None
+            found.append(Section(name, TEXTS[name]["about"], table, tiers, name == "triggers"))
+    return found
 
 
 def tiers_of(rates: Sequence[Rate]) -> Tiers:
     """Return the rates by tier as rows and columns; in a cell those that have a verdict."""
-    steps = list(dict.fromkeys((rate.result.side, rate.subset.value) for rate in rates))
-    models = defaultdict[tuple[str, str], list[Rate]](list)
-    for rate in rates:
-        models[rate.result.label, rate.result.judge].append(rate)
+    steps = [*grouped(rates, _step)]
     rows = []
-    for of_model in models.values():
-        cells: list[list[Rate]] = [[] for _ in steps]
-        for rate in of_model:
-            if rate.mean.prompts:
-                cells[steps.index((rate.result.side, rate.subset.value))].append(rate)
-        rows.append(TierRow(of_model[0].result, cells))
+    for of_model in grouped(rates, lambda rate: (rate.result.label, rate.result.judge)).values():
+        cells = grouped([rate for rate in of_model if rate.n], _step)
+        rows.append(TierRow(of_model[0].result, [cells.get(step, []) for step in steps]))
     return Tiers(steps, rows)
+
+
+def _step(rate: Rate) -> Step:
+    return rate.side, rate.subset.value

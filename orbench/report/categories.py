@@ -1,13 +1,14 @@
 """Refusal rates by category, in a table for each side, prompt set and judge."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Standing, Subset
+from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Subset
 from orbench.report.ranking import in_order
 from orbench.report.results import Result
+from orbench.report.standings import Standing
 
 KINDS = (Kind.OVERALL, Kind.MACRO, Kind.CATEGORY)
 
@@ -42,26 +43,23 @@ def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Ca
     """Return a table for each side, prompt set and judge. Results without categories are left
     out.
     """
-    with_categories = {one.result.number for one in rates if one.subset == MACRO}
-    shown = [one for one in rates if _is_refusal_rate(one) and one.result.number in with_categories]
-    sides = defaultdict[Side, dict[tuple[str, str], list[Rate]]](dict)
-    for one in in_order(shown, board):
-        result = one.result
-        sides[result.side].setdefault((result.prompt_set, result.judge), []).append(one)
+    numbers = {rate.result.number for rate in rates if rate.subset == MACRO}
+    shown = []
+    for rate in in_order(rates, board):
+        is_refusals = rate.counted is Counted.REFUSED and rate.subset.kind in KINDS
+        if is_refusals and rate.result.number in numbers:
+            shown.append(rate)
     tables = []
-    for groups in sides.values():
+    for of_side in grouped(shown, lambda rate: rate.side).values():
+        groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
             tables.append(_table(group, is_only=len(groups) == 1))
     return tables
 
 
-def _is_refusal_rate(rate: Rate) -> bool:
-    return rate.counted is Counted.REFUSED and rate.subset.kind in KINDS
-
-
 def _table(rates: Sequence[Rate], *, is_only: bool) -> CategoryTable:
-    results = {rate.result.number: rate.result for rate in rates}
-    first = rates[0].result
+    results = [*dict.fromkeys(rate.result for rate in rates)]
+    first = results[0]
     part = "" if is_only else f"{first.prompts}, {first.judge}"
     by_subset = {(rate.result.number, rate.subset): rate for rate in rates}
-    return CategoryTable(first.side, part, list(results.values()), by_subset)
+    return CategoryTable(first.side, part, results, by_subset)

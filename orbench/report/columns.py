@@ -19,12 +19,11 @@ from orbench.report.measures import (
     Counted,
     Details,
     Kind,
-    Published,
     Rate,
-    Standing,
 )
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
+from orbench.report.standings import Published, Standing
 from orbench.stats.intervals import Interval
 
 T = TypeVar("T")
@@ -67,10 +66,20 @@ class Column(Generic[T]):
     shown: Shown = Shown.EVERYWHERE
 
 
+UNKNOWN = Interval(nan, nan)
+
+
+def _ends(
+    low: str, high: str, interval: Callable[[T], Interval | None]
+) -> tuple[Column[T], Column[T]]:
+    """Return the columns of both ends of an interval, in CSVs alone."""
+    return (
+        Column(low, lambda item: 100 * (interval(item) or UNKNOWN).low),
+        Column(high, lambda item: 100 * (interval(item) or UNKNOWN).high),
+    )
+
+
 # -- results.csv -----------------------------------------------------------------------------------
-
-
-LEADING = (Kind.OVERALL, Kind.CATEGORY)  # subsets whose rows the page can show
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -78,22 +87,26 @@ def joined(texts: Iterable[str]) -> str:
     return "; ".join(texts)
 
 
+def can_lead(rate: Rate) -> bool:
+    """Return whether the page can show the rows behind a rate."""
+    return rate.counted is Counted.REFUSED and rate.subset.kind in (Kind.OVERALL, Kind.CATEGORY)
+
+
 def rate_figure(rate: Rate | None) -> Figure:
     """Return a rate with the interval that is shown."""
     if not rate:
         return Figure(nan)
     behind = None
-    if rate.counted is Counted.REFUSED and rate.subset.kind in LEADING:
+    if can_lead(rate):
         behind = Behind(rate.result.number, rate.subset.value)
     return Figure(rate.mean.rate, rate.interval, rate.is_small, rate.is_widened, behind)
 
 
 def corrected_figure(rate: Rate) -> Figure:
     """Return the rate by people's labels, of overall rates."""
-    found = rate.result.corrected
-    if not found or not is_overall(rate):
-        return Figure(nan)
-    return Figure(found.rate, found.interval)
+    if rate.result.corrected and is_overall(rate):
+        return Figure(*rate.result.corrected)
+    return Figure(nan)
 
 
 def is_overall(rate: Rate) -> bool:
@@ -106,27 +119,16 @@ def _certain(rate: Rate) -> Figure:
     return Figure(rate.result.certain if is_overall(rate) else nan)
 
 
-def _low(interval: Interval | None) -> float | None:
-    return 100 * interval.low if interval else None
+def _share(value: Callable[[Details], float]) -> Callable[[Rate], Figure]:
+    """Return what gets a share of the responses; rates without details have none."""
+    return lambda rate: Figure(value(rate.details) if rate.details else nan)
 
 
-def _high(interval: Interval | None) -> float | None:
-    return 100 * interval.high if interval else None
-
-
-def _detail(value: Callable[[Details], object]) -> Callable[[Rate], object]:
-    """Return what gets a detail of a rate; rates without details have none."""
-    return lambda rate: value(rate.details) if rate.details else None
-
-
-def _api_categories(details: Details) -> str:
+def _api_categories(rate: Rate) -> str:
     """Return how often an API named which category: `cyber 12, bio 3`."""
-    counts = [f"{name} {rows}" for name, rows in details.api_categories.items()]
+    named = rate.details.api_categories if rate.details else {}
+    counts = [f"{name} {rows}" for name, rows in named.items()]
     return ", ".join(counts)
-
-
-def _share(value: Callable[[Details], float]) -> Callable[[Rate], object]:
-    return _detail(lambda details: Figure(value(details)))
 
 
 def _unpaired(rate: Rate) -> int | None:
@@ -146,17 +148,18 @@ RATES: tuple[Column[Rate], ...] = (
     Column("", lambda rate: rate.result.label, "Model"),
     Column("model", lambda rate: rate.result.model),
     Column("settings", lambda rate: rate.result.settings),
-    Column("side", lambda rate: rate.result.side.name, "Side", Shown.ONLY_VARIED),
+    Column("side", lambda rate: rate.side.name, "Side", Shown.ONLY_VARIED),
     *OF_SUBSETS,
     Column("rate_percent", rate_figure, "Rate"),
-    Column("low_percent", lambda rate: 100 * rate.mean.low),
-    Column("high_percent", lambda rate: 100 * rate.mean.high),
-    Column("low_all_percent", lambda rate: _low(rate.with_unscored)),
-    Column("high_all_percent", lambda rate: _high(rate.with_unscored)),
+    *_ends("low_percent", "high_percent", lambda rate: rate.mean.interval),
+    *_ends("low_all_percent", "high_all_percent", lambda rate: rate.with_unscored),
     Column("corrected_percent", corrected_figure, "Corrected by labels"),
-    Column("corrected_low_percent", lambda rate: _low(corrected_figure(rate).interval)),
-    Column("corrected_high_percent", lambda rate: _high(corrected_figure(rate).interval)),
-    Column("n", lambda rate: rate.mean.prompts, "n"),
+    *_ends(
+        "corrected_low_percent",
+        "corrected_high_percent",
+        lambda rate: corrected_figure(rate).interval,
+    ),
+    Column("n", lambda rate: rate.n, "n"),
     Column("rows", lambda rate: rate.mean.rows, "Rows", Shown.IN_DOCUMENTS),
     Column(
         "design_effect", lambda rate: rate.mean.design_effect, "Design effect", Shown.IN_DOCUMENTS
@@ -165,7 +168,7 @@ RATES: tuple[Column[Rate], ...] = (
     Column("direct_percent", _share(lambda details: details.direct), "Direct"),
     Column("indirect_percent", _share(lambda details: details.indirect), "Indirect"),
     Column("api_percent", _share(lambda details: details.api), "By the API"),
-    Column("api_categories", _detail(_api_categories), "Category: responses"),
+    Column("api_categories", _api_categories, "Category: responses"),
     Column("after_text_percent", _share(lambda details: details.after_text), "After text"),
     Column("cut_off_percent", _share(lambda details: details.cut_off), "Cut off"),
     Column("flip_percent", _share(lambda details: details.flips), "Flip"),
@@ -197,7 +200,7 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("settings_a", lambda pair: pair.a.result.settings),
     Column("model_b", lambda pair: pair.b.result.model),
     Column("settings_b", lambda pair: pair.b.result.settings),
-    Column("side", lambda pair: pair.a.result.side.name),
+    Column("side", lambda pair: pair.a.side.name),
     Column("subset", lambda pair: pair.a.subset.kind),
     Column("value", lambda pair: pair.a.subset.value, "Subset", Shown.ONLY_VARIED),
     Column("category", lambda pair: pair.a.subset.category, "Category", Shown.ONLY_VARIED),
@@ -207,14 +210,13 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column(
         "difference_points", lambda pair: Figure(pair.gap.difference, pair.gap.interval), "A - B"
     ),
-    Column("low_points", lambda pair: 100 * pair.gap.low),
-    Column("high_points", lambda pair: 100 * pair.gap.high),
-    Column("", lambda pair: pair.a.result.side.rate, "Side"),
+    *_ends("low_points", "high_points", lambda pair: pair.gap.interval),
+    Column("", lambda pair: pair.a.side.rate, "Side"),
     Column("rate_a_percent", lambda pair: Figure(pair.gap.a.rate), "Rate A"),
     Column("rate_b_percent", lambda pair: Figure(pair.gap.b.rate), "Rate B"),
     Column("n", lambda pair: pair.gap.a.prompts, "n"),
-    Column("n_a", lambda pair: pair.a.mean.prompts, "n A", Shown.IN_DOCUMENTS),
-    Column("n_b", lambda pair: pair.b.mean.prompts, "n B", Shown.IN_DOCUMENTS),
+    Column("n_a", lambda pair: pair.a.n, "n A", Shown.IN_DOCUMENTS),
+    Column("n_b", lambda pair: pair.b.n, "n B", Shown.IN_DOCUMENTS),
     Column("detectable_points", lambda pair: Figure(pair.detectable), "Detectable"),
     Column("p", lambda pair: pair.gap.p, "p", Shown.IN_DOCUMENTS),
     Column("p_holm", lambda pair: pair.p_holm, "p (Holm)"),
@@ -234,11 +236,6 @@ def _estimate(found: Association) -> object:
     return Figure(found.estimate, found.interval)
 
 
-def _of_word(value: Callable[[Association], int]) -> Callable[[Association], object]:
-    """Return what gets a count of prompts with a word."""
-    return lambda found: value(found) if found.kind is Associated.WORD else None
-
-
 def _goes_with(found: Association) -> str:
     """Return what a word goes with: refused or answered prompts."""
     if found.kind is not Associated.WORD:
@@ -248,7 +245,7 @@ def _goes_with(found: Association) -> str:
 
 def _example(number: int) -> Callable[[Association], object]:
     """Return what gets a prompt with a word, from 0."""
-    return lambda found: found.examples[number] if number < len(found.examples) else None
+    return lambda found: dict(enumerate(found.examples)).get(number)
 
 
 def _trend(found: Association) -> str:
@@ -268,11 +265,10 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("value", lambda found: found.value, "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),
     Column("n", lambda found: found.n, "n"),
-    Column("refused", _of_word(lambda found: found.refused), "Refused"),
-    Column("answered", _of_word(lambda found: found.answered), "Answered"),
+    Column("refused", lambda found: found.refused, "Refused"),
+    Column("answered", lambda found: found.answered, "Answered"),
     Column("estimate", _estimate, "Estimate"),
-    Column("low", lambda found: _low(found.interval)),
-    Column("high", lambda found: _high(found.interval)),
+    *_ends("low", "high", lambda found: found.interval),
     Column("higher_percent", lambda found: 100 * found.higher),
     Column("lower_percent", lambda found: 100 * found.lower),
     Column("z", lambda found: found.z),
@@ -309,7 +305,7 @@ def _youden(row: Placed) -> Figure:
     return Figure(row.youden.difference, row.youden.interval) if row.youden else Figure(nan)
 
 
-RANK = Column[Placed]("rank", lambda row: row.rank or "", "Rank")
+RANK = Column[Placed]("rank", lambda row: str(row.rank or ""), "Rank")
 SCORE = Column[Placed]("score", lambda row: 100 * row.score)
 BOARD: tuple[Column[Placed], ...] = (
     RANK,
@@ -318,11 +314,13 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("settings", lambda row: row.settings),
     SCORE,
     Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
-    Column("over_refusal_low_percent", lambda row: _low(_unscored(row, SAFE))),
-    Column("over_refusal_high_percent", lambda row: _high(_unscored(row, SAFE))),
+    *_ends(
+        "over_refusal_low_percent",
+        "over_refusal_high_percent",
+        lambda row: _unscored(row, SAFE),
+    ),
     Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
-    Column("toxic_low_percent", lambda row: _low(_unscored(row, TOXIC))),
-    Column("toxic_high_percent", lambda row: _high(_unscored(row, TOXIC))),
+    *_ends("toxic_low_percent", "toxic_high_percent", lambda row: _unscored(row, TOXIC)),
     Column("", _youden, "Score (J)"),
     Column("judge", lambda row: row.judge, "Judge", Shown.IF_VARIED),
     Column("prompts", lambda row: row.prompts, "Prompts", Shown.IF_VARIED),

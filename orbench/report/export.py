@@ -5,18 +5,28 @@ aggregates, without prompts and responses.
 
 import json
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 
+from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
-from orbench.report.columns import OF_SUBSETS, RANK, RATES, SCORE, UNPAIRED, Figure, joined
-from orbench.report.measures import Counted, Kind, Rank, Rate, Report, Standing
+from orbench.report.columns import (
+    OF_SUBSETS,
+    RANK,
+    RATES,
+    SCORE,
+    UNPAIRED,
+    Figure,
+    can_lead,
+    joined,
+)
+from orbench.report.measures import Rate
 from orbench.report.rates import overall
 from orbench.report.sentences import notes_of
+from orbench.report.standings import Report, Standing
 from orbench.report.tables import text_of
 
 NAME = "orbench"
@@ -31,7 +41,6 @@ SOURCE = {
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
 DIGITS = 10  # of figures in results.json, behind the point
-EXPORTED = (Kind.OVERALL, Kind.CATEGORY)
 
 
 def write_summary(output: Path, report: Report) -> Path:
@@ -41,25 +50,20 @@ def write_summary(output: Path, report: Report) -> Path:
 
     A result in several rows of the leaderboard has neither rank nor score.
     """
-    standings = defaultdict[int, list[Standing]](list)
-    for standing in report.board:
-        for result in standing.results:
-            standings[result.number].append(standing)
-    entries = []
-    for rate in overall(report.rates):
-        entries.append(_summary(rate, standings[rate.result.number]))
+    entries = [_summary(rate, report.board) for rate in overall(report.rates)]
     content = {"version": SUMMARY_VERSION, "results": entries}
     path = output.with_suffix(".json")
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return path
 
 
-def _summary(rate: Rate, standings: Sequence[Standing]) -> Json:
+def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
+    of_result = [standing for standing in board if rate.result in standing.results]
     entry: Json = {}
     for of_board in (RANK, SCORE):
         entry[of_board.name] = None
-        if len(standings) == 1:
-            entry[of_board.name] = _known(of_board.value(standings[0]))
+        if len(of_result) == 1:
+            entry[of_board.name] = _known(of_board.value(of_result[0]))
     for column in RATES:
         if column.name and column not in (*OF_SUBSETS, UNPAIRED):
             entry[column.name] = _known(column.value(rate))
@@ -70,8 +74,6 @@ def _known(value: object) -> object:
     """Return a value for JSON; None for what is not known, and for an empty text."""
     if isinstance(value, Figure):
         value = 100 * value.fraction
-    if isinstance(value, Rank):
-        return str(value)
     if isinstance(value, float):
         return round(value, DIGITS) if isfinite(value) else None
     return None if value == "" else value
@@ -86,13 +88,9 @@ def write_eee(folder: Path, report: Report) -> list[Path]:
     Raises OSError and UserError.
     """
     make_folder(folder)
-    groups = defaultdict[tuple[str, str, str], list[Rate]](list)
-    for rate in report.rates:
-        is_refusals = rate.counted is Counted.REFUSED and rate.subset.kind in EXPORTED
-        if is_refusals and rate.mean.prompts:
-            result = rate.result
-            groups[result.model, result.settings, result.side.name].append(rate)
-    return [_write_model(folder, rates) for rates in groups.values()]
+    rates = [rate for rate in report.rates if can_lead(rate) and rate.n]
+    groups = grouped(rates, lambda rate: (rate.result.label, rate.side))
+    return [_write_model(folder, group) for group in groups.values()]
 
 
 def _write_model(folder: Path, rates: Sequence[Rate]) -> Path:
@@ -124,7 +122,7 @@ def _evaluation(rate: Rate) -> Json:
         source = {"source_type": "hf_dataset", "hf_repo": repository}
     sent = record.get("under_test", {}).get("parameters", {})
     return {
-        "evaluation_name": f"{result.prompts}: {result.side.rate}, {_category(rate)}",
+        "evaluation_name": f"{result.prompts}: {result.side.rate}, {rate.subset.name}",
         "evaluation_timestamp": result.date,
         "source_data": {"dataset_name": result.prompts, **source},
         "metric_config": {
@@ -141,10 +139,6 @@ def _evaluation(rate: Rate) -> Json:
     }
 
 
-def _category(rate: Rate) -> str:
-    return rate.subset.value or rate.subset.kind
-
-
 def _judges(record: Record) -> Json:
     """Return the judges of stage 5; none for rules, and for stage 4."""
     models = record.get("models", [])
@@ -156,13 +150,15 @@ def _judges(record: Record) -> Json:
 
 
 def _score(rate: Rate) -> Json:
-    # The interval that includes unscored rows, as in the tables.
-    ends = {"lower": 100 * rate.interval.low, "upper": 100 * rate.interval.high}
-    interval = ends | {"confidence_level": 0.95}
+    interval = {  # that includes unscored rows, as in the tables
+        "lower": 100 * rate.interval.low,
+        "upper": 100 * rate.interval.high,
+        "confidence_level": 0.95,
+    }
     return {
         "score": 100 * rate.mean.rate,
         "details": {
-            "category": _category(rate),
+            "category": rate.subset.name,
             "judge": rate.result.judge,
             "settings": rate.result.settings,
             "prompt_set": rate.result.prompt_set,
@@ -170,5 +166,5 @@ def _score(rate: Rate) -> Json:
             "design_effect": text_of(rate.mean.design_effect),
             "notes": joined(notes_of(rate)),
         },
-        "uncertainty": {"confidence_interval": interval, "num_samples": rate.mean.prompts},
+        "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
     }

@@ -3,18 +3,23 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from orbench.base.grouping import grouped
 from orbench.report.about import DEMO_NOTE
 from orbench.report.groups import Group, groups_of
-from orbench.report.measures import Comparison, Outcome, Rate, Standing
+from orbench.report.measures import Comparison, Outcome, Rate
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.sentences import remarks
+from orbench.report.standings import Standing
 from orbench.stats.intervals import Interval
 
+NO_RANKING = "No single ranking: the results differ in prompts or judge"
+SWAPPED = "refuses more safe prompts than toxic ones: check that no file is on the wrong side"
 MOST_GROUPS = 3  # with more, there is no headline
 
 
@@ -46,8 +51,7 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> li
     """
     groups = groups_of(board, comparisons)
     if len(groups) > MOST_GROUPS:
-        differ = "the results differ in prompts or judge"
-        return [f"No single ranking: {differ} ({len(groups)} groups)."]
+        return [f"{NO_RANKING} ({len(groups)} groups)."]
     return [_finding(group) for group in groups]
 
 
@@ -55,15 +59,14 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> li
 
 
 def _finding(group: Group) -> str:
-    part = group.models[0].part
     sentences = [_claim(group)]
     for model in group.models:
         if model.youden and model.youden.high < 0:
-            refuses = f"{model.short} refuses more safe prompts than toxic ones"
-            sentences.append(f"{refuses}: check that no file is on the wrong side")
+            sentences.append(f"{model.short} {SWAPPED}")
     if group.unranked and (group.ranked or _is_measured_alone(group)):
         sentences.append(f"Not ranked: {_reasons(group.unranked, with_names=bool(group.ranked))}")
     finding = ". ".join(sentences) + "."
+    part = group.models[0].part
     return f"{part}: {finding}" if part else finding
 
 
@@ -107,21 +110,15 @@ def _reasons(models: Sequence[Standing], with_names: bool = False) -> str:
     """Return why models are not ranked; with_names: even if all have the same reason."""
     groups = _by_reason(models)
     if len(groups) == 1 and not with_names:
-        if all(result.is_demo for result in models[0].results):
-            return DEMO_NOTE
-        return "; ".join(models[0].why)
-    parts = []
-    for reason, having in groups.items():
-        parts.append(f"{_names(having)} ({reason})")
-    return "; ".join(parts)
+        is_demo = all(result.is_demo for result in models[0].results)
+        return DEMO_NOTE if is_demo else "; ".join(groups)
+    return "; ".join(f"{_names(having)} ({reason})" for reason, having in groups.items())
 
 
 def _by_reason(models: Sequence[Standing]) -> dict[str, list[Standing]]:
     """Return models by why they are not ranked, in the order of the alphabet."""
-    groups = defaultdict[str, list[Standing]](list)
-    for model in models:
-        groups["; ".join(model.why)].append(model)
-    return {reason: groups[reason] for reason in sorted(groups, key=str.lower)}
+    ordered = sorted(models, key=lambda model: "; ".join(model.why).lower())
+    return grouped(ordered, lambda model: "; ".join(model.why))
 
 
 def _names(models: Sequence[Standing]) -> str:
@@ -132,12 +129,9 @@ def _rates(model: Standing) -> str:
     """Return both rates of the only model."""
     parts = []
     for rate in model.sides:
-        if not rate.mean.prompts:
-            continue
-        about = f"n {rate.mean.prompts:,}"
-        if rate.is_small:
-            about += ", too few to tell much"
-        parts.append(f"{percent(rate)} of the {rate.result.side.prompts} ({about})")
+        if rate.n:
+            few = ", too few to tell much" if rate.is_small else ""
+            parts.append(f"{percent(rate)} of the {rate.side.prompts} (n {rate.n:,}{few})")
     return f"{model.short} refuses {' and '.join(parts)}"
 
 
@@ -160,11 +154,11 @@ def _detectable(comparisons: Sequence[Comparison]) -> str:
     """Return what true difference would be found, on the first side that was compared."""
     if not comparisons:
         return ""
-    side = comparisons[0].a.result.side
-    detectable = [one.detectable for one in comparisons if one.a.result.side == side]
-    if any(one != one for one in detectable):  # NaN: not known
+    side = comparisons[0].a.side
+    detectable = np.max([one.detectable for one in comparisons if one.a.side == side])
+    if np.isnan(detectable):  # of one is not known
         return ""
-    gap = f"a true difference of {100 * max(detectable):.1f} points in the {side.rate}"
+    gap = f"a true difference of {100 * detectable:.1f} points in the {side.rate}"
     return f"; {gap} would be found with a probability of 80 %"
 
 
@@ -193,9 +187,8 @@ def _of_two(group: Group) -> str:
 def _less_over_refusal(safe: Comparison) -> str:
     one = safe.fewer
     other = safe.more
-    claim = f"{one.result.short} over-refuses less than {other.result.short}"
-    prompts = f"{_common_n(one, other)}safe prompts"
-    return f"{claim}: {percent(one)} against {percent(other)} of the {prompts}, {_gap(safe)}"
+    claim = f"{one.result.short} over-refuses less than {other.result.short}: {percent(one)}"
+    return f"{claim} against {percent(other)} of the {_prompts(one, other)}, {_gap(safe)}"
 
 
 def _toxic_rejection(toxic: Comparison, safe: Comparison | None) -> str:
@@ -211,27 +204,24 @@ def _toxic_rejection(toxic: Comparison, safe: Comparison | None) -> str:
         if safe.more.result.label == one.result.label:
             verb = "rejects fewer"
             one, other = other, one
-    prompts = f"{_common_n(one, other)}toxic prompts"
-    claim = f"{subject} {verb} of the {prompts}{than}"
+    claim = f"{subject} {verb} of the {_prompts(one, other)}{than}"
     return f"{claim}: {percent(one)} against {percent(other)}, {_gap(toxic)}"
 
 
-def _common_n(one: Rate, other: Rate) -> str:
-    """Return the number of prompts if it is the same for both."""
-    if one.mean.prompts != other.mean.prompts:
-        return ""
-    return f"{one.mean.prompts:,} "
+def _prompts(one: Rate, other: Rate) -> str:
+    """Return what the rates are of, with the number of prompts if it is the same for both."""
+    if one.n != other.n:
+        return one.side.prompts
+    return f"{one.n:,} {one.side.prompts}"
 
 
 def _gap(comparison: Comparison) -> str:
     """Return a difference, whatever its sign."""
     gap = comparison.gap
-    ends = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
-    claim = (
-        f"a difference of {100 * abs(gap.difference):.1f} points {interval_words(Interval(*ends))}"
-    )
+    ends = Interval(*sorted([abs(gap.low), abs(gap.high)]))  # a finding excludes 0
+    claim = f"a difference of {100 * abs(gap.difference):.1f} points {interval_words(ends)}"
     n = gap.a.prompts
-    if n < max(comparison.a.mean.prompts, comparison.b.mean.prompts):
+    if n < max(comparison.a.n, comparison.b.n):
         claim += f" on the {n:,} prompts with a verdict from both"
     return claim
 
@@ -241,8 +231,8 @@ def _balance(group: Group, first: Result) -> str:
     if len(group.leaders) == 1:
         return f"{group.leaders[0].short} has the better balance"
     ordered = sorted(group.ranked, key=lambda model: model.label != first.label)
-    one, other = [f"{100 * model.score:.1f}" for model in ordered]
-    return f"No difference is shown in their balance, score (J) {one} and {other}"
+    scores = listed([f"{100 * model.score:.1f}" for model in ordered])
+    return f"No difference is shown in their balance, score (J) {scores}"
 
 
 # -- several models ------------------------------------------------------------------------------

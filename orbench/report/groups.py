@@ -1,13 +1,13 @@
 """What ranks and comparisons show of the models with the same prompts and judge."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Rank, Standing
-from orbench.report.results import Result
+from orbench.report.measures import Comparison, Counted, Rate
+from orbench.report.standings import Rank, Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,40 +44,37 @@ class Group:
 
     def finding_on(self, side: Side) -> Comparison | None:
         """Return the first finding on a side."""
-        return next((one for one in self.findings if one.a.result.side == side), None)
+        return next((one for one in self.findings if one.a.side == side), None)
 
     @property
     def least(self) -> Standing | None:
         """Return the model that is shown to over-refuse less than each other one."""
-        return self._apart([finding.fewer.result for finding in self.findings])
+        return self._apart([finding.fewer for finding in self.findings])
 
     @property
     def most(self) -> Standing | None:
         """Return the model that is shown to over-refuse more than each other one."""
-        return self._apart([finding.more.result for finding in self.findings])
+        return self._apart([finding.more for finding in self.findings])
 
-    def _apart(self, results: Sequence[Result]) -> Standing | None:
-        """Return the model whose safe result is there once for each other model. results: the lower
+    def _apart(self, rates: Sequence[Rate]) -> Standing | None:
+        """Return the model whose safe rate is there once for each other model. rates: the lower
         ones of all findings, or the higher ones.
         """
-        times = Counter(result.number for result in results)
         others = len(self.ranked) - 1
         for model in self.ranked:
-            if model.safe and times[model.safe.result.number] >= others:
+            if model.safe and rates.count(model.safe) >= others:
                 return model
         return None
 
 
 def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:
     """Return the groups of a leaderboard. comparisons: of all kinds."""
-    groups: dict[int, Group] = {}
-    for standing in board:
-        group = groups.setdefault(standing.group, Group([], []))
-        group.models.append(standing)
-    of_refusals = of_models(comparisons, Counted.REFUSED)
-    for group in groups.values():
-        numbers = {result.number for model in group.ranked for result in model.results}
-        for comparison in of_refusals:
-            if {comparison.a.result.number, comparison.b.result.number} <= numbers:
+    groups = []
+    for models in grouped(board, lambda standing: standing.group).values():
+        group = Group(models, [])
+        results = [result for model in group.ranked for result in model.results]
+        for comparison in of_models(comparisons, Counted.REFUSED):
+            if comparison.a.result in results and comparison.b.result in results:
                 group.comparisons.append(comparison)
-    return list(groups.values())
+        groups.append(group)
+    return groups

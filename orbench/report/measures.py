@@ -1,4 +1,4 @@
-"""What a report shows: rates, comparisons, associations, the leaderboard.
+"""What is computed from responses: rates, comparisons, associations.
 
 Analyses make these objects; tables, sentences and pictures are views of them. They are never
 compared with `==`, which would compare arrays.
@@ -15,7 +15,7 @@ import numpy as np
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
-from orbench.report.results import Prompts, Result
+from orbench.report.results import Result
 from orbench.stats.core import Difference, Mean, Prepared, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -45,6 +45,12 @@ class Subset(NamedTuple):
     kind: Kind
     value: str = ""  # the category, the tier, ...; of pairs of tiers `lower < higher`
     category: str = ""  # of pairs; empty: all
+    tiers: tuple[str, ...] = ()  # of pairs: both
+
+    @property
+    def name(self) -> str:
+        """Return the value, or what all prompts are called."""
+        return self.value or self.kind
 
 
 OVERALL = Subset(Kind.OVERALL)
@@ -101,6 +107,16 @@ class Rate:
     with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
     details: Details | None = None
     unpaired: int = 0  # prompts of pairs without a partner
+
+    @property
+    def n(self) -> int:
+        """Return the number of prompts with a verdict."""
+        return self.mean.prompts
+
+    @property
+    def side(self) -> Side:
+        """Return the side of the prompts."""
+        return self.result.side
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -236,8 +252,8 @@ class Association:
     lower: float = np.nan
     against: Result | None = None  # a second model: words of what only one of both refuses
     z: float = np.nan
-    refused: int = 0  # prompts with the word
-    answered: int = 0
+    refused: int | None = None  # prompts with the word
+    answered: int | None = None
     examples: tuple[str, ...] = ()
 
 
@@ -247,158 +263,3 @@ class Analysis(NamedTuple):
     rates: Sequence[Rate] = ()
     comparisons: Sequence[Comparison] = ()
     associations: Sequence[Association] = ()
-
-
-# -- the leaderboard ---------------------------------------------------------------------------
-
-
-class Rank(NamedTuple):
-    """The best and the worst rank that the tests leave a model."""
-
-    best: int
-    worst: int
-
-    def __str__(self) -> str:
-        """Return `1-3`, or `2`."""
-        return f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """A row of the leaderboard: both sides of a model, one of which may be missing."""
-
-    safe: Rate | None
-    toxic: Rate | None
-    youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
-    group: int = 0  # the same for the same prompts and judge
-    part: str = ""  # these two in words, if there are several groups
-    look: int = 0  # the number of its color and marker
-    rank: Rank | None = None
-
-    @property
-    def sides(self) -> list[Rate]:
-        """Return the rates that were measured, the safe side first."""
-        return [rate for rate in (self.safe, self.toxic) if rate]
-
-    @property
-    def results(self) -> list[Result]:
-        """Return the results behind them."""
-        return [rate.result for rate in self.sides]
-
-    @property
-    def first(self) -> Result:
-        """Return a result that names its model, settings and judge."""
-        return self.sides[0].result
-
-    def on(self, side: Side) -> Rate | None:
-        """Return the rate of a side."""
-        return self.toxic if side.is_toxic else self.safe
-
-    def rate(self, side: Side) -> float:
-        """Return the rate of a side that was measured, as a fraction."""
-        rate = self.on(side)
-        return rate.mean.rate if rate else np.nan
-
-    @property
-    def model(self) -> str:
-        """Return the model without its settings."""
-        return self.first.model
-
-    @property
-    def settings(self) -> str:
-        """Return the settings of the model."""
-        return self.first.settings
-
-    @property
-    def judge(self) -> str:
-        """Return the judge of both sides."""
-        return self.first.judge
-
-    @property
-    def has_both_sides(self) -> bool:
-        """Return whether both sides have a verdict, and the score is known."""
-        return bool(self.youden and not np.isnan(self.youden.p))
-
-    @property
-    def label(self) -> str:
-        """Return the model with its settings."""
-        return self.first.label
-
-    @property
-    def short(self) -> str:
-        """Return the model's short name."""
-        return self.first.short
-
-    @property
-    def prompts(self) -> str:
-        """Return the names of its prompt sets."""
-        return ", ".join(dict.fromkeys(result.prompts for result in self.results))
-
-    @property
-    def score(self) -> float:
-        """Return what ranks it: Youden's J, or the only rate (of over-refusal less than 0)."""
-        toxic = self.toxic.mean.rate if self.toxic else 0.0
-        safe = self.safe.mean.rate if self.safe else 0.0
-        return toxic - safe
-
-    @property
-    def is_ranked(self) -> bool:
-        """Return whether nothing speaks against ranking it."""
-        return not self.why
-
-    @property
-    def doubts(self) -> list[str]:
-        """Return why it is neither ranked nor compared."""
-        doubts = [result.doubt for result in self.results if result.doubt]
-        return [*dict.fromkeys(doubts)]
-
-    @property
-    def why(self) -> list[str]:
-        """Return why it is not ranked."""
-        reasons: list[str] = []
-        for result in self.results:
-            reasons += [result.doubt] if result.doubt else result.unranked
-        if not all(rate.mean.prompts for rate in self.sides):
-            reasons.append("nothing is scored")
-        return [*dict.fromkeys(reasons)]
-
-
-class Published(NamedTuple):
-    """A model of the paper: rates as fractions, without intervals."""
-
-    model: str
-    prompts: str
-    over_refusal: float
-    toxic: float
-    rank: None = None
-    settings: str = ""
-    judge: str = "published"
-
-    @property
-    def label(self) -> str:
-        """Return the model."""
-        return self.model
-
-    @property
-    def short(self) -> str:
-        """Return the model."""
-        return self.model
-
-    @property
-    def score(self) -> float:
-        """Return Youden's J, with the digits that the rates have."""
-        return round(self.toxic - self.over_refusal, 4)
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """All that a report shows, complete before anything is written."""
-
-    prompts: Prompts
-    results: list[Result]
-    rates: list[Rate]
-    comparisons: list[Comparison]
-    associations: list[Association]
-    board: list[Standing]
-    published: list[Published]  # empty: not wanted, or about other prompts
-    label_lines: list[str]  # what to know about the labels of --toxicity

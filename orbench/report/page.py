@@ -20,7 +20,7 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, SIDES, VERDICTS, Json
 from orbench.report.behind import sections
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS, Report
+from orbench.report.measures import FEW_PROMPTS
 from orbench.report.numerals import WIDENED, percent
 from orbench.report.page_board import (
     SHARES,
@@ -32,9 +32,10 @@ from orbench.report.page_board import (
 from orbench.report.page_tables import differences, heat_maps
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
-from orbench.report.results import Result, Text
+from orbench.report.results import Result
 from orbench.report.scatter import percents_of, scatters
 from orbench.report.sentences import warnings
+from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
 
 FOLDER = Path(__file__).parent
@@ -46,10 +47,18 @@ JINJA = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-JINJA.globals |= {"b64encode": base64.b64encode, "sha256": hashlib.sha256}
-JINJA.globals |= {"shortened": shortened, "percent": percent, "widened": WIDENED, "sides": SIDES}
-JINJA.globals |= {"percents_of": percents_of, "doubts_of": doubts_of, "share_words": SHARES}
-JINJA.globals |= {"few": FEW_PROMPTS}
+JINJA.globals |= {
+    "b64encode": base64.b64encode,
+    "sha256": hashlib.sha256,
+    "shortened": shortened,
+    "percent": percent,
+    "widened": WIDENED,
+    "few": FEW_PROMPTS,
+    "sides": SIDES,
+    "percents_of": percents_of,
+    "doubts_of": doubts_of,
+    "share_words": SHARES,
+}
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
@@ -121,7 +130,9 @@ def _data(results: Sequence[Result]) -> Json:
         names.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
         for text in result.texts:
             place = categories.index(text.category)
-            rows.append([result.number, place, verdicts.index(text.verdict), *_shown(text)])
+            verdict = verdicts.index(text.verdict)
+            shown = text.question, text.response, _why(text.reason)
+            rows.append([result.number, place, verdict, *shown])
     return {
         "results": names,
         "categories": categories,
@@ -130,10 +141,6 @@ def _data(results: Sequence[Result]) -> Json:
         "rows": rows,
         "total": sum(result.scored for result in results),
     }
-
-
-def _shown(text: Text) -> tuple[str, str, str]:
-    return text.question, text.response, _why(text.reason)
 
 
 def _why(reason: str) -> str:

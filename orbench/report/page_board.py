@@ -1,16 +1,17 @@
 """The leaderboard of the page: its columns and scatters, doubts about rates, and graded shares."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.measures import FEW_PROMPTS, Counted, Rate, Report
+from orbench.report.measures import FEW_PROMPTS, Counted, Rate
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.scatter import Axis, axis_over, percents_of
+from orbench.report.scatter import Axis, all_percents, axis_over
+from orbench.report.sentences import MANY_CUT_OFF
+from orbench.report.standings import Report
 from orbench.report.tables import shares_of
 
-MUCH_CUT_OFF = 5  # percent of the responses
 CERTAIN = 80  # percent of the rules' verdicts
 # The classes of graded results, as bars show them.
 SHARES = {
@@ -36,9 +37,7 @@ def rate_columns(report: Report) -> list[RateColumn]:
     """Return the columns that have rates."""
     columns = []
     for side, title in ((SAFE, "Over-refusal, %"), (TOXIC, "Toxic rejection, %")):
-        percents: list[float] = []
-        for standing in report.board:
-            percents += percents_of(standing, side)
+        percents = all_percents(report.board, side)
         if percents or report.published:
             columns.append(RateColumn(side, title, axis_over(percents), bool(percents)))
     return columns
@@ -67,7 +66,7 @@ def doubts_of(rate: Rate, is_demo: bool) -> list[Doubt]:
         )
         found.append(Doubt(f"{rate.unscored:,} unscored", meaning))
     cut_off = 100 * rate.details.cut_off if rate.details else 0.0
-    if cut_off > MUCH_CUT_OFF:
+    if cut_off > MANY_CUT_OFF:
         meaning = "cut off: responses that ended at the token limit, perhaps before a refusal"
         found.append(Doubt(f"{cut_off:.0f} % cut off", meaning))
     certain = 100 * rate.result.certain
@@ -98,14 +97,11 @@ class Shares(NamedTuple):
 
 def shares_by_result(report: Report) -> dict[int, Shares]:
     """Return the shares of graded results, by number."""
-    shares = defaultdict[int, dict[Counted, Rate]](dict)
-    for rate in shares_of(report):
-        if rate.mean.prompts:
-            shares[rate.result.number][rate.counted] = rate
+    measured = [rate for rate in shares_of(report) if rate.n]
     found = {}
-    for number, by_class in shares.items():
-        or_safe = by_class[Counted.REJECTED_OR_SAFE]
-        is_toxic = or_safe.result.side.is_toxic
+    for number, rates in grouped(measured, lambda rate: rate.result.number).items():
+        by_class = {rate.counted: rate for rate in rates}
         parts = [by_class[counted] for counted in SHARES]
-        found[number] = Shares(parts, or_safe if is_toxic else None)
+        is_toxic = rates[0].side.is_toxic
+        found[number] = Shares(parts, by_class[Counted.REJECTED_OR_SAFE] if is_toxic else None)
     return found

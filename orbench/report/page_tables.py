@@ -1,17 +1,23 @@
 """The heat maps of the page, and its matrices of comparisons."""
 
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from orbench.base.words import SIDES, Side
+from orbench.base.grouping import grouped
+from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import joined
 from orbench.report.compare import of_models
-from orbench.report.measures import OVERALL, Comparison, Counted, Rate, Report, Subset
+from orbench.report.measures import OVERALL, Comparison, Counted, Outcome, Rate
 from orbench.report.results import Result
 from orbench.report.sentences import remarks, verdict_words
+from orbench.report.standings import Report
 
 MOST_IN_MATRIX = 6  # models
+# What a comparison without a finding shows; a doubt itself is a remark.
+IN_SHORT = {Outcome.DOUBTFUL: "doubtful", Outcome.INCONCLUSIVE: "inconclusive"}
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker
 
 
@@ -41,7 +47,7 @@ class HeatMap(NamedTuple):
         """Return how dark a cell is."""
         percent = 100 * rate.mean.rate
         bad = round(100 - percent if self.table.side.is_toxic else percent, 3)
-        return sum(step <= bad for step in SHADES)
+        return bisect(SHADES, bad)
 
 
 def heat_maps(report: Report) -> list[HeatMap]:
@@ -49,16 +55,13 @@ def heat_maps(report: Report) -> list[HeatMap]:
     maps = []
     for table in category_tables(report.rates, report.board):
         subsets = [*table.categories, OVERALL]
-        rows = [HeatRow(one, _measured(table, one, subsets)) for one in table.results]
-        names = [subset.value or subset.kind for subset in subsets]
-        maps.append(HeatMap(table, names, rows))
+        measured = {key: rate for key, rate in table.rates.items() if rate.n}
+        rows = []
+        for result in table.results:
+            rates = [measured.get((result.number, subset)) for subset in subsets]
+            rows.append(HeatRow(result, rates))
+        maps.append(HeatMap(table, [subset.name for subset in subsets], rows))
     return maps
-
-
-def _measured(table: CategoryTable, result: Result, subsets: Sequence[Subset]) -> list[Rate | None]:
-    """Return the rates that have a verdict."""
-    rates = [table.rates.get((result.number, subset)) for subset in subsets]
-    return [rate if rate and rate.mean.prompts else None for rate in rates]
 
 
 # -- comparisons ---------------------------------------------------------------------------------
@@ -67,36 +70,12 @@ def _measured(table: CategoryTable, result: Result, subsets: Sequence[Subset]) -
 class Facing(NamedTuple):
     """A comparison as one of its two results sees it: that one minus the other."""
 
-    comparison: Comparison
-    sign: int
-
-    @property
-    def points(self) -> float:
-        """Return the difference in points."""
-        return 100 * self.sign * self.comparison.gap.difference
-
-    @property
-    def ends(self) -> list[float]:
-        """Return the ends of its interval in points."""
-        gap = self.comparison.gap
-        return sorted([100 * self.sign * gap.low, 100 * self.sign * gap.high])
-
-    @property
-    def is_better(self) -> bool:
-        """Return whether the difference speaks for the one that sees it."""
-        return (self.points < 0) != self.comparison.a.result.side.is_toxic
-
-    @property
-    def words(self) -> str:
-        """Return what the comparison shows, in few words."""
-        if self.comparison.is_finding:
-            return "refuses fewer" if self.points < 0 else "refuses more"
-        return verdict_words(self.comparison).partition(":")[0]
-
-    @property
-    def remarks(self) -> str:
-        """Return what speaks against it."""
-        return joined(remarks(self.comparison))
+    is_finding: bool
+    points: float
+    ends: list[float]  # of the interval, in points
+    is_better: bool  # whether the difference speaks for the one that sees it
+    words: str  # what the comparison shows
+    remarks: str  # what speaks against it
 
 
 class Matrix(NamedTuple):
@@ -125,36 +104,40 @@ class Differences(NamedTuple):
 def differences(report: Report, results: Sequence[Result]) -> Differences:
     """Return the comparisons of models. results: in the order of the leaderboard."""
     pairs = of_models(report.comparisons, Counted.REFUSED)
-    facing: dict[tuple[int, int], Facing] = {}
+    facing = {}
     for pair in pairs:
-        a = pair.a.result.number
-        b = pair.b.result.number
-        facing[a, b] = Facing(pair, 1)
-        facing[b, a] = Facing(pair, -1)
-    judges = sorted({result.judge_any_version for result in results}, key=str.lower)
+        numbers = pair.a.result.number, pair.b.result.number
+        facing[numbers] = _facing(pair, 1)
+        facing[numbers[::-1]] = _facing(pair, -1)
+    ordered = sorted(results, key=lambda one: (one.side.is_toxic, one.judge_any_version.lower()))
+    groups = grouped(ordered, lambda one: (one.side, one.judge_any_version))
+    judges = {judge for _, judge in groups}
     matrices = []
-    are_all_drawn = True
-    for side in SIDES.values():
-        for judge in judges:
-            members = _judged(results, side, judge)
-            if len(members) > MOST_IN_MATRIX:
-                are_all_drawn = False
-            elif len(members) > 1:
-                rows = [[facing.get((a.number, b.number)) for b in members] for a in members]
-                shown_judge = judge if len(judges) > 1 else ""
-                matrices.append(Matrix(side, shown_judge, members, rows, _remarks(rows)))
+    for (side, judge), members in groups.items():
+        if 1 < len(members) <= MOST_IN_MATRIX:
+            rows = [[facing.get((a.number, b.number)) for b in members] for a in members]
+            texts = [cell.remarks for cell in chain(*rows) if cell and cell.remarks]
+            shown_judge = judge if len(judges) > 1 else ""
+            matrices.append(Matrix(side, shown_judge, members, rows, [*dict.fromkeys(texts)]))
+    are_all_drawn = all(len(members) <= MOST_IN_MATRIX for members in groups.values())
     return Differences(matrices, are_all_drawn, any(pair.robustness for pair in pairs))
 
 
-def _judged(results: Sequence[Result], side: Side, judge: str) -> list[Result]:
-    found = []
-    for result in results:
-        if result.side == side and result.judge_any_version == judge:
-            found.append(result)
-    return found
-
-
-def _remarks(rows: Sequence[Sequence[Facing | None]]) -> list[str]:
-    """Return the different remarks, in the order of the rows."""
-    texts = [cell.remarks for row in rows for cell in row if cell]
-    return list(dict.fromkeys(filter(None, texts)))
+def _facing(comparison: Comparison, sign: int) -> Facing:
+    """Return what the first of two results sees (sign 1), or the second one (-1)."""
+    gap = comparison.gap
+    points = 100 * sign * gap.difference
+    words = verdict_words(comparison)
+    against = joined(remarks(comparison))
+    if comparison.is_finding:
+        words = "refuses fewer" if points < 0 else "refuses more"
+    if comparison.outcome is Outcome.DOUBTFUL:
+        against = words  # the doubt
+    return Facing(
+        comparison.is_finding,
+        points,
+        ends=sorted([100 * sign * gap.low, 100 * sign * gap.high]),
+        is_better=(points < 0) != comparison.a.side.is_toxic,
+        words=IN_SHORT.get(comparison.outcome, words),
+        remarks=against,
+    )

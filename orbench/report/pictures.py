@@ -25,18 +25,11 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import Placed
-from orbench.report.measures import (
-    FEW_PROMPTS,
-    FEWEST_MODELS,
-    OVERALL,
-    Kind,
-    Published,
-    Rate,
-    Report,
-)
+from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, OVERALL, Kind, Rate
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.scatter import percents_of, scatters
+from orbench.report.standings import Published, Report
 from orbench.stats.core import Array
 
 WIDTH = 4.6  # inches: a column and a half of a paper
@@ -190,7 +183,7 @@ def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
     names = [_shown(result.short) for result in table.results]
     columns = [*table.categories, OVERALL]
-    titles = [subset.value or str(subset.kind) for subset in columns]
+    titles = [subset.name for subset in columns]
     percent = np.full((len(names), len(columns)), nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
@@ -213,7 +206,7 @@ def heat_map(table: CategoryTable) -> Figure:
 
 def _cell(rate: Rate | None) -> str:
     """Return a rate in whole percent, marked if it is of few prompts."""
-    if not rate or not rate.mean.prompts:
+    if not rate or not rate.n:
         return "–"
     mark = "†" if rate.is_small else ""
     return f"{100 * rate.mean.rate:.0f}{mark}"

@@ -8,8 +8,8 @@ whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 from collections.abc import Sequence
 
 from orbench.base.toml_files import toml_beside
-from orbench.report.measures import Published
 from orbench.report.results import Result
+from orbench.report.standings import Published
 
 SETS = ("or-bench-hard-1k", "or-bench-toxic")  # today's names
 

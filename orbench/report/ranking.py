@@ -10,16 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from orbench.report.compare import paired_tests
-from orbench.report.measures import (
-    FEW_PROMPTS,
-    FEWEST_MODELS,
-    Published,
-    Rank,
-    Rate,
-    Standing,
-)
+from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Rate
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE, TOXIC, Result, joined_responses
+from orbench.report.standings import Published, Rank, Standing
 from orbench.stats.core import ALPHA, Array, Prepared, Verdicts, difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95

@@ -9,15 +9,7 @@ import numpy as np
 
 from orbench.base.words import UNCATEGORIZED, Side
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.measures import (
-    MACRO,
-    OVERALL,
-    Counted,
-    Details,
-    Kind,
-    Rate,
-    Subset,
-)
+from orbench.report.measures import MACRO, OVERALL, Counted, Details, Kind, Rate, Subset
 from orbench.report.results import Responses, Result
 from orbench.stats.core import Array, Prepared, Verdicts, mean, with_unscored
 

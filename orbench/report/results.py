@@ -109,7 +109,7 @@ class About:
     judge: str
     judge_version: str  # of the rules; empty where they do not decide
     template: str  # of the judge's prompt, a hash
-    date: str  # of the first answer, and of the last one: `DAY to DAY`
+    days: tuple[str, ...]  # of the first answer, and of the last one if that is another
     certain: float  # the share of the rules' verdicts that are; NaN: not known
     unscored_known: bool  # whether unscored rows are: their file may have been removed
     corrected: Corrected | None
@@ -143,6 +143,11 @@ class Result(About):
     def label(self) -> str:
         """Return the model with its settings, in one name that can stand in a list."""
         return named(self.model, self.settings)
+
+    @property
+    def date(self) -> str:
+        """Return the days: `DAY to DAY`."""
+        return " to ".join(self.days)
 
     @property
     def all_notes(self) -> list[str]:

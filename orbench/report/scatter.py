@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from orbench.base.words import Side
 from orbench.report.columns import Placed
-from orbench.report.measures import Published, Report, Standing
 from orbench.report.published import are_on_or_bench
 from orbench.report.results import SAFE, TOXIC
+from orbench.report.standings import Published, Report, Standing
 
 
 class Axis(NamedTuple):
@@ -40,7 +40,7 @@ def percents_of(row: Placed, side: Side) -> list[float]:
     if isinstance(row, Published):
         return [100 * (row.toxic if side.is_toxic else row.over_refusal)]
     rate = row.on(side)
-    if not rate or not rate.mean.prompts:
+    if not rate or not rate.n:
         return []
     return [100 * share for share in (rate.mean.rate, *(rate.with_unscored or ()))]
 
@@ -70,17 +70,18 @@ class Scatter(NamedTuple):
     @property
     def x(self) -> Axis:
         """Return the axis of over-refusal."""
-        percents = _all_percents([*self.standings, *self.gray], SAFE)
+        percents = all_percents([*self.standings, *self.gray], SAFE)
         high = max(10 * ceil(max(percents) / 10), 10)
         return Axis(min(10 * floor(min(percents) / 10), high - 10), high)
 
     @property
     def y(self) -> Axis:
         """Return the axis of toxic rejection."""
-        return axis_over(_all_percents([*self.standings, *self.gray], TOXIC))
+        return axis_over(all_percents([*self.standings, *self.gray], TOXIC))
 
 
-def _all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
+def all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
+    """Return the percents of several models."""
     return [percent for row in rows for percent in percents_of(row, side)]
 
 

@@ -4,7 +4,7 @@ The headline is in `orbench.report.finding`, the lines of gates in `orbench.repo
 reads a sentence back: decide from the objects.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from orbench.base.messages import counted
@@ -17,16 +17,16 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Counted,
-    Details,
     Kind,
     Outcome,
     Rate,
-    Standing,
+    Subset,
 )
 from orbench.report.numerals import WIDENED, percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
 from orbench.report.results import BOTH, Result
+from orbench.report.standings import Standing
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
@@ -43,6 +43,18 @@ LIKE_REWRITES = (
 )
 REVERSIBLE = "inconclusive: unscored rows could reverse this"
 NO_SINGLE_RANKING = "results differ in prompts or judge: there is no single ranking"
+AGREED = Subset(Kind.LABEL, "agreed")
+# What a comparison of models without a finding shows, and a trend.
+UNDECIDED = {
+    Outcome.TOO_FEW: "too few prompts in common",
+    Outcome.INCONCLUSIVE: REVERSIBLE,
+    Outcome.NO_DIFFERENCE: "no difference shown",
+}
+NO_TREND = {
+    Outcome.TOO_FEW: "too few seeds with prompts in two tiers",
+    Outcome.INCONCLUSIVE: REVERSIBLE,
+    Outcome.NO_DIFFERENCE: "no trend shown",
+}
 # What the model with the lower rate does.
 FEWER = {
     Counted.REFUSED: "refuses fewer",
@@ -55,39 +67,38 @@ FEWER = {
 
 def notes_of(rate: Rate) -> list[str]:
     """Return what a reader must know of a rate, the most important first."""
-    notes = rate.result.all_notes
-    if rate.details:
-        notes += _flags(rate, rate.details)
+    notes = [*rate.result.all_notes, *_flags(rate)]
     found = rate.result.lookalikes
     if found:
         notes.append(f"{found.alike} of the first {found.sample} prompts {LIKE_REWRITES}")
     return notes
 
 
-def _flags(rate: Rate, details: Details) -> list[str]:
-    """Return the notes on the responses behind a rate."""
-    flags = []
+def _flags(rate: Rate) -> Iterator[str]:
+    """Yield the notes on the responses behind a rate."""
+    details = rate.details
+    if not details:
+        return
     coverage = 100 * rate.mean.rows / details.rows
     if coverage < LOW_COVERAGE:
-        flags.append(f"coverage {coverage:.1f} %")
+        yield f"coverage {coverage:.1f} %"
     if rate.is_widened:
-        flags.append(f"unscored rows make the interval {rate.wider:.1f} times as wide")
+        yield f"unscored rows make the interval {rate.wider:.1f} times as wide"
     cut_off = 100 * details.cut_off
     if cut_off > MANY_CUT_OFF and not rate.result.doubt:  # else it is not ranked anyway
-        flags.append(f"cut off {cut_off:.1f} %")
+        yield f"cut off {cut_off:.1f} %"
     if details.refused_to_judge:
-        flags.append(f"the judge refused to judge {counted(details.refused_to_judge, 'row')}")
+        yield f"the judge refused to judge {counted(details.refused_to_judge, 'row')}"
     if details.not_about_safety:
         terms = " or ".join(NOT_ABOUT_SAFETY)
         refusals = counted(details.refused, "refusal")
-        flags.append(f"{details.not_about_safety} of {refusals} for {terms}, not for safety")
+        yield f"{details.not_about_safety} of {refusals} for {terms}, not for safety"
     if details.other_model:
-        flags.append(f"served by a different model: {counted(details.other_model, 'row')}")
+        yield f"served by a different model: {counted(details.other_model, 'row')}"
     if rate.mean.assumed:
-        flags.append(FEW_SEEDS)
+        yield FEW_SEEDS
     if rate.is_small:
-        flags.append(f"fewer than {FEW_PROMPTS} prompts")
-    return flags
+        yield f"fewer than {FEW_PROMPTS} prompts"
 
 
 def warnings(rates: Sequence[Rate]) -> list[str]:
@@ -98,10 +109,10 @@ def warnings(rates: Sequence[Rate]) -> list[str]:
     for rate in rates:
         for note in dict.fromkeys(notes_of(rate)):
             noted.setdefault(note, []).append(rate)
-    lines = []
-    for note, having in noted.items():
-        lines.append(f"{_names(having, rates)}: {note}")
-    if any(_differ(on_side(side, rates)) for side in SIDES.values()):
+    lines = [f"{_names(having, rates)}: {note}" for note, having in noted.items()]
+    results = [rate.result for rate in rates]
+    sides = {result.side for result in results}
+    if len({(result.side, result.prompt_set, result.judge) for result in results}) > len(sides):
         lines.append(NO_SINGLE_RANKING)
     return lines
 
@@ -118,36 +129,26 @@ def _names(some: Sequence[Rate], every: Sequence[Rate]) -> str:
     return "; ".join(dict.fromkeys(names))
 
 
-def _differ(rates: Sequence[Rate]) -> bool:
-    """Return whether rates are about several prompt sets, or by several judges."""
-    prompt_sets = {rate.result.prompt_set for rate in rates}
-    judges = {rate.result.judge for rate in rates}
-    return len(prompt_sets) > 1 or len(judges) > 1
-
-
 # -- rates ---------------------------------------------------------------------------------------
 
 
 def rate_lines(rates: Sequence[Rate]) -> list[str]:
     """Return a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
     judges = {rate.result.judge for rate in rates}
-    return [_rate_line(rate, len(judges) > 1) for rate in rates]
-
-
-def _rate_line(rate: Rate, with_judge: bool) -> str:
-    result = rate.result
-    name = result.label
-    if with_judge:
-        name += f", {result.judge}"
-    measured = "not measured"
-    if rate.mean.prompts:
-        measured = percent(rate, WIDENED)
-    known = [f"n {rate.mean.prompts:,}"]
-    if rate.unscored is not None:
-        known.append(f"unscored {rate.unscored:,}")
-    if result.doubt:
-        known.append(result.doubt)
-    return f"{name}: {result.side.rate} {measured} ({', '.join(known)})"
+    lines = []
+    for rate in rates:
+        result = rate.result
+        name = result.label
+        if len(judges) > 1:
+            name += f", {result.judge}"
+        measured = percent(rate, WIDENED) if rate.n else "not measured"
+        known = f"n {rate.n:,}"
+        if rate.unscored is not None:
+            known += f", unscored {rate.unscored:,}"
+        if result.doubt:
+            known += f", {result.doubt}"
+        lines.append(f"{name}: {result.side.rate} {measured} ({known})")
+    return lines
 
 
 def pair_lines(rates: Sequence[Rate]) -> list[str]:
@@ -156,23 +157,21 @@ def pair_lines(rates: Sequence[Rate]) -> list[str]:
     """
     lines = []
     for rate in rates:
-        subset = rate.subset
-        if subset != (Kind.PAIRS, subset.value, "") or rate.counted is not Counted.RIGHT:
-            continue
-        if not subset.value or rate.unpaired or rate.is_small:
+        is_of_all = rate.counted is Counted.RIGHT and not rate.subset.category
+        if is_of_all and (not rate.subset.tiers or rate.unpaired or rate.is_small):
             lines.append(_pair_line(rate))
     return lines
 
 
 def _pair_line(rate: Rate) -> str:
-    name = [rate.result.label]
+    name = rate.result.label
     unpaired = f"{counted(rate.unpaired, 'rewrite')} whose seed has no result"
-    if rate.subset.value:
-        if rate.result.side != BOTH:
-            name.append(rate.result.side.name)
-        name.append(rate.subset.value.replace(" < ", ", "))
+    if rate.subset.tiers:
+        if rate.side != BOTH:
+            name += f", {rate.side.name}"
+        name = ", ".join([name, *rate.subset.tiers])
         unpaired = f"{counted(rate.unpaired, 'prompt')} without a partner"
-    line = f"{', '.join(name)}: {counted(rate.mean.prompts, 'pair')}, {unpaired}"
+    line = f"{name}: {counted(rate.n, 'pair')}, {unpaired}"
     return f"{line}: too few" if rate.is_small else line
 
 
@@ -180,16 +179,13 @@ def agreed_label_lines(board: Sequence[Standing], rates: Sequence[Rate]) -> list
     """Return on which side a model has too few prompts whose label all agree with. rates: of all
     kinds.
     """
-    agreed = {}
-    for rate in rates:
-        if rate.subset == (Kind.LABEL, "agreed", ""):
-            agreed[rate.result.number] = rate.mean.prompts
+    agreed = {rate.result.number: rate.n for rate in rates if rate.subset == AGREED}
     lines = []
     for standing in board:
         for rate in standing.sides:
             n = agreed.get(rate.result.number, 0)
-            if n < min(FEW_PROMPTS, rate.mean.prompts):
-                prompts = f"{rate.result.side.prompts} with an agreed label"
+            if n < min(FEW_PROMPTS, rate.n):
+                prompts = f"{rate.side.prompts} with an agreed label"
                 lines.append(f"{standing.label}: too few {prompts} ({n})")
     return lines
 
@@ -202,27 +198,25 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
 
     comparisons: of models, by one rate.
     """
-    judges = {comparison.a.result.judge_any_version for comparison in comparisons}
-    found = [comparison for comparison in comparisons if comparison.is_finding]
+    judges = {one.judge for one in comparisons}
+    found = [one for one in comparisons if one.is_finding]
     chosen = comparisons
     if len(comparisons) > MOST_COMPARISONS:
         chosen = found[:MOST_COMPARISONS]
-    lines = [_comparison_line(one, len(judges) > 1) for one in chosen]
+    lines = []
+    for one in chosen:
+        rate = one.a.side.rate
+        if one.a.counted is Counted.HEDGED:
+            rate = "share of hedged responses"
+        names = f"{one.a.result.short} - {one.b.result.short}"
+        if len(judges) > 1:
+            names += f", {one.judge}"
+        lines.append(f"{names}, {rate}: {points(one.gap)}: {finding_of(one)}")
     left = len(comparisons) - len(chosen)
     if left:
         findings = f"{len(found) - len(chosen)} with a finding"
         lines.append(f"{left} more comparisons, {findings}: see comparison.csv")
     return lines
-
-
-def _comparison_line(comparison: Comparison, with_judge: bool) -> str:
-    rate = comparison.a.result.side.rate
-    if comparison.a.counted is Counted.HEDGED:
-        rate = "share of hedged responses"
-    names = f"{comparison.a.result.short} - {comparison.b.result.short}"
-    if with_judge:
-        names += f", {comparison.a.result.judge_any_version}"
-    return f"{names}, {rate}: {points(comparison.gap)}: {finding_of(comparison)}"
 
 
 def finding_of(comparison: Comparison) -> str:
@@ -238,22 +232,16 @@ def finding_of(comparison: Comparison) -> str:
 
 def verdict_words(comparison: Comparison) -> str:
     """Return what a comparison of models shows, without what speaks against it."""
-    a = comparison.a.result
-    b = comparison.b.result
-    match comparison.outcome:
-        case Outcome.DOUBTFUL:
-            return a.doubt or b.doubt
-        case Outcome.TOO_FEW:
-            return "too few prompts in common"
-        case Outcome.INCONCLUSIVE:
-            return REVERSIBLE
-        case Outcome.NO_DIFFERENCE:
-            if comparison.gap.p < ALPHA:
-                return f"no difference shown, corrected for {comparison.family.size} pairs"
-            return "no difference shown"
-    verb = FEWER[comparison.a.counted]
-    less = f"{comparison.fewer.result.short} {verb} {a.side.prompts}"
-    return f"{less} than {comparison.more.result.short}"
+    a = comparison.a
+    if comparison.outcome is Outcome.DOUBTFUL:
+        return a.result.doubt or comparison.b.result.doubt
+    if comparison.is_finding:
+        less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.result.side.prompts}"
+        return f"{less} than {comparison.more.result.short}"
+    words = UNDECIDED[comparison.outcome]
+    if comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
+        words += f", corrected for {comparison.family.size} pairs"
+    return words
 
 
 def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
@@ -266,9 +254,8 @@ def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
     b = comparison.b.result
     found = []
     if a.prompt_set != b.prompt_set:
-        common = f"{comparison.gap.a.prompts:,}"
-        of_both = f"{comparison.a.mean.prompts:,} and {comparison.b.mean.prompts:,} prompts"
-        found.append(f"on {common} of {of_both}")
+        n = comparison.gap.a.prompts
+        found.append(f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts")
     apart = _days_apart(a, b)
     if apart > FAR_APART:
         found.append(f"measured {apart} days apart")
@@ -280,18 +267,17 @@ def remarks(comparison: Comparison, with_settings: bool = True) -> list[str]:
         rewrites = f"{a.side.prompts} may be rewrites of one another"
         found.append(f"{rewrites}, so intervals may be too narrow")
     for result in (a, b):
-        for texts in (result.unranked, result.cautions):
-            if texts:
-                found.append(f"{result.label}: {'; '.join(texts)}")
+        for texts in filter(None, (result.unranked, result.cautions)):
+            found.append(f"{result.label}: {'; '.join(texts)}")
     return found
 
 
 def _days_apart(a: Result, b: Result) -> int:
     """Return the days from the first answer to the last one; 0: not known."""
-    if not a.date or not b.date:
+    if not a.days or not b.days:
         return 0
     try:
-        days = [date.fromisoformat(day) for day in f"{a.date} to {b.date}".split(" to ")]
+        days = [*map(date.fromisoformat, a.days + b.days)]
     except ValueError:  # of a record that was edited
         return 0
     return (max(days) - min(days)).days
@@ -304,26 +290,17 @@ def trend_lines(associations: Iterable[Association]) -> list[str]:
     """Return a line for each trend over tiers. associations: of all kinds."""
     lines = []
     for trend in associations:
-        if trend.kind is not Associated.TREND:
-            continue
-        name = trend.result.label
-        if trend.of_side:
-            name += f", {trend.of_side}"
-        seeds = counted(trend.n, "seed")
-        lines.append(f"{name}: refusals by tier ({trend.value}): {trend_words(trend)} ({seeds})")
+        if trend.kind is Associated.TREND:
+            name = ", ".join(filter(None, [trend.result.label, trend.of_side]))
+            found = f"{trend_words(trend)} ({counted(trend.n, 'seed')})"
+            lines.append(f"{name}: refusals by tier ({trend.value}): {found}")
     return lines
 
 
 def trend_words(trend: Association) -> str:
     """Return what a trend over tiers shows."""
-    match trend.outcome:
-        case Outcome.TOO_FEW:
-            return "too few seeds with prompts in two tiers"
-        case Outcome.NO_DIFFERENCE:
-            return "no trend shown"
-        case Outcome.INCONCLUSIVE:
-            return REVERSIBLE
-    return "rises" if trend.estimate > 0 else "falls"
+    rises = "rises" if trend.estimate > 0 else "falls"
+    return NO_TREND.get(trend.outcome, rises)
 
 
 def correlation_line(found: Correlation) -> str:

@@ -6,7 +6,8 @@ A grid has a title and columns; a cell is a text, what the page sorts by, and wh
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from itertools import compress
+from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,20 +29,13 @@ from orbench.report.columns import (
     rate_figure,
 )
 from orbench.report.compare import of_models
-from orbench.report.measures import (
-    FEW_PROMPTS,
-    MACRO,
-    OVERALL,
-    WIDER,
-    Counted,
-    Rate,
-    Report,
-    Subset,
-)
+from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate, Subset
+from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.ranking import in_order
-from orbench.report.rates import overall
+from orbench.report.rates import on_side, overall
 from orbench.report.results import Result
 from orbench.report.sentences import warnings
+from orbench.report.standings import Report
 
 T = TypeVar("T")
 
@@ -100,12 +94,10 @@ class Grid:
 
     def only(self, is_kept: Callable[[Column[Any], Sequence[Cell]], bool]) -> "Grid":
         """Return the grid with some of its columns; is_kept takes a column and its cells."""
-        kept = []
-        for place, column in enumerate(self.columns):
-            if is_kept(column, [row[place] for row in self.rows]):
-                kept.append(place)
-        rows = [[row[place] for place in kept] for row in self.rows]
-        return Grid(self.title, [self.columns[place] for place in kept], rows)
+        cells = zip(*self.rows, strict=True)
+        kept = [*map(is_kept, self.columns, cells)]
+        rows = [[*compress(row, kept)] for row in self.rows]
+        return Grid(self.title, [*compress(self.columns, kept)], rows)
 
 
 def _is_on_page(column: Column[Any], cells: Sequence[Cell]) -> bool:
@@ -140,8 +132,14 @@ class Grids(NamedTuple):
     @property
     def filled(self) -> list[Grid]:
         """Return those with rows, in the order of the documents."""
-        first = [self.leaderboard, *self.rates, self.shares, self.by_api]
-        every = [*first, *self.by_category, self.same_prompts]
+        every = [
+            self.leaderboard,
+            *self.rates,
+            self.shares,
+            self.by_api,
+            *self.by_category,
+            self.same_prompts,
+        ]
         return [grid for grid in every if grid.rows]
 
 
@@ -150,8 +148,7 @@ def grids(report: Report) -> Grids:
     rates = in_order(overall(report.rates), report.board)
     by_side = []
     for side in SIDES.values():
-        of_side = [rate for rate in rates if rate.result.side == side]
-        by_side.append(grid(side.rate.capitalize(), RATES, of_side))
+        by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
     compared = of_models(report.comparisons, Counted.REFUSED)
     return Grids(
         leaderboard=grid("Leaderboard", BOARD, placed(report)),
@@ -170,11 +167,8 @@ def placed(report: Report) -> list[Placed]:
 
 def shares_of(report: Report) -> list[Rate]:
     """Return the shares of graded classes over all prompts, in the leaderboard's order."""
-    shares = []
-    for rate in in_order(report.rates, report.board):
-        if rate.subset == OVERALL and rate.counted is not Counted.REFUSED:
-            shares.append(rate)
-    return shares
+    whole = [rate for rate in report.rates if rate.subset == OVERALL]
+    return [one for one in in_order(whole, report.board) if one.counted is not Counted.REFUSED]
 
 
 def has_api_refusals(rate: Rate) -> bool:
@@ -189,39 +183,45 @@ def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
     return Grid(title, titled, rows).only(_is_in_documents)
 
 
+def _is_missing(value: object) -> bool:
+    """Return whether nothing was measured: None or NaN."""
+    number = value.fraction if isinstance(value, Figure) else value
+    return number is None or number != number
+
+
 def cell_of(value: object) -> Cell:
     """Return a value as a cell: a figure, a number, a text."""
-    if isinstance(value, Figure):
-        return figure_cell(value)
-    if value is None or (isinstance(value, float) and isnan(value)):
+    if _is_missing(value):
         return Cell(DASH, nan)
+    if isinstance(value, Figure):
+        return _figure_cell(value)
     if isinstance(value, (int, float)):
         return Cell(f"{value:.0f}" if value == int(value) else f"{value:.2g}", value)
     return Cell(str(value))
 
 
-def figure_cell(figure: Figure) -> Cell:
+def _figure_cell(figure: Figure) -> Cell:
     """Return a share in percent, or a difference in points, with its interval and marks."""
-    if isnan(figure.fraction):
-        return Cell(DASH, nan)
-    text = f"{100 * figure.fraction:.1f}"
+    percent = 100 * figure.fraction
+    text = f"{percent:.1f}"
     if figure.interval:
-        text += f" [{100 * figure.interval.low:.1f}, {100 * figure.interval.high:.1f}]"
-    text += " ‡" * figure.is_widened + " †" * figure.is_small
-    return Cell(text, 100 * figure.fraction, figure.behind, figure.is_small)
+        text += f" {interval_words(figure.interval)}"
+    text += WIDENED * figure.is_widened + " †" * figure.is_small
+    return Cell(text, percent, figure.behind, figure.is_small)
 
 
 def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
-    columns: list[Column[Subset]] = [Column("", lambda one: one.value or one.kind, "Category")]
+    columns = [Column[Subset]("", lambda one: one.name, "Category")]
     for result in table.results:
-        columns.append(Column("", _of_result(table, result), result.label))
+        columns.append(_of_result(table, result))
     return grid(table.full_title, columns, [*table.categories, MACRO, OVERALL])
 
 
-def _of_result(table: CategoryTable, result: Result) -> Callable[[Subset], Figure]:
-    """Return what gets a result's rate in a category."""
-    return lambda subset: rate_figure(table.rates.get((result.number, subset)))
+def _of_result(table: CategoryTable, result: Result) -> Column[Subset]:
+    """Return the column of a result's rates."""
+    rates = table.rates
+    return Column("", lambda one: rate_figure(rates.get((result.number, one))), result.label)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
@@ -234,30 +234,24 @@ def csv_paths(folder: Path) -> list[Path]:
 
 def write_csvs(folder: Path, report: Report) -> list[Path]:
     """Write the CSVs and return their paths. Raises OSError."""
+    columns: list[Sequence[Column[Any]]] = [RATES, COMPARISONS, ASSOCIATIONS, BOARD]
+    rows: list[Sequence[Any]] = [report.rates, report.comparisons, report.associations]
+    rows.append(placed(report))
     paths = csv_paths(folder)
-    results, comparison, associations, leaderboard = paths
-    _write(results, RATES, report.rates)
-    _write(comparison, COMPARISONS, report.comparisons)
-    _write(associations, ASSOCIATIONS, report.associations)
-    _write(leaderboard, BOARD, placed(report))
+    for path, of_table, items in zip(paths, columns, rows, strict=True):
+        named = {column.name: column.value for column in of_table if column.name}
+        texts = [{name: text_of(get(item)) for name, get in named.items()} for item in items]
+        write_csv(path, [*named], texts)
     return paths
-
-
-def _write(path: Path, columns: Sequence[Column[T]], items: Sequence[T]) -> None:
-    named = [column for column in columns if column.name]
-    rows = [{column.name: text_of(column.value(item)) for column in named} for item in items]
-    write_csv(path, [column.name for column in named], rows)
 
 
 def text_of(value: object) -> str:
     """Return a value for programs: 7 digits, and nothing for what was not measured."""
+    if _is_missing(value):
+        return ""
     if isinstance(value, Figure):
         value = 100 * value.fraction
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return "" if isnan(value) else f"{value:.7g}"
-    return str(value)
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
 # -- documents -----------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from orbench.base.tables import check_outputs, make_folder, sha256_of, write_byt
 from orbench.report import export, sentences
 from orbench.report.compare import of_models
 from orbench.report.load import Source
-from orbench.report.measures import Associated, Counted, Report
+from orbench.report.measures import Counted
 from orbench.report.page import Picture, write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
+from orbench.report.standings import Report
 from orbench.report.tables import csv_paths, write_csvs, write_documents
 
 FIGURES = "figures"
@@ -72,8 +73,7 @@ def analysis_lines(made: Report) -> list[str]:
         lines += sentences.agreed_label_lines(made.board, made.rates)
     lines += sentences.pair_lines(made.rates)
     lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
-    trends = [found for found in made.associations if found.kind is Associated.TREND]
-    return lines + sentences.trend_lines(trends)
+    return lines + sentences.trend_lines(made.associations)
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:

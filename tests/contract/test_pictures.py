@@ -7,11 +7,11 @@ import pytest
 from matplotlib.text import Text
 
 from orbench.report.load import load_results, sources_of
-from orbench.report.measures import Report
 from orbench.report.pictures import as_file, pictures
 from orbench.report.published import published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
+from orbench.report.standings import Report
 from tests.conftest import Desk
 from tests.contract.test_report import judged, on
 from tests.results import ANSWER, DIRECT

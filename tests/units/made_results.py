@@ -15,11 +15,10 @@ from orbench.report.measures import (
     Details,
     Family,
     Outcome,
-    Rank,
     Rate,
-    Standing,
 )
 from orbench.report.results import SAFE, TOXIC, Result
+from orbench.report.standings import Rank, Standing
 from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -31,7 +30,7 @@ NUMBERS = count()
 def make_result(model: str = "m", **changed: Any) -> Result:
     """Return a result on the safe side, without responses; its other fields are empty."""
     values: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
-    for name in ("unranked", "cautions", "notes"):
+    for name in ("unranked", "cautions", "notes", "days"):
         values[name] = ()
     values |= {
         "number": next(NUMBERS),

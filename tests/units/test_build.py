@@ -9,7 +9,8 @@ import pytest
 
 from orbench.base.messages import UserError
 from orbench.report.build import Options, build, find_sources, report
-from orbench.report.measures import Associated, Compared, Kind, Report
+from orbench.report.measures import Associated, Compared, Kind
+from orbench.report.standings import Report
 from orbench.report.write import Outputs
 from tests.conftest import write_csv
 from tests.results import ANSWER, DIRECT, lost, numbered, written

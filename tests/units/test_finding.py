@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from orbench.report.finding import findings
-from orbench.report.measures import Compared, Comparison, Family, Outcome, Rank, Standing
+from orbench.report.measures import Compared, Comparison, Family, Outcome
+from orbench.report.standings import Rank, Standing
 from tests.units.made_results import make_comparison, make_standing
 
 OUTCOMES = {

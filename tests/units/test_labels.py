@@ -19,7 +19,7 @@ from orbench.report.analyses.labels import (
     read_labels,
     toxicity,
 )
-from orbench.report.measures import Analysis, Kind
+from orbench.report.measures import Analysis, Kind, Subset
 from orbench.report.results import TOXIC, Result
 from orbench.stats.core import Array
 from orbench.stats.intervals import wilson
@@ -110,7 +110,7 @@ def test_a_curve_is_of_both_sides_and_its_weights_count() -> None:
     rates = [one for one in found.rates if one.subset.kind is Kind.SCORE]
     assert {one.result.side.name for one in rates} == {"both"}
     assert shown(found, Kind.SCORE) == {"0": (3, 2 / 5), "1": (3, 1 / 5)}
-    of_safe = [one for one in found.rates if one.subset == (Kind.LABEL, "agreed", "")]
+    of_safe = [one for one in found.rates if one.subset == Subset(Kind.LABEL, "agreed")]
     assert of_safe[0].mean.rate == 1 / 4 and of_safe[0].with_unscored is None
 
 

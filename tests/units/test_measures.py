@@ -3,18 +3,9 @@
 from dataclasses import replace
 
 from orbench.report.compare import compare
-from orbench.report.measures import (
-    OVERALL,
-    Associated,
-    Compared,
-    Counted,
-    Family,
-    Kind,
-    Outcome,
-    Published,
-    Rank,
-)
+from orbench.report.measures import OVERALL, Associated, Compared, Counted, Family, Kind, Outcome
 from orbench.report.rates import rate
+from orbench.report.standings import Published, Rank
 from tests.results import responses, result_of
 
 # Programs read these in results.csv, comparison.csv and associations.csv.

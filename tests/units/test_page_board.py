@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from orbench.report.measures import Published, Rate
+from orbench.report.measures import Rate
 from orbench.report.page_board import doubts_of
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.scatter import Axis, axis_over, percents_of
+from orbench.report.standings import Published
 from tests.units.made_results import make_details, make_rate, make_result, make_standing
 
 

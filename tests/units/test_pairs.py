@@ -11,8 +11,9 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from orbench.base.words import UNCATEGORIZED
 from orbench.report.analyses.pairs import pairs
-from orbench.report.measures import Analysis, Compared, Counted, Outcome, Rate, Standing
+from orbench.report.measures import Analysis, Compared, Counted, Outcome, Rate
 from orbench.report.results import TOXIC
+from orbench.report.standings import Standing
 from tests.results import responses, result_of, standing_of
 
 NAN = float("nan")

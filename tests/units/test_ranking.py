@@ -8,10 +8,11 @@ import pytest
 from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.report.measures import OVERALL, Published, Rank, Rate, Standing
+from orbench.report.measures import OVERALL, Rate
 from orbench.report.ranking import in_order, leaderboard, rank_correlations
 from orbench.report.rates import rate
 from orbench.report.results import SAFE, TOXIC
+from orbench.report.standings import Published, Rank, Standing
 from orbench.stats.core import Array, Verdicts, difference, worst_case_p
 from tests.results import responses, result_of
 

@@ -10,14 +10,7 @@ from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
     proportion_confint,
 )
 
-from orbench.report.measures import (
-    MACRO,
-    OVERALL,
-    Counted,
-    Kind,
-    Rate,
-    Subset,
-)
+from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Subset
 from orbench.report.rates import on_side, overall, rates, rates_of, refusals
 from orbench.report.results import SAFE, TOXIC, Responses
 from orbench.stats.core import Array, mean, with_unscored

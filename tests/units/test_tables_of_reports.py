@@ -14,12 +14,12 @@ from orbench.report.behind import sections
 from orbench.report.columns import Behind, Column, Figure, Shown
 from orbench.report.compare import compare
 from orbench.report.load import load_results, sources_of
-from orbench.report.measures import Report
 from orbench.report.page_tables import differences, heat_maps
 from orbench.report.published import published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.results import TOXIC, Result
+from orbench.report.standings import Report
 from orbench.report.tables import Cell, cell_of, grid, grids, text_of, write_csvs, write_documents
 from orbench.stats.intervals import Interval
 from tests.conftest import read_csv
@@ -287,3 +287,11 @@ def test_each_judge_has_a_matrix() -> None:
     assert not found.matrices[0].has_several_sets
     equal = found.matrices[0].rows[0][1]
     assert equal and equal.words == "no difference shown"
+
+
+def test_a_doubt_about_a_comparison_is_a_remark() -> None:
+    results = [replace(one, doubt="scripted: measures nothing") for one in many(2)]
+    (matrix,) = differences(made(results), results).matrices
+    cell = matrix.rows[0][1]
+    assert cell and (cell.words, cell.is_finding) == ("doubtful", False)
+    assert matrix.remarks == [cell.remarks] == ["scripted: measures nothing"]

@@ -17,6 +17,7 @@ from orbench.report import (
     page_tables,
     results,
     scatter,
+    standings,
 )
 from orbench.report import tables as grids
 from orbench.stats import core, intervals
@@ -32,6 +33,7 @@ MODULES = [
     page_tables,
     results,
     scatter,
+    standings,
     grids,
 ]
 MODULES += [core, intervals]

@@ -8,8 +8,9 @@ import pytest
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.analyses.tiers import scales, tiers
-from orbench.report.measures import Association, Outcome, Standing
+from orbench.report.measures import Association, Outcome
 from orbench.report.results import SAFE, TOXIC, Result
+from orbench.report.standings import Standing
 from orbench.stats.core import Verdicts, difference
 from tests.results import responses, result_of, standing_of
 

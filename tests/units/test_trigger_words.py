@@ -9,8 +9,9 @@ from scipy.stats import norm  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.analyses.trigger_words import terms_in, trigger_words
-from orbench.report.measures import Association, Outcome, Standing
+from orbench.report.measures import Association, Outcome
 from orbench.report.results import TOXIC
+from orbench.report.standings import Standing
 from orbench.stats.core import Array
 from tests.results import prompts_of, responses, result_of, standing_of
 

@@ -24,10 +24,10 @@ from orbench.report.measures import (
     Kind,
     Outcome,
     Rate,
-    Standing,
     Subset,
 )
 from orbench.report.results import Prompts, Responses, Result, merged
+from orbench.report.standings import Standing
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts, mean

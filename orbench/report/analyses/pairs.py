@@ -13,8 +13,9 @@ from orbench.base.words import SIDES, UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.families import Contrast, tested
 from orbench.report.analyses.tiers import responses_on, scales
-from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Standing, Subset
+from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
+from orbench.report.standings import Standing
 from orbench.stats.core import difference, mean
 
 
@@ -22,7 +23,7 @@ class _Pairs(NamedTuple):
     """A model's rewrites and their seeds. Of two tiers, the lower one is the rewrite."""
 
     result: Result
-    step: str  # `lower < higher`; empty: toxic seeds and their rewrites
+    tiers: tuple[str, ...]  # the lower one first; none: toxic seeds and their rewrites
     rewrites: Responses
     seeds: Responses
 
@@ -50,7 +51,7 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
     models = []
     for standing in board:
         rewrites = responses_on(standing, SAFE.name)
-        models.append(_Pairs(merged(standing.results), "", rewrites, _single_seeds(standing)))
+        models.append(_Pairs(merged(standing.results), (), rewrites, _single_seeds(standing)))
     if any(len(model.seeds) for model in models) or not tiered:
         yield models
     for scale in tiered:
@@ -61,7 +62,7 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
                 responses = responses_on(standing, side)
                 of_lower = responses.where(responses.tier == lower)
                 of_higher = responses.where(responses.tier == higher)
-                models.append(_Pairs(result, f"{lower} < {higher}", of_lower, of_higher))
+                models.append(_Pairs(result, (lower, higher), of_lower, of_higher))
             if any(len(model.rewrites) for model in models):
                 yield models
 
@@ -100,7 +101,7 @@ def _rates(model: _Pairs) -> Iterator[Rate]:
             Counted.BOTH_ANSWERED: 1 - seed - rewrite + both,
             Counted.REVERSE: rewrite - both,
         }
-        subset = Subset(Kind.PAIRS, model.step, category)
+        subset = Subset(Kind.PAIRS, " < ".join(model.tiers), category, model.tiers)
         for counted, probability in outcomes.items():
             verdicts = rewrites.verdicts()._replace(refused=probability)
             found = mean(verdicts)

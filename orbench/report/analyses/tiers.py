@@ -16,17 +16,10 @@ from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, tiers_in_order
-from orbench.report.measures import (
-    Analysis,
-    Associated,
-    Association,
-    Kind,
-    Outcome,
-    Standing,
-    Subset,
-)
+from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate
 from orbench.report.results import Responses, Result, joined_responses, merged
+from orbench.report.standings import Standing
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, FEW_CLUSTERS, Array, Difference, Verdicts, difference
 

@@ -11,8 +11,9 @@ from pandas import factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
-from orbench.report.measures import Analysis, Associated, Association, Outcome, Standing
+from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import SAFE, Prompts, Result
+from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array
 
