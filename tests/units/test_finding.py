@@ -8,7 +8,7 @@ import pytest
 
 from orbench.report.finding import findings
 from orbench.report.measures import Compared, Comparison, Family, Outcome, Rank, Standing
-from tests.units.made_results import make_comparison, make_standing
+from tests.results import make_comparison, make_standing
 
 OUTCOMES = {
     "<": Outcome.FINDING,
