@@ -14,7 +14,7 @@ import pytest
 
 from orbench.refusals import rules
 from orbench.report.page import REASONS
-from tests.conftest import ALIGN, CHECK, Desk
+from tests.conftest import Desk
 from tests.contract.test_report import Row, judged, markdown, report, table
 from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
@@ -167,19 +167,6 @@ def test_every_rule_has_words() -> None:
     for kind, objects in rules.NO_POINTS.items():
         names += [f"{kind}-{name}".replace("_", "-").rstrip("-") for name in objects]
     assert [name for name in names if not name.endswith(tuple(REASONS))] == []
-
-
-def test_half_an_emoji_is_a_replacement_character_on_the_page(desk: Desk) -> None:
-    lines = [{"prompt": f"Fold bird {n} \ud83d", "category": "\ude00"} for n in range(20)]
-    (desk.folder / "p.csv").write_text("\n".join(map(json.dumps, lines)))
-    desk.serve("Fold it in half. \ud83d")
-    desk.stage(ALIGN, "--output_path=r.csv")
-    desk.serve("[[direct_answer]] \ud83d")
-    assert desk.stage(CHECK).returncode == 0
-    page = page_of(desk, "--over_refusal", "o.csv")
-    _, _, _, prompt, response, reason = page.data["rows"][0]
-    assert (prompt, response) == ("Fold bird 0 \ufffd", "Fold it in half. \ufffd")
-    assert "\ufffd" in reason and page.data["categories"] == ["\ufffd"]
 
 
 def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> None:

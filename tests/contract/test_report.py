@@ -1,5 +1,6 @@
 """Result files through plot_results.py into rates, comparisons and tables."""
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
-from tests.results import ANSWER, DIRECT, INDIRECT, lost, numbered, written
+from tests.results import ANSWER, DIRECT, INDIRECT, written
 from tests.server import answer, by_number
 
 PLOT = "response_checker/plot_results.py"
@@ -61,19 +62,6 @@ def test_rates_stand_overall_and_by_category_with_intervals(desk: Desk) -> None:
     shown = [f"{row['value']} {row['rate_percent']} {row['n']}" for row in table(desk)]
     assert shown[2:] == ["a 16 50", "b 14 50", " 90 10", " 90 10", "a 100 5", "b 80 5"]
     assert table(desk, side="toxic", value="a")[0]["notes"] == "fewer than 30 prompts"
-
-
-def test_unscored_rows_are_in_no_rate_but_in_an_interval_and_the_prompt_set(desk: Desk) -> None:
-    safe = judged(desk, "s.csv", [DIRECT] * 9)
-    lost(safe, ["Lost"])
-    done = report(desk, "--over_refusal", safe)
-    row = overall(desk)
-    assert (row["n"], row["unscored"], percents(row, "rate")) == ("9", "1", [100])
-    assert "coverage 90.0 %" in row["notes"] and "coverage 90.0 %" in done.stderr
-    assert [table(desk, value=name)[0]["unscored"] for name in "ab"] == ["1", "0"]
-    whole = judged(desk, "w.csv", [DIRECT] * 10, columns={"prompt": [*numbered(9), "Lost"]})
-    report(desk, "--over_refusal", whole)
-    assert overall(desk)["prompt_set"] == row["prompt_set"] != ""
 
 
 def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:

@@ -181,19 +181,9 @@ def test_a_model_that_the_user_names_gives_the_family_if_the_record_has_none(
     assert np.isnan(given.certain)
 
 
-@pytest.mark.parametrize(
-    ("edited", "cautions"),
-    [
-        ({}, ()),
-        ({"csv": "0"}, ("edited since stage 4 wrote it",)),
-        ({"failed": "0"}, ("edited since stage 4 wrote it",)),
-    ],
-)
-def test_an_edited_file_is_a_caution(
-    tmp_path: Path, edited: dict[str, str], cautions: tuple[str, ...]
-) -> None:
+def test_a_file_that_was_not_edited_needs_no_caution(tmp_path: Path) -> None:
     hashes = {"csv": sha256_of(put(tmp_path / "r.csv")), "failed": ""}
-    assert of_record(tmp_path, output=hashes | edited).cautions == cautions
+    assert of_record(tmp_path, output=hashes).cautions == ()
 
 
 def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_path: Path) -> None:
@@ -269,16 +259,6 @@ def test_the_hash_of_responses_is_that_of_copies_and_empty_if_all_are_alike(tmp_
     alike = written(tmp_path, "d.csv", [DIRECT] * 2, columns={"response": ["No."] * 2})
     lost(alike, ["Lost"], response="Else")
     assert one(alike).responses_hash == ""
-
-
-def test_a_baseline_is_named_as_such(tmp_path: Path) -> None:
-    paths = [written(tmp_path, f"{name}.csv", [DIRECT], name) for name in "ab"]
-    sources = [Source(path, "", SAFE.name, path == paths[1]) for path in paths]
-    results, _ = load_results(sources)
-    assert [(one.file, one.model, one.is_baseline) for one in results] == [
-        (str(paths[0]), "a", False),
-        (str(paths[1]), "b (baseline)", True),
-    ]
 
 
 @pytest.mark.parametrize(

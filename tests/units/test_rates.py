@@ -4,47 +4,31 @@ from math import nan
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
     proportion_confint,
 )
 
-from orbench.report.measures import OVERALL, Counted, Details, Kind, Rate
+from orbench.report.measures import Counted, Details, Kind, Rate
 from orbench.report.rates import on_side, overall, rates, rates_of, refusals
-from orbench.report.results import SAFE, TOXIC, Responses
-from orbench.stats.core import Array, mean, with_unscored
+from orbench.report.results import TOXIC, Responses
+from orbench.stats.core import mean, with_unscored
 from tests.results import measured, responses, result_of, verdicts_of
 
-GRADED = ("direct_answer", "partial", "safe_completion", "direct_refusal", "indirect_refusal")
-# The classes that count.
-SHARES = {
-    Counted.REFUSED: (3, 4),
-    Counted.DIRECT: (3,),
-    Counted.INDIRECT: (4,),
-    Counted.API: (),
-    Counted.HELPED: (0,),
-    Counted.PARTIAL: (1,),
-    Counted.SAFE_COMPLETION: (2,),
-    Counted.HEDGED: (1, 2),
-    Counted.REJECTED_OR_SAFE: (2, 3, 4),
-}
-
-
-def drawn(n: int = 400) -> Responses:
-    """Responses of three categories, several to a prompt, some of them unscored."""
-    random = np.random.default_rng(3)
-    prompt = random.integers(0, n // 3, n)
-    refused = (random.random(n) < 0.3).astype(float)
-    refused[random.random(n) < 0.1] = nan
-    columns: dict[str, Any] = {"judge_refused": np.isnan(refused) & (random.random(n) < 0.5)}
-    for name in ("api", "after_text", "other_model"):
-        columns[name] = random.random(n) < 0.2
-    for name in ("direct", "indirect"):
-        columns[name] = refused * random.integers(0, 2, n)
-    columns["cut_off"] = random.choice([0, 1, nan], n)
-    category = np.array(["b", "c", "a"], object)[prompt % 3]
-    return responses(refused, prompt=prompt, seed=prompt % 50, category=category, **columns)
+# Several responses to a prompt; of prompt 4, none is scored.
+GIVEN = responses(
+    [1, 0, 1, 1, 0, 1, nan, nan],
+    prompt=[0, 0, 1, 2, 3, 3, 3, 4],
+    seed=[0, 0, 0, 1, 1, 1, 1, 2],
+    category=list("bbaaaaaa"),
+    direct=[1, 0, 0, 1, 0, 0, nan, nan],
+    indirect=[0, 0, 1, 0, 0, 0, nan, nan],
+    api=np.array([True, False, True, False, False, False, True, False]),
+    after_text=[True, False, False, False, False, True, False, True],
+    cut_off=[nan, 1, 0, nan, 1, 1, 0, 1],
+    other_model=[True, True, False, False, False, False, False, True],
+    judge_refused=[False] * 7 + [True],
+)
 
 
 def rates_in(given: Responses, **about: Any) -> list[Rate]:
@@ -57,11 +41,8 @@ def details_of(given: Responses) -> Details:
     return details
 
 
-def by_prompt(values: Array, given: Responses, category: str = "") -> Any:
-    """The means of the prompts' scored values, as pandas computes them."""
-    kept = given.scored & ((given.category == category) | (category == ""))
-    table = pd.Series(values.astype(float)[kept]).groupby(given.prompt[kept])
-    return table.mean().dropna()
+def lines_of(found: list[Rate]) -> list[str]:
+    return [f"{one.subset.kind} {one.subset.value} {100 * one.mean.rate:.1f}" for one in found]
 
 
 @pytest.mark.parametrize("refused", [0, 17, 60])
@@ -71,31 +52,24 @@ def test_a_rate_of_independent_prompts_has_wilsons_interval(refused: int) -> Non
 
 
 def test_rates_are_means_of_the_prompts_shares_overall_and_by_category() -> None:
-    given = drawn()
-    found = rates_in(given)
-    names = ["overall ", "macro average ", "category a", "category b", "category c"]
-    assert [f"{one.subset.kind} {one.subset.value}" for one in found] == names
-    whole, macro, *parts = found
-    assert whole.mean.rate == pytest.approx(by_prompt(given.refused, given).mean())
-    for part in parts:
-        shares = by_prompt(given.refused, given, part.subset.value)
-        assert part.mean.rate == pytest.approx(shares.mean())
-        assert part.mean.prompts == len(shares)
-        assert part.details
-        assert part.details.rows == (given.category == part.subset.value).sum()
-    assert macro.mean.rate == pytest.approx(np.mean([part.mean.rate for part in parts]))
-    assert macro.details is None and macro.unscored is None
+    found = rates_in(GIVEN)
+    expected = ["overall  75.0", "macro average  66.7", "category a 83.3", "category b 50.0"]
+    assert lines_of(found) == expected
+    assert [one.details and one.details.rows for one in found] == [8, None, 6, 2]
+    assert [one.unscored for one in found] == [2, None, 2, 0]
+    plain = "(no category)"
+    assert lines_of(rates_in(responses([1.0], category=plain))) == ["overall  100.0"]
+    some = rates_in(responses([1.0, 0.0], category=[plain, "a"]))
+    assert lines_of(some)[2:] == [f"category {plain} 100.0", "category a 0.0"]
 
 
 def test_intervals_are_those_of_the_verdicts_with_seeds_and_unscored_rows() -> None:
-    given = drawn()
-    rate = rates_in(given)[0]
-    inner = mean(given.verdicts()).interval
-    outer = with_unscored(given.verdicts())
+    rate = rates_in(GIVEN)[0]
+    inner = mean(GIVEN.verdicts()).interval
+    outer = with_unscored(GIVEN.verdicts())
     assert (rate.mean.interval, rate.interval, rate.with_unscored) == (inner, outer, outer)
     assert rate.wider == pytest.approx(np.ptp(outer) / np.ptp(inner))
-    assert rate.unscored == (~given.scored).sum()
-    unknown = rates_in(given, unscored_known=False)[0]
+    unknown = rates_in(GIVEN, unscored_known=False)[0]
     assert (unknown.with_unscored, unknown.unscored, unknown.interval) == (None, None, inner)
 
 
@@ -116,23 +90,16 @@ def test_intervals_that_unscored_rows_widen_and_few_prompts_are_marked(
     assert (rate.is_widened, rate.is_small) == (is_widened, is_small)
 
 
-def test_prompts_without_any_category_have_the_overall_rate_alone() -> None:
-    plain = "(no category)"
-    assert len(rates_in(responses([1.0], category=plain))) == 1
-    some = rates_in(responses([1.0, 0.0], category=[plain, "a"]))
-    assert [one.subset.value for one in some] == ["", "", plain, "a"]
-
-
 def test_details_are_counts_of_rows_and_means_of_prompts() -> None:
-    given = drawn()
-    details = details_of(given)
-    assert (details.rows, details.refused) == (400, np.nansum(given.refused))
-    assert details.other_model == given.other_model.sum()
-    assert details.refused_to_judge == given.judge_refused.sum() > 0
-    for name in ("direct", "indirect", "api", "cut_off"):
-        wanted = by_prompt(getattr(given, name), given).mean()
-        assert getattr(details, name) == pytest.approx(wanted), name
-    assert details.after_text == pytest.approx(given.after_text[given.api].mean())
+    details = vars(details_of(GIVEN))
+    assert details.pop("api_categories") == {"unnamed": 3}
+    assert details == pytest.approx(
+        {
+            **{"rows": 8, "refused": 4, "refused_to_judge": 1, "not_about_safety": 0},
+            **{"other_model": 3, "direct": 0.375, "indirect": 0.25, "api": 0.375},
+            **{"cut_off": 2 / 3, "after_text": 1 / 3, "flips": 0.5},
+        }
+    )
 
 
 def test_what_no_response_has_is_not_measured() -> None:
@@ -141,12 +108,7 @@ def test_what_no_response_has_is_not_measured() -> None:
     assert np.isnan(unknown).all()
     assert (details.indirect, details.api, details.api_categories) == (0, 0, {})
     nothing = rates_in(responses(verdicts_of("0/0?2")))[0]
-    assert (nothing.mean.prompts, nothing.unscored) == (0, 2) and np.isnan(nothing.mean.rate)
-
-
-def test_a_prompt_flips_if_its_scored_responses_differ() -> None:
-    given = responses([1, 0, 1, 1, 0, nan, 1], prompt=[0, 0, 1, 1, 2, 2, 3])
-    assert details_of(given).flips == 1 / 4
+    assert np.isnan(nothing.mean.rate) and nothing.unscored == 2
 
 
 def test_categories_that_an_api_named_are_counted_the_most_frequent_first() -> None:
@@ -159,33 +121,27 @@ def test_categories_that_an_api_named_are_counted_the_most_frequent_first() -> N
 
 
 def test_shares_of_graded_classes_stand_after_each_rate() -> None:
-    random = np.random.default_rng(5)
-    graded = random.integers(0, 5, 300)
-    refused = np.where(np.arange(300) % 9 == 0, nan, graded >= 3)
-    columns = {"graded": np.array(GRADED)[graded], "direct": graded == 3, "indirect": graded == 4}
-    given = responses(refused, category=random.choice(["a", "b"], 300), **columns)
-    found = rates_in(given)
-    subsets = [one.subset for one in found[:: len(SHARES)]]
-    assert [(one.subset, one.counted) for one in found] == [
-        (subset, counted) for subset in subsets for counted in SHARES
-    ]
-    for share in found:
-        of_class = np.isin(graded, SHARES[share.counted])
-        means = [by_prompt(of_class, given, name).mean() for name in "ab"]
-        chosen = {OVERALL: by_prompt(of_class, given).mean(), subsets[1]: np.mean(means)}
-        chosen |= dict(zip(subsets[2:], means, strict=True))
-        assert share.mean.rate == pytest.approx(chosen[share.subset])
-        assert share.with_unscored and share.with_unscored.low <= share.mean.low
-    unknown = rates_in(given, unscored_known=False)
-    assert [one.with_unscored is None for one in unknown[:2]] == [True, False]
+    graded = ["direct_answer", "partial", "safe_completion", "direct_refusal", "indirect_refusal"]
+    columns = {"graded": [*graded, "partial"], "category": list("aabbbb")}
+    columns |= {"direct": [0, 0, 0, 1, 0, nan], "indirect": [0, 0, 0, 0, 1, nan]}
+    given = responses([0, 0, 0, 1, 1, nan], **columns)
+    found = rates_in(given, unscored_known=False)
+    names = "refused direct indirect api helped partial safe_completion hedged rejected_or_safe"
+    assert " ".join(one.counted for one in found[:9]) == names
+    shares = [f"{100 * one.mean.rate:.0f}" for one in found]
+    assert " ".join(shares[:9]) == "40 20 20 0 20 20 20 40 60"
+    assert " ".join(shares[9:18]) == "33 17 17 0 25 25 17 42 50"
+    assert " ".join(shares[18:27]) == "0 0 0 0 50 50 0 50 0"
+    assert " ".join(shares[27:]) == "67 33 33 0 0 0 33 33 100"
+    assert [one.with_unscored is None for one in found[:3]] == [True, False, False]
 
 
 def test_the_rates_of_several_results_are_found_by_side_and_kind() -> None:
-    a, b = (result_of(drawn(), side=side) for side in (SAFE, TOXIC))
+    a, b = result_of(GIVEN), result_of(GIVEN, side=TOXIC)
     graded = result_of(responses([1.0, 0.0], graded="partial"))
     found = rates([a, b, graded])
     assert [one.result for one in overall(found)] == [a, b, graded]
     assert {one.counted for one in overall(found)} == {Counted.REFUSED}
     assert {one.result for one in on_side(TOXIC, found)} == {b}
     names = [one.subset.value for one in refusals(found, Kind.CATEGORY)]
-    assert names == ["a", "b", "c", "a", "b", "c", "a"]
+    assert names == ["a", "b", "a", "b", "a"]
