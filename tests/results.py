@@ -1,7 +1,9 @@
 """Results of a report: small files of stage 5, and objects built without any file."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import count
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +11,29 @@ import numpy as np
 
 from orbench.base.prompts import prompt_id
 from orbench.report.load import load_results, sources_of
-from orbench.report.measures import OVERALL
+from orbench.report.measures import (
+    OVERALL,
+    Compared,
+    Comparison,
+    Counted,
+    Details,
+    Family,
+    Outcome,
+    Rate,
+)
 from orbench.report.rates import rate
 from orbench.report.results import SAFE, TOXIC, Prompts, Responses, Result
-from orbench.report.standings import Standing
-from orbench.stats.core import Array
+from orbench.report.standings import Rank, Standing
+from orbench.stats.core import Array, Difference, Mean, Verdicts
+from orbench.stats.intervals import Interval
 from tests.conftest import write_csv
 
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
 TEXTS = ("category", "tier", "api_category", "graded")
+LISTS = ("unranked", "cautions", "notes")
+NUMBERS = count()
+MARGIN = 0.02  # from a given rate to the ends of its interval
+GAP_MARGIN = 0.05  # from a given difference to the ends of its interval
 FLAGS = ("api", "after_text", "other_model", "judge_refused")
 
 
@@ -86,41 +102,147 @@ def responses(refused: Array | list[float], **columns: Any) -> Responses:
     return Responses(**arrays)
 
 
-def result_of(given: Responses, number: int = 0, **about: Any) -> Result:
-    """A result on the safe side, if not said otherwise."""
-    values = {field.name: "" for field in fields(Result)}
-    every: dict[str, Any] = values | {
-        "number": number,
-        "model": f"m{number}",
-        "short": f"m{number}",
-        "side": SAFE,
-        "prompts": "p",
-        "judge": "gpt4",
-        "judge_any_version": "gpt4",
-        "is_baseline": False,
-        "certain": np.nan,
-        "unscored_known": True,
-        "corrected": None,
-        "is_demo": False,
-        "days": (),
-        "unranked": (),
-        "cautions": (),
-        "notes": (),
-        "lookalikes": None,
-        "scored": int(given.scored.sum()),
-        "responses": given,
-        "texts": [],
-    }
+def result_of(given: Responses | None = None, number: int | None = None, **about: Any) -> Result:
+    """Return a result on the safe side, if not said otherwise."""
+    if number is None:
+        number = next(NUMBERS)
+    every: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
+    every |= dict.fromkeys(LISTS, ()) | dict.fromkeys(("is_baseline", "is_demo"), False)
+    every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
+    every |= {"certain": nan, "corrected": None, "lookalikes": None, "unscored_known": True}
+    model = about.get("model", f"m{number}")
+    every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
+    if given:
+        every |= {"scored": int(given.scored.sum()), "responses": given, "texts": []}
     return Result(**every | about)
 
 
+def verdicts_of(text: str) -> list[float]:
+    """Return verdicts such as `20/100?5`: 20 refusals among 100, then 5 unscored ones."""
+    scored, _, lost = text.partition("?")
+    refused, n = map(int, scored.split("/"))
+    return [1.0] * refused + [0.0] * (n - refused) + [nan] * int(lost or 0)
+
+
+def measured(given: str | Array | Responses, model: str = "m", **about: Any) -> Rate:
+    """Return the overall rate of responses, or of verdicts."""
+    if isinstance(given, str):
+        given = np.array(verdicts_of(given))
+    if not isinstance(given, Responses):
+        given = responses(given)
+    return rate(result_of(given, model=model, **about), given.verdicts(), OVERALL)
+
+
+def models(text: str) -> list[Rate]:
+    """Return the rates of models such as `a 20/100 90/100 judge=k, b - 90/100`: the name, the safe
+    and the toxic side, and fields of both.
+    """
+    rates = []
+    for model in text.split(", "):
+        name, *words = model.split(" ")
+        about: dict[str, Any] = dict(word.split("=") for word in words if "=" in word)
+        for field, value in about.items():
+            about[field] = (value,) if field in LISTS else value == "yes" or value
+        for side, word in zip((SAFE, TOXIC), words, strict=False):
+            if "/" in word:
+                fields = {"prompts": side.name, "prompt_set": side.name} | about
+                verdicts = verdicts_of(word)
+                numbers = np.arange(len(verdicts)) + 10_000 * side.is_toxic
+                given = responses(verdicts, prompt=numbers, seed=numbers)
+                rates.append(measured(given, name, side=side, **fields))
+    return rates
+
+
 def standing_of(safe: Result | None, toxic: Result | None = None) -> Standing:
-    """The standing of a model, unranked."""
+    """Return the standing of a model, unranked."""
     a = rate(safe, safe.responses.verdicts(), OVERALL) if safe else None
     b = rate(toxic, toxic.responses.verdicts(), OVERALL) if toxic else None
-    return Standing(a, b, youden=None, group=0, part="", look=0, rank=None)
+    return Standing(a, b)
 
 
 def prompts_of(texts: list[str]) -> Prompts:
-    """The prompts of a report, by their number."""
+    """Return the prompts of a report, by their number."""
     return Prompts([prompt_id(text) for text in texts], texts)
+
+
+# -- figures that a test names ------------------------------------------------------------------
+
+
+def make_result(model: str = "m", **changed: Any) -> Result:
+    """Return a result without responses."""
+    return result_of(model=model, **changed)
+
+
+def make_rate(
+    result: Result | str = "m", percent: float = 12, n: int = 100, unscored: int = 0, **changed: Any
+) -> Rate:
+    """Return a rate whose interval ends MARGIN from it, of prompts the first of which are refused.
+
+    result: may be the name of a model. changed: fields of the rate.
+    """
+    if isinstance(result, str):
+        result = make_result(result)
+    refused = np.full(n + unscored, np.nan)
+    refused[:n] = np.arange(n) < n * percent / 100
+    prompts = np.arange(n + unscored)
+    share = percent / 100
+    mean = Mean(share, share - MARGIN, share + MARGIN, n, n, n, variance=0.0, df=n)
+    verdicts = Verdicts(refused, prompts, prompts)
+    details = make_details(n + unscored)
+    rate = Rate(result, OVERALL, Counted.REFUSED, verdicts, mean, mean.interval, details)
+    return replace(rate, **changed)
+
+
+def make_details(rows: int, **changed: Any) -> Details:
+    """Return details in which nothing but `changed` is above 0."""
+    values: dict[str, Any] = dict.fromkeys([field.name for field in fields(Details)], 0)
+    return Details(**(values | {"rows": rows} | changed))
+
+
+def widened(rate: Rate, low: float, high: float) -> Rate:
+    """Return a rate with another interval, through unscored rows, in percent."""
+    return replace(rate, with_unscored=Interval(low / 100, high / 100))
+
+
+def make_standing(
+    model: str = "m",
+    safe: float = 12,
+    toxic: float = nan,
+    rank: Rank | None = None,
+    n: int = 100,
+    **changed: Any,
+) -> Standing:
+    """Return a row of the leaderboard. safe, toxic: percent refused, NaN for a side that was not
+    measured; changed: fields of both results.
+    """
+    of_safe = make_rate(make_result(model, side=SAFE, **changed), safe, n)
+    of_toxic = make_rate(make_result(model, side=TOXIC, **changed), toxic, n)
+    youden = make_gap(of_toxic, of_safe)
+    standing = Standing(of_safe, of_toxic, youden, rank=rank)
+    if isnan(safe):
+        return replace(standing, safe=None, youden=None)
+    if isnan(toxic):
+        return replace(standing, toxic=None, youden=None)
+    return standing
+
+
+def make_gap(a: Rate, b: Rate, n: int = 100, p: float = 0.001) -> Difference:
+    """Return a difference whose interval ends GAP_MARGIN from it. n: prompts in common."""
+    gap = a.mean.rate - b.mean.rate
+    mean_a = a.mean._replace(prompts=n)
+    mean_b = b.mean._replace(prompts=n)
+    return Difference(mean_a, mean_b, gap - GAP_MARGIN, gap + GAP_MARGIN, p, 0.0, n)
+
+
+def make_comparison(
+    a: Rate,
+    b: Rate,
+    outcome: Outcome = Outcome.FINDING,
+    n: int = 100,
+    p: float = 0.001,
+    **changed: Any,
+) -> Comparison:
+    """Return a comparison with an outcome that its figures need not have. n: prompts in common."""
+    family = Family(Compared.MODELS, a.result.side.name, 3)
+    comparison = Comparison(a, b, family, make_gap(a, b, n, p), p, p, 0.1, outcome)
+    return replace(comparison, **changed)

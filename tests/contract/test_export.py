@@ -1,4 +1,4 @@
-"""The schema of Every Eval Ever, and which files of a last run plot_results.py removes."""
+"""The schema of Every Eval Ever."""
 
 import json
 from functools import reduce
@@ -8,8 +8,6 @@ import pytest
 
 from orbench.base.records import VERSION
 from tests.conftest import ALIGN, CHECK, Desk
-from tests.contract.test_report import judged
-from tests.results import ANSWER, DIRECT
 from tests.server import by_number
 
 PLOT = "response_checker/plot_results.py"
@@ -69,16 +67,3 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     assert "llm_scoring" not in of_toxic["metric_config"]
     sent = {"temperature": 0.0, "max_tokens": 1000}
     assert first["generation_config"]["generation_args"] == sent
-
-
-def test_only_its_own_files_of_the_last_run_are_removed(desk: Desk) -> None:
-    judged(desk, "s.csv", [DIRECT, ANSWER] * 15)
-    results = desk.folder / "results"
-    assert desk.run(PLOT, "--over_refusal", "s.csv", "--html").returncode == 0
-    (results / "figures" / "mine.png").write_bytes(b"")
-    record = desk.record("results/results.csv")
-    record["files"] += ["../s.csv", "figures/../../s.csv", str(desk.folder / "s.csv")]
-    (results / "results.run.json").write_text(json.dumps(record))
-    assert desk.run(PLOT, "--over_refusal", "s.csv", "--table").returncode == 0
-    assert [path.name for path in (results / "figures").iterdir()] == ["mine.png"]
-    assert not (results / "results.html").exists() and (desk.folder / "s.csv").exists()

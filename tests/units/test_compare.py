@@ -2,179 +2,126 @@
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, ttest_rel  # type: ignore[import-untyped]
+from scipy.stats import binomtest  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.compare import compare, of_models
-from orbench.report.measures import OVERALL, Compared, Comparison, Counted, Family, Outcome, Rate
-from orbench.report.rates import rate
-from orbench.report.results import SAFE, TOXIC
-from orbench.stats.core import Array, difference, worst_case_p
+from orbench.report.measures import Compared, Comparison, Counted, Family, Outcome
+from orbench.stats.core import difference, worst_case_p
 from orbench.stats.power import detectable_difference
-from tests.results import responses, result_of
-
-NAN = float("nan")
+from tests.results import measured, models, responses, verdicts_of
 
 
-def overall(refused: Array | list[float], model: str = "m", /, **about: Any) -> Rate:
-    """The rate of a result; about: columns of its responses, and fields of the result."""
-    names = ("prompt", "seed")
-    columns = {name: about.pop(name) for name in names if name in about}
-    given = responses(refused, **columns)
-    result = result_of(given, model=model, **about)
-    return rate(result, given.verdicts(), OVERALL)
-
-
-def of(n: int, refused: int, lost: int = 0) -> list[float]:
-    """N verdicts, of which the first are refusals and the last are unscored."""
-    return [1.0] * refused + [0.0] * (n - refused - lost) + [NAN] * lost
-
-
-def alone(a: Rate, b: Rate) -> Comparison:
-    (found,) = compare([a, b])
-    return found
-
-
-def several(models: int = 4, n: int = 200) -> list[Rate]:
-    """Rates of models on the same prompts, far apart and near."""
-    random = np.random.default_rng(7)
-    shares = np.linspace(0.1, 0.4, models)
-    found = []
-    for number, share in enumerate(shares):
-        refused = (random.random(n) < share).astype(float)
-        found.append(overall(refused, f"m{number}"))
+def compared(text: str) -> Comparison:
+    """The comparison of two models."""
+    (found,) = compare(models(text))
     return found
 
 
 @pytest.mark.parametrize("differ", [3, 5, 6, 9])
 def test_models_that_differ_one_way_have_mcnemars_p(differ: int) -> None:
-    found = alone(overall(of(100, 20 + differ), "a"), overall(of(100, 20), "b"))
+    found = compared(f"a {20 + differ}/100, b 20/100")
     exact = binomtest(differ, differ).pvalue
     assert found.gap.p == pytest.approx(exact) == found.p_holm == found.p_worst
     assert found.gap.difference == pytest.approx(differ / 100)
-    wanted = Outcome.FINDING if exact < 0.05 else Outcome.NO_DIFFERENCE
-    assert found.outcome is wanted and found.is_finding == (exact < 0.05)
+    assert found.is_finding == (exact < 0.05)
 
 
-def test_p_is_at_least_that_of_the_paired_t_test() -> None:
-    random = np.random.default_rng(8)
-    for _ in range(20):
-        a, b = (random.random(120) < share for share in (0.3, 0.45))
-        found = alone(overall(a, "a"), overall(b, "b"))
-        assert found.gap.p > ttest_rel(a * 1.0, b * 1.0).pvalue * (1 - 1e-6)
-        assert found.gap.difference == pytest.approx(a.mean() - b.mean())
+def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None:
+    random = np.random.default_rng(7)
+    rates = models("y - 20/60, x - 30/60")
+    safe = [measured(random.random(200) < share, f"m{share}") for share in (0.1, 0.2, 0.3, 0.4)]
+    found = compare([*rates, *safe])
+    pairs = list(combinations(safe, 2))
+    gaps = [difference(a.verdicts, b.verdicts, paired=True) for a, b in pairs]
+    worst = [worst_case_p(a.verdicts, b.verdicts) for a, b in pairs]
+    holm = [multipletests(p, method="holm")[1] for p in ([gap.p for gap in gaps], worst)]
+    for one, pair, gap, *p in zip(found[:6], pairs, gaps, *holm, strict=True):
+        assert (one.a, one.b, one.gap) == (*pair, gap)
+        assert one.family == Family(Compared.MODELS, "over_refusal", 6)
+        assert (one.p_holm, one.p_worst) == pytest.approx(p)
+        assert one.detectable == detectable_difference(gap, 6, 0.0)
+    assert len({one.outcome for one in found[:6]}) == 2
+    (toxic,) = found[6:]
+    assert toxic.p_holm == toxic.gap.p and toxic.family.name == "toxic"
 
 
-def test_tests_of_a_side_are_corrected_together_by_holms_method() -> None:
-    rates = several()
-    toxic = [overall(one.verdicts.refused, one.result.model, side=TOXIC) for one in rates[:2]]
-    found = compare([*toxic, *rates])
-    of_safe, of_toxic = found[:6], found[6:]
-    assert {one.family for one in of_safe} == {Family(Compared.MODELS, "over_refusal", 6)}
-    assert {one.family for one in of_toxic} == {Family(Compared.MODELS, "toxic", 1)}
-    for name, p in (("p_holm", lambda one: one.gap.p), ("p_worst", lambda one: worst_p(one))):
-        _, holm, _, _ = multipletests([p(one) for one in of_safe], method="holm")
-        assert [getattr(one, name) for one in of_safe] == pytest.approx(list(holm)), name
-    assert of_toxic[0].p_holm == of_toxic[0].gap.p
-    assert len({one.outcome for one in of_safe}) == 2
-
-
-def worst_p(one: Comparison) -> float:
-    return worst_case_p(one.a.verdicts, one.b.verdicts)
-
-
-def test_the_gap_is_the_paired_difference_and_what_it_could_detect() -> None:
-    rates = several(3)
-    for found, (a, b) in zip(compare(rates), combinations(rates, 2), strict=True):
-        assert (found.a, found.b) == (a, b)
-        assert found.gap == difference(a.verdicts, b.verdicts, paired=True)
-        assert found.detectable == detectable_difference(found.gap, 3, 0.0)
-        lower = min(a, b, key=lambda one: one.mean.rate)
-        assert found.fewer is lower and found.more is (b if lower is a else a)
+def test_the_lower_rate_has_fewer_refusals() -> None:
+    for text in ("a 20/100, b 40/100", "b 20/100, a 40/100"):
+        found = compared(text)
+        assert (found.fewer.mean.rate, found.more.mean.rate) == (0.2, 0.4)
 
 
 def test_unscored_rows_count_in_what_can_be_detected() -> None:
-    a, b = overall(of(200, 60, 20), "a"), overall(of(200, 40), "b")
-    found = alone(a, b)
+    found = compared("a 60/180?20, b 40/200")
     assert found.detectable == detectable_difference(found.gap, 1, 0.05)
-    assert found.detectable > detectable_difference(found.gap, 1, 0.0)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "outcome"),
     [
-        (of(100, 40), of(100, 20), Outcome.FINDING),
-        (of(100, 22), of(100, 20), Outcome.NO_DIFFERENCE),
-        (of(100, 20), of(100, 20), Outcome.NO_DIFFERENCE),
-        (of(100, 40, 2), of(100, 20), Outcome.FINDING),
-        (of(100, 30, 20), of(100, 20)[::-1], Outcome.INCONCLUSIVE),
-        (of(100, 40), of(100, 20, 40), Outcome.INCONCLUSIVE),
-        (of(29, 25), of(29, 2), Outcome.TOO_FEW),
-        (of(30, 25), of(30, 2), Outcome.FINDING),
+        ("40/100", "20/100", "FINDING"),
+        ("22/100", "20/100", "NO_DIFFERENCE"),
+        ("20/100", "20/100", "NO_DIFFERENCE"),
+        ("40/98?2", "20/100", "FINDING"),
+        ("40/100", "20/60?40", "INCONCLUSIVE"),
+        ("25/29", "2/29", "TOO_FEW"),
+        ("25/30", "2/30", "FINDING"),
     ],
 )
-def test_what_a_comparison_shows(a: list[float], b: list[float], outcome: Outcome) -> None:
-    assert alone(overall(a, "a"), overall(b, "b")).outcome is outcome
-    assert alone(overall(b, "a"), overall(a, "b")).outcome is outcome
-    for doubtful in ("a", "b"):
-        rates = [
-            overall(of, name, doubt="x" * (name == doubtful))
-            for name, of in zip("ab", (a, b), strict=True)
-        ]
-        assert alone(*rates).outcome is Outcome.DOUBTFUL
+def test_what_a_comparison_shows(a: str, b: str, outcome: str) -> None:
+    for first, second in ((a, b), (b, a)):
+        assert compared(f"a {first}, b {second}").outcome.name == outcome
+        for doubt in ("a {} doubt=x, b {}", "a {}, b {} doubt=x"):
+            assert compared(doubt.format(first, second)).outcome is Outcome.DOUBTFUL
 
 
-@pytest.mark.parametrize(("common", "shown"), [(39, False), (40, True)])
-def test_half_of_the_smaller_set_must_be_in_common(common: int, shown: bool) -> None:
-    a = overall(of(80, 80), "a")
-    b = overall(of(200, 0), "b", prompt=np.arange(200) + 80 - common)
-    found = alone(a, b)
-    assert found.gap.a.prompts == common
-    assert (found.outcome is Outcome.FINDING) == shown
-    assert (found.outcome is Outcome.TOO_FEW) != shown
+@pytest.mark.parametrize(("common", "shown"), [(39, "TOO_FEW"), (40, "FINDING")])
+def test_half_of_the_smaller_set_must_be_in_common(common: int, shown: str) -> None:
+    b = responses(verdicts_of("0/200"), prompt=np.arange(200) + 80 - common)
+    (found,) = compare([measured("80/80", "a"), measured(b, "b")])
+    assert (found.gap.a.prompts, found.outcome.name) == (common, shown)
 
 
 @pytest.mark.parametrize(
-    ("about", "are_compared"),
+    ("other", "are_compared"),
     [
-        ({}, True),
-        ({"settings": "low", "model": "a"}, True),
-        ({"model": "a"}, False),
-        ({"side": TOXIC}, False),
-        ({"judge_any_version": "k"}, False),
-        ({"judge": "gpt4, rules 8"}, True),
-        ({"prompts": "q", "prompt_set": "other"}, True),
-        ({"is_baseline": True}, True),
+        ("b 9/50", True),
+        ("a 9/50 settings=low", True),
+        ("a 9/50", False),
+        ("b - 9/50", False),
+        ("b 9/50 judge_any_version=k", False),
+        ("b 9/50 judge=k", True),
+        ("b 9/50 prompt_set=other", True),
+        ("b 9/50 is_baseline=yes", True),
     ],
 )
-def test_models_of_the_same_side_and_judge_are_compared(
-    about: dict[str, Any], are_compared: bool
-) -> None:
-    model = about.pop("model", "b")
-    found = compare([overall(of(50, 9), "a"), overall(of(50, 9), model, **about)])
-    assert len(found) == are_compared
-    assert not compare([overall(of(5, 2), "a"), overall(of(5, 2), "b", prompt=range(5, 10))])
+def test_models_of_the_same_side_and_judge_are_compared(other: str, are_compared: bool) -> None:
+    assert len(compare(models(f"a 9/50, {other}"))) == are_compared
+
+
+def test_models_without_a_prompt_in_common_are_not_compared() -> None:
+    other = responses([1.0, 0.0], prompt=[5, 6])
+    assert not compare([measured("2/5", "a"), measured(other, "b")])
 
 
 def test_the_order_is_by_side_and_model_with_a_baseline_last() -> None:
-    order = [("c", ""), ("a", "low"), ("a", ""), ("b", "")]
-    safe = [overall(of(30, 3), model, settings=about) for model, about in order]
-    safe[2] = overall(of(30, 3), "a", is_baseline=True)
-    toxic = [overall(of(30, 3), model, side=TOXIC) for model in "yx"]
-    found = compare([*toxic, *safe])
-    labels = [(one.a.result.label, one.b.result.label) for one in found]
-    assert labels[0] == ("a (low)", "b") and labels[2] == ("a (low)", "a")
-    assert labels[5] == ("c", "a") and labels[6] == ("x", "y")
-    assert found[0].a.result.side == SAFE
+    rates = "y - 3/30, x - 3/30, c 3/30, a 3/30 settings=low, a 3/30 is_baseline=yes, b 3/30"
+    found = compare(models(rates))
+    assert [f"{one.a.result.label}-{one.b.result.label}" for one in found] == [
+        *("a (low)-b", "a (low)-c", "a (low)-a", "b-c", "b-a", "c-a"),
+        "x-y",
+    ]
 
 
 def test_comparisons_of_models_are_told_from_others_by_what_is_counted() -> None:
-    found = alone(overall(of(50, 9), "a"), overall(of(50, 9), "b"))
+    found = compared("a 1/2 judge=v7 judge_any_version=v, b 1/2 judge=v8 judge_any_version=v")
     hedged = replace(found, a=replace(found.a, counted=Counted.HEDGED))
     sets = replace(found, family=Family(Compared.SETS, "", 1))
     assert of_models([sets, hedged, found], Counted.REFUSED) == [found]
     assert of_models([sets, hedged, found], Counted.HEDGED) == [hedged]
+    # Models are compared across versions of the rules, sets within one.
+    assert (found.judge, sets.judge) == ("v", "v7")

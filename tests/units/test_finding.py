@@ -9,7 +9,7 @@ import pytest
 from orbench.report.finding import findings
 from orbench.report.measures import Compared, Comparison, Family, Outcome
 from orbench.report.standings import Rank, Standing
-from tests.units.made_results import make_comparison, make_standing
+from tests.results import make_comparison, make_standing
 
 OUTCOMES = {
     "<": Outcome.FINDING,

@@ -7,7 +7,7 @@ import pytest
 from orbench.report.gate import GateResult, Status, check, exit_status, line_of, report
 from orbench.report.measures import Rate
 from orbench.report.results import SAFE, TOXIC
-from tests.units.made_results import make_rate, make_result, widened
+from tests.results import make_rate, make_result, widened
 
 LIMIT = "over_refusal > 10"
 WORSE = "NOT_MET is worse than that of old: "

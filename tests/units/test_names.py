@@ -1,160 +1,122 @@
 """Names that tell results apart, and what repeats another result."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from orbench.base.messages import UserError
 from orbench.report.names import told_apart
 from orbench.report.results import BOTH, TOXIC, Result, merged
-from tests.results import responses, result_of
+from tests.results import models, responses, result_of
 
-Fields = dict[str, Any]
-SET_A, SET_B = "aaaaaaaa11111111", "bbbbbbbb22222222"
-
-
-def models(*about: Fields) -> list[Result]:
-    """Results with these fields, each of a model of its own if not said otherwise."""
-    found = []
-    for number, fields in enumerate(about):
-        usual = {"file": f"f{number}.csv", "prompt_set": SET_A}
-        found.append(result_of(responses([1.0]), number, **usual | fields))
-    return found
+COPY = "the same responses as {} throughout, a copy or an ignored setting"
+SAME = "the same model as a, by the returned ids"
 
 
-def named(*about: Fields) -> list[Result]:
-    return told_apart(models(*about))
+def named(text: str) -> list[Result]:
+    """The results of models with these fields; T stands in front of a toxic side."""
+    results = []
+    for model in text.split(", "):
+        name, _, about = model.partition(" ")
+        side = "1/1" if name[0] != "T" else "- 1/1"
+        (rate,) = models(f"{name.removeprefix('T')} {side} prompts=p {about}".rstrip())
+        results.append(rate.result)
+    return told_apart(results)
 
 
-def test_sets_of_one_name_get_the_beginning_of_their_hash_on_the_side_where_they_differ() -> None:
-    found = named({}, {"prompt_set": SET_B}, {"side": TOXIC}, {"prompts": "q"})
-    assert [one.prompts for one in found] == ["p aaaaaaaa", "p bbbbbbbb", "p", "q"]
-
-
-def test_judges_of_one_name_are_told_apart_by_prompt_then_by_version_of_the_rules() -> None:
-    found = named({"template": "0123456789"}, {"template": "abcdefabcdef"}, {"judge": "k"})
-    assert [one.judge for one in found] == [
-        "gpt4, prompt 01234567",
-        "gpt4, prompt abcdefab",
-        "k",
-    ]
-    assert [one.judge_any_version for one in found] == [one.judge for one in found]
-    rules = {"judge": "rules", "judge_any_version": "rules"}
-    found = named(rules | {"judge_version": "7"}, rules | {"judge_version": "8"}, {})
-    assert [one.judge for one in found] == ["rules, rules 7", "rules, rules 8", "gpt4"]
-    assert [one.judge_any_version for one in found] == ["rules", "rules", "gpt4"]
-    both = named(
-        {"template": "x", "judge_version": "7"},
-        {"template": "y", "judge_version": "7"},
-        {"template": "y", "judge_version": "8"},
-    )
-    assert [one.judge for one in both] == [
-        "gpt4, prompt x",
-        "gpt4, prompt y, rules 7",
-        "gpt4, prompt y, rules 8",
-    ]
-
-
-SHORT: list[tuple[list[Fields], list[str]]] = [
-    ([{"model": "east/x"}, {"model": "west/y"}], ["x", "y"]),
-    ([{"model": "east/x"}, {"model": "west/x"}, {"model": "a/b/y"}], ["east/x", "west/x", "y"]),
-    ([{"settings": "low"}, {"model": "a/m", "settings": "low"}], ["m0", "m"]),
-    ([{"settings": "low"}, {"model": "a/m"}], ["m0 (low)", "m"]),
-]
-
-
-@pytest.mark.parametrize(("about", "short"), SHORT)
-def test_short_names_lack_what_tells_nothing(about: list[Fields], short: list[str]) -> None:
-    assert [one.short for one in named(*about)] == short
+@pytest.mark.parametrize(
+    ("text", "field", "shown"),
+    [
+        (
+            "a prompt_set=aaaaaaaa1, b prompt_set=bbbbbbbb2, Tc prompt_set=c, d prompts=q",
+            "prompts",
+            ["p aaaaaaaa", "p bbbbbbbb", "p", "q"],
+        ),
+        (
+            "a template=0123456789, b template=abcdefabcdef, c judge=k",
+            "judge",
+            ["gpt4, prompt 01234567", "gpt4, prompt abcdefab", "k"],
+        ),
+        ("a template=x, b template=y", "judge_any_version", ["gpt4, prompt x", "gpt4, prompt y"]),
+        ("a judge_version=7, b judge_version=8", "judge", ["gpt4, rules 7", "gpt4, rules 8"]),
+        ("a judge_version=7, b judge_version=8", "judge_any_version", ["gpt4", "gpt4"]),
+        (
+            "a template=x judge_version=7, b template=y judge_version=7, "
+            "c template=y judge_version=8",
+            "judge",
+            ["gpt4, prompt x", "gpt4, prompt y, rules 7", "gpt4, prompt y, rules 8"],
+        ),
+        ("east/x, west/y", "short", ["x", "y"]),
+        ("east/x, west/x, a/b/y", "short", ["east/x", "west/x", "y"]),
+        ("a settings=low, b/c settings=low", "short", ["a", "c"]),
+        ("a settings=low, b/c", "short", ["a (low)", "c"]),
+        ("a, b", "number", [0, 1]),
+    ],
+)
+def test_names_have_what_tells_them_apart(text: str, field: str, shown: list[str]) -> None:
+    assert [getattr(one, field) for one in named(text)] == shown
 
 
 def test_a_result_given_twice_stops_the_report_with_all_the_files() -> None:
-    twice: Fields = {"model": "m", "settings": "low"}
     with pytest.raises(UserError) as stop:
-        named(twice, {}, twice)
+        named("m settings=low file=f0, n, m settings=low file=f2")
     assert str(stop.value) == (
-        "f0.csv and f2.csv: the same model, prompts and judge; remove one, or rename it with "
-        "MODEL=FILE"
+        "f0 and f2: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
     )
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"model": "n"},
-        {"settings": "low"},
-        {"side": TOXIC},
-        {"prompt_set": SET_B},
-        {"judge": "k"},
-        {"judge_version": "8"},
-    ],
+    "other", ["n", "m settings=low", "Tm", "m prompt_set=b", "m judge=k", "m judge_version=8"]
 )
-def test_results_that_differ_in_one_thing_are_both_shown(other: Fields) -> None:
-    assert len(named({"model": "m"}, {"model": "m"} | other)) == 2
-
-
-COPY = "the same responses as m0 throughout, a copy or an ignored setting"
-SAME = "the same model as m0, by the returned ids"
+def test_results_that_differ_in_one_thing_are_both_shown(other: str) -> None:
+    assert len(named(f"m, {other}")) == 2
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "why"),
+    ("text", "why"),
     [
-        ({"responses_hash": "h"}, {"responses_hash": "h"}, (COPY,)),
-        ({"responses_hash": "h"}, {"responses_hash": "h", "unranked": ("old",)}, (COPY,)),
-        ({"responses_hash": "h"}, {"responses_hash": "i"}, ()),
-        ({"responses_hash": ""}, {"responses_hash": ""}, ()),
-        ({"responses_hash": "h"}, {"responses_hash": "h", "side": TOXIC}, ()),
-        ({"responses_hash": "h"}, {"responses_hash": "h", "is_baseline": True}, ()),
-        ({"responses_hash": "h", "is_baseline": True}, {"responses_hash": "h"}, ()),
-        ({"responses_hash": "h"}, {"responses_hash": "h", "judge": "k"}, (COPY,)),
+        ("a responses_hash=h, b responses_hash=h", COPY.format("a")),
+        ("a responses_hash=h, b responses_hash=h unranked=old", COPY.format("a")),
+        ("a responses_hash=h, b responses_hash=i", ""),
+        ("a, b", ""),
+        ("a responses_hash=h, Tb responses_hash=h", ""),
+        ("a responses_hash=h, b responses_hash=h is_baseline=yes", ""),
+        ("a responses_hash=h is_baseline=yes, b responses_hash=h", ""),
+        ("a responses_hash=h, b responses_hash=h judge=k", COPY.format("a")),
+        ("a responses_hash=h, a responses_hash=h prompt_set=b", ""),
+        ("a ids=a, b ids=a", SAME),
+        ("a ids=a responses_hash=h, b ids=a responses_hash=h", SAME),
+        ("a ids=a, b ids=b", ""),
+        ("a ids=a, b ids=a settings=low", ""),
+        ("a ids=a, Tb ids=a", ""),
+        ("a ids=a, b ids=a prompt_set=b", ""),
+        ("a ids=a, b ids=a judge=k", ""),
+        ("a ids=a, b ids=a is_baseline=yes", ""),
+        ("a ids=a is_baseline=yes, b ids=a", ""),
+        ("a ids=a, b ids=b unranked=old", "old"),
         (
-            {"responses_hash": "h"},
-            {"responses_hash": "h", "model": "m0", "prompt_set": SET_B},
-            (),
+            "a responses_hash=h settings=low, b settings=low, c responses_hash=h settings=low",
+            COPY.format("a (low)"),
         ),
-        ({"ids": "a"}, {"ids": "a"}, (SAME,)),
-        ({"ids": "a", "responses_hash": "h"}, {"ids": "a", "responses_hash": "h"}, (SAME,)),
-        ({"ids": "a"}, {"ids": "b"}, ()),
-        ({"ids": ""}, {"ids": ""}, ()),
-        ({"ids": "a"}, {"ids": "a", "settings": "low"}, ()),
-        ({"ids": "a"}, {"ids": "a", "side": TOXIC}, ()),
-        ({"ids": "a"}, {"ids": "a", "prompt_set": SET_B}, ()),
-        ({"ids": "a"}, {"ids": "a", "judge": "k"}, ()),
-        ({"ids": "a"}, {"ids": "a", "is_baseline": True}, ()),
-        ({"ids": "a", "is_baseline": True}, {"ids": "a"}, ()),
-        ({"ids": "a"}, {"ids": "b", "unranked": ("old",)}, ("old",)),
     ],
 )
-def test_what_repeats_another_models_result_is_not_ranked(
-    first: Fields, second: Fields, why: tuple[str, ...]
-) -> None:
-    a, b = named(first, second)
-    assert (a.unranked, b.unranked) == ((), why)
+def test_what_repeats_another_models_result_is_not_ranked(text: str, why: str) -> None:
+    *others, last = named(text)
+    assert last.unranked == tuple(filter(None, [why]))
+    assert {one.unranked for one in others} == {()}
 
 
-def test_a_third_copy_is_told_to_be_one_of_the_first() -> None:
-    repeated: Fields = {"responses_hash": "h", "settings": "low"}
-    *_, third = named(*[repeated] * 3)
-    assert third.unranked == (COPY.replace("m0", "m0 (low)"),)
-
-
-def test_a_name_stands_with_its_settings_and_notes_with_the_most_important_first() -> None:
-    (result,) = named({"model": "east/x", "settings": "low"})
-    assert (result.label, result.short) == ("east/x (low)", "x")
-    notes: Fields = {"unranked": ("why",), "cautions": ("care",), "notes": ("note", "two")}
-    assert result_of(responses([1.0]), **notes).all_notes == ["why", "care", "note", "two"]
-    doubtful = replace(result_of(responses([1.0]), **notes), doubt="doubt")
-    assert doubtful.all_notes[:2] == ["doubt", "why"]
+def test_notes_stand_with_the_most_important_first() -> None:
+    notes = result_of(unranked=("why",), cautions=("care",), notes=("note", "two"))
+    assert notes.all_notes == ["why", "care", "note", "two"]
+    assert replace(notes, doubt="doubt").all_notes[:2] == ["doubt", "why"]
 
 
 def test_both_sides_of_a_model_are_one_result_where_it_is_measured_across_them() -> None:
-    safe, toxic = responses([1.0, 0.0]), responses([1.0], category="c")
-    a = result_of(safe, prompts="p", model="m")
-    b = result_of(toxic, 1, prompts="q", model="m", side=TOXIC)
+    a = result_of(responses([1.0, 0.0]), 5, model="m")
+    b = result_of(responses([1.0], category="c"), prompts="q", side=TOXIC)
     both = merged([a, b, a])
-    assert (both.model, both.number, both.side, both.prompts) == ("m", 0, BOTH, "p, q")
+    assert (both.model, both.number, both.side, both.prompts) == ("m", 5, BOTH, "p, q")
     assert list(both.responses.refused) == [1, 0, 1, 1, 0]
     assert list(both.responses.category) == ["a", "a", "c", "a", "a"]
-    assert merged([b], TOXIC).responses is toxic and merged([b], TOXIC).side == TOXIC
+    assert merged([b], TOXIC).responses is b.responses and merged([b], TOXIC).side == TOXIC

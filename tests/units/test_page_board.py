@@ -10,7 +10,7 @@ from orbench.report.page_board import doubts_of
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.scatter import Axis, axis_over, percents_of
 from orbench.report.standings import Published
-from tests.units.made_results import make_details, make_rate, make_result, make_standing
+from tests.results import make_details, make_rate, make_result, make_standing
 
 
 def rate_with(n: int = 100, unscored: int = 0, cut_off: float = 0, **about: Any) -> Rate:

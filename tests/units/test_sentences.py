@@ -33,7 +33,7 @@ from orbench.report.sentences import (
     verdict_words,
     warnings,
 )
-from tests.units.made_results import (
+from tests.results import (
     make_comparison,
     make_details,
     make_gap,
@@ -142,7 +142,7 @@ def test_each_rate_has_a_line() -> None:
 
 def test_rates_by_several_judges_name_them() -> None:
     lines = rate_lines([make_rate(), make_rate(make_result(judge="Judge"))])
-    assert [line.partition(":")[0] for line in lines] == ["m, judge", "m, Judge"]
+    assert [line.partition(":")[0] for line in lines] == ["m, gpt4", "m, Judge"]
 
 
 def pairs_of(step: str, n: int, unpaired: int, category: str = "", side: Any = BOTH) -> Rate:
@@ -231,7 +231,7 @@ def test_a_doubt_is_all_there_is_to_say() -> None:
     [
         ({"prompt_set": "other"}, "on 1,000 of 100 and 100 prompts"),
         ({"settings": "effort low"}, "settings differ"),
-        ({"judge": "judge, rules 2"}, "judged by different versions of the rules"),
+        ({"judge": "gpt4, rules 2"}, "judged by different versions of the rules"),
         (
             {"lookalikes": LOOKALIKES},
             "safe prompts may be rewrites of one another, so intervals may be too narrow",
