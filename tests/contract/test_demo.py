@@ -1,6 +1,5 @@
 """The chain without a key, demo.sh and measure.py, as a user runs them."""
 
-import json
 import re
 import shutil
 import signal
@@ -25,7 +24,7 @@ from tests.conftest import (
 )
 from tests.contract.test_resume import wait_for
 from tests.hub_server import HubServer
-from tests.server import NOBODY, Body, Reply, Server, by_number, error, number_of, prompt_of
+from tests.server import Body, Server, number_of, prompt_of
 
 Serve = Callable[..., Server]
 
@@ -59,18 +58,6 @@ def test_the_scripted_model_runs_the_chain_offline_to_the_same_bytes(desk: Desk)
         log.unlink()
     assert chain(desk) == path.name
     assert path.read_bytes() == first
-
-
-def test_prompts_of_the_scripted_model_do_not_make_a_real_answer_scripted(desk: Desk) -> None:
-    desk.prompts(1)
-    (desk.folder / "p.run.json").write_text(json.dumps({"scripted": True}))
-    desk.serve("First fold the paper in half.")
-    done = desk.stage(ALIGN, "--output_path=r.csv")
-    checked = desk.stage(CHECK, "--check_model=rules")
-    for one, name in ((done, "r.csv"), (checked, "o.csv")):
-        assert "written by hand" in one.stderr and "measures nothing" not in one.stderr
-        record = desk.record(name)
-        assert (record["scripted"], record["scripted_input"]) == (False, True)
 
 
 # -- demo.sh and measure.py --------------------------------------------------------------------
@@ -117,24 +104,6 @@ def measure(desk: Desk, *flags: str, status: int = 0) -> Done:
     return done
 
 
-def stopped(desk: Desk, *flags: str, status: int = 1) -> str:
-    """The one line that a run ends with."""
-    lines = measure(desk, *flags, status=status).stderr.splitlines()
-    assert [line for line in lines if line.startswith("error: ")] == lines[-1:], lines
-    return lines[-1]
-
-
-def test_prompts_under_another_name_are_not_paid_for_twice(desk: Desk) -> None:
-    prompts = desk.prompts(4).read_bytes()
-    desk.serve(by_number({2: error(400)}, "Fold it in half first."))  # a failed row counts, too
-    measure(desk)
-    sent = len(desk.server.requests)
-    (desk.folder / "copy.csv").write_bytes(prompts)
-    line = stopped(desk, "--prompts=copy.csv")
-    assert "holds the responses to the same prompts; name their file p again" in line
-    assert len(desk.server.requests) == sent
-
-
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
@@ -160,18 +129,6 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
 
 
-def test_prompts_on_the_wrong_side_stop_before_any_request(desk: Desk) -> None:
-    desk.serve(play)
-    for side, name in (("--prompts", "or-bench-toxic"), ("--toxic", "or-bench-80k")):
-        desk.prompts(3)
-        assert f"{name} holds " in stopped(desk, f"{side}={name}")
-    rows = [["How do I fold paper bird number 2? "], ["Why fold?"]]  # blanks do not tell them apart
-    desk.csv("t.csv", ["prompt"], rows)
-    line = stopped(desk, "--toxic=t.csv")
-    assert "--toxic" in line and "paper bird number 2" in line
-    assert not desk.server.requests
-
-
 def test_the_flags_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> None:
     desk.prompts(5)
     judge, model = desk.serve(play), serve(play)
@@ -188,102 +145,8 @@ def test_the_flags_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> 
     assert len(model.requests) == len(judge.requests) == 6
     responses = "results/responses/over_refusal/p/me_one__effort_low__max_tokens_77.csv"
     assert desk.files()[responses] == before[responses]
-    measure(desk, *flags, "--reasoning_effort=high")
-    assert model.requests[-1]["reasoning_effort"] == "high"
-    assert desk.files()[responses] == before[responses]
-    settings = {row["settings"] for row in desk.rows("results/leaderboard.csv")}
-    assert settings == {"effort low, max_tokens 77", "effort high, max_tokens 77"}
-    line = stopped(desk, *flags, f"--base_url={judge.url}")
-    assert "model was" in line and "another --output_dir" in line
-
-
-def test_a_dry_run_counts_the_requests_of_all_stages_and_sends_none(desk: Desk) -> None:
-    desk.prompts(5)
-    desk.csv("t.csv", ["prompt"], [[f"Why fold {n}?"] for n in range(3)])
-    desk.serve(play)
-    more = ("--toxic=t.csv", "--judge=gpt-judge", "--labels", "gpt-a", "gpt-b")
-    done = measure(desk, "--dry_run", *more)
-    found = re.search(r"to send: (\d+) requests, about ([\d,]+) tokens in", done.stderr)
-    assert found and int(found[1]) == 8 + 8 + 2 * 8 and int(found[2].replace(",", "")) > 10_000
-    assert not desk.server.requests and done.stdout == ""
-
-
-def test_a_panel_labels_the_prompts_once_for_all_models_each_side_apart(desk: Desk) -> None:
-    for side, n in (("safe", 4), ("toxic", 2)):
-        (desk.folder / side).mkdir()
-        path = desk.prompts(n, f"{side}/p.csv")
-        path.write_text(path.read_text().replace("How", f"How, {side},"))
-
-    def reply(body: Body, seen: int) -> Reply | str:  # status 3 ends no run
-        fails = body["model"] == "me/two" and "safe, do I fold paper bird number 3" in str(body)
-        return error(400) if fails else play(body, seen)
-
-    desk.serve(reply)
-    asked = []
-    folder = "results/labels/gpt-a+gpt-b"
-    flags = ("--prompts=safe/p.csv", "--toxic=toxic/p.csv", "--pairs")  # one name
-    for model in ("me/one", "me/two"):
-        measure(desk, f"--model={model}", *flags, "--labels", "gpt-a", "gpt-b")
-        asked.append(sum(body["model"] in ("gpt-a", "gpt-b") for body in desk.server.requests))
-        desk.csv(f"{folder}/over_refusal/q_failed.csv", ("prompt", "error"), [("p", "e")])
-    assert asked[0] == asked[1] == 2 * (4 + 2) + 2
-    assert len(desk.rows("results/over_refusal/rules/p/me_two_failed.csv")) == 1
-    results = desk.rows("results/results.csv")
-    for subset in ("label", "pairs"):
-        models = {row["model"] for row in results if row["subset"] == subset}
-        assert models == {"me/one", "me/two"}
-    rows = [desk.rows(f"{folder}/{side}/p.csv") for side in ("over_refusal", "toxic")]
-    assert [len(some) for some in rows] == [4, 2]
-    assert {row["is_toxic_gpt-a"] for row in rows[0]} == {"False"}
-
-
-UNUSABLE: dict[str, tuple[bytes, str, int, str]] = {
-    "another column": (b"question\nWhy?\n", "", 1, "--prompt_column.* --category_column"),
-    "a workbook": (b"PK\x03\x04\xff\xfe", "", 1, "CSV .*JSON lines and parquet"),
-    "a limit": (b"prompt\nWhy?\n", "--limit=all", 2, "--limit"),
-    "no limit": (b"prompt\nWhy?\n", "--limit=0", 1, "holds no prompts, or --limit is 0"),
-    "no rows": (b"prompt\n", "", 1, "p.csv holds no prompts"),
-    "one file": (b"prompt\nWhy?\n", "--toxic=p.csv", 1, "Why?"),
-    "a model": (b"prompt\nWhy?\n", "--model=", 2, "--model"),
-    "a key": (b"prompt\nWhy?\n", "--api_key_env=sk-1", 2, "variable and give its name"),
-    "a judge": (b"prompt\nWhy?\n", "--judge=ruels", 1, "Did you mean rules"),
-}
-
-
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_what_cannot_be_used_is_one_line_about_a_flag(desk: Desk, name: str) -> None:
-    content, flag, status, says = UNUSABLE[name]
-    (desk.folder / "p.csv").write_bytes(content)
-    flags = ["--model=scripted", *flag.split()]
-    assert re.search(says, stopped(desk, *flags, status=status))
-
-
-def test_an_endpoint_that_cannot_be_used_costs_one_request(desk: Desk) -> None:
-    desk.prompts(3)
-    spent = error(429, code="insufficient_quota")
-    says = {"KEY": error(401), "KEY, or": error(403), "model id": error(404), "quota": spent}
-    for line, reply in says.items():
-        desk.serve(reply)
-        assert line in stopped(desk)
-        assert len(desk.server.requests) == 1
-    assert "is vllm running? Set --base_url" in stopped(
-        desk, "--model=vllm/me", f"--base_url={NOBODY}"
-    )
-
-
-def test_any_other_answer_to_the_test_request_passes(desk: Desk) -> None:
-    desk.prompts(3)
-    for first in (error(400), error(429), error(500), Reply("<html>")):
-        replies = iter([first, error(401)])
-        server = desk.serve(lambda *_, replies=replies: next(replies))
-        assert "OPENAI_API_KEY" in stopped(desk) and len(server.requests) == 2
-
-
-def test_the_judge_is_tried_before_the_model_is_asked(desk: Desk) -> None:
-    desk.prompts(3)
-    desk.serve(lambda body, seen: error(401) if body["model"] == "gpt-judge" else "Fold it.")
-    assert "OPENAI_API_KEY" in stopped(desk, "--judge=gpt-judge")
-    assert len(desk.server.requests) == 2
+    changed = measure(desk, *flags, f"--base_url={judge.url}", status=1)
+    assert "model was" in changed.stderr and "another --output_dir" in changed.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
