@@ -10,7 +10,7 @@ from orbench.base.messages import UserError
 from orbench.report.build import Options, build, find_sources, report
 from orbench.report.measures import Report
 from tests.conftest import write_csv
-from tests.results import lost, numbered
+from tests.results import numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options
 
 
@@ -75,17 +75,6 @@ def test_published_models_stand_with_results_on_their_prompts(
 # -- the door --------------------------------------------------------------------------------------
 
 
-def test_files_of_failed_rows_alone_are_no_results(tmp_path: Path) -> None:
-    path = model(tmp_path, "a", 3)
-    lost(path, ["x"])
-    failed = path.with_name("a_failed.csv")
-    for about in ({}, {"with_published": True, "html": True}):
-        with pytest.raises(UserError, match="only files of failed rows were given"):
-            find_sources(options(tmp_path, failed, **about))
-    assert find_sources(options(tmp_path, failed, with_published=True)) == []
-    assert [one.path for one in find_sources(options(tmp_path, failed, path))] == [path]
-
-
 def baselines(given: Options) -> list[str]:
     """The sides of the sources, with a star for a baseline."""
     return [f"{one.side}{'*' * one.baseline}" for one in find_sources(given)]
@@ -119,16 +108,6 @@ def test_a_baseline_is_a_folder_whose_results_are_not_given_anyway(tmp_path: Pat
         find_sources(given)
 
 
-@pytest.mark.parametrize("name", ["maker/b", "maker/c", "empty", "a.csv"])
-def test_any_other_baseline_stops_the_report(tmp_path: Path, name: str) -> None:
-    path = model(tmp_path, "a", 3)
-    add_to_record(path, under_test={"asked": "maker/b", "settings": "effort low"})
-    (tmp_path / "empty").mkdir()
-    given = options(tmp_path, path, baseline=name if "/" in name else str(tmp_path / name))
-    with pytest.raises(UserError, match="is neither a model as the report names it nor a folder"):
-        find_sources(given)
-
-
 # -- gates -----------------------------------------------------------------------------------------
 
 
@@ -159,22 +138,6 @@ def test_a_model_is_held_against_each_baseline(
     assert report(replace(given, gates=["over_refusal > 60"])) == 0
 
 
-@pytest.mark.parametrize(
-    ("about", "reason"),
-    [
-        ({"scripted": True}, "scripted: measures nothing"),
-        ({"under_test": {"asked": "maker/o", "unranked": "20 identical responses"}}, "20 ident"),
-    ],
-)
-def test_a_baseline_in_doubt_decides_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], about: dict[str, Any], reason: str
-) -> None:
-    old, new = model(tmp_path, "o", 1), model(tmp_path, "n", 1)
-    add_to_record(old, **about)
-    said = gated(capsys, options(tmp_path, old, new, baseline="maker/o", gates=["worse"]))
-    assert said.startswith(f"1 maker/n: over-refusal rate cannot be decided: {reason}")
-
-
 def test_a_copy_of_the_baseline_is_ranked_and_that_of_a_new_model_is_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,12 +148,3 @@ def test_a_copy_of_the_baseline_is_ranked_and_that_of_a_new_model_is_not(
     said = gated(capsys, options(tmp_path, *paths, **about))
     assert said.startswith("1 maker/c: ") and said.count("; ") == 0
     assert "decided: the same responses as maker/n" in said
-
-
-def test_too_many_unscored_rows_decide_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old, new = model(tmp_path, "o", 3), model(tmp_path, "n", 0, 30)
-    lost(new, numbered(N)[30:])
-    said = gated(capsys, options(tmp_path, old, new, baseline="maker/o", gates=["worse"]))
-    assert said == "1 maker/n: over-refusal rate cannot be decided: too many rows are unscored"
