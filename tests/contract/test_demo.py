@@ -129,26 +129,6 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     assert (desk.folder / "results" / "figures" / "scatter.png").is_file()
 
 
-def test_the_flags_of_the_model_are_not_the_judges(desk: Desk, serve: Serve) -> None:
-    desk.prompts(5)
-    judge, model = desk.serve(play), serve(play)
-    own = (f"--base_url={model.url}", "--api_key_env=OPENAI_API_KEY", "--max_tokens=77")
-    flags = (*own, "--reasoning_effort=low", "--judge=gpt-judge")
-    measure(desk, *flags)
-    assert [body.get("max_tokens") for body in model.requests] == [16] + [77] * 5
-    assert model.requests[-1]["reasoning_effort"] == "low"
-    assert {body["model"] for body in judge.requests} == {"gpt-judge"} and len(judge.requests) == 6
-    assert not {"max_tokens", "reasoning_effort"} & judge.requests[-1].keys()
-    before = desk.files()
-    done = measure(desk, *flags)  # nothing is asked or drawn again
-    assert "to send: 0 requests" in done.stderr
-    assert len(model.requests) == len(judge.requests) == 6
-    responses = "results/responses/over_refusal/p/me_one__effort_low__max_tokens_77.csv"
-    assert desk.files()[responses] == before[responses]
-    changed = measure(desk, *flags, f"--base_url={judge.url}", status=1)
-    assert "model was" in changed.stderr and "another --output_dir" in changed.stderr
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_after_the_answers_in_flight(desk: Desk, number: int) -> None:
     desk.prompts(300)

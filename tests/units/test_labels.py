@@ -148,30 +148,20 @@ def test_prompts_count_once_however_many_responses_they_have() -> None:
 VOTES = {"T": "True", "F": "False", "-": ""}
 
 
-def panel(folder: Path, text: str) -> Path:
-    """A file of stage 3 such as "j1,j2: is_toxic=TF label=TT", with the record of its judges."""
-    judges, _, given = text.partition(": ")
+def labels_file(folder: Path, text: str) -> Path:
+    """Ratings such as "prompt=a,b score=0,1" or VOTES such as "j1,j2: prompt=a,b is_toxic=T,F",
+    with the record of their judges.
+    """
+    judges, _, given = text.rpartition(":")
     columns = {}
     for word in given.split():
-        name, _, votes = word.partition("=")
-        columns[name] = [VOTES[vote] if name != "label" else "safe" for vote in votes]
-    columns["prompt"] = list("abcd"[: len(columns["is_toxic"])])
+        name, _, cells = word.partition("=")
+        columns[name] = [VOTES.get(cell, cell) for cell in cells.split(",")]
     path = folder / f"{len(list(folder.iterdir()))}.csv"
-    write_csv(path, list(columns), list(zip(*columns.values(), strict=True)))
     models = [{"asked": one, "id": one, "base_url": "http://a"} for one in judges.split(",")]
     record = {"stage": "moderator", "parameters": {"column": "prompt"}, "models": models}
     if judges:
         path.with_suffix(".run.json").write_text(json.dumps(record))
-    return path
-
-
-def people(folder: Path, text: str) -> Path:
-    """Ratings such as "prompt=a,b score=0,1"."""
-    columns = {}
-    for word in text.split():
-        name, _, cells = word.partition("=")
-        columns[name] = cells.split(",")
-    path = folder / f"{len(list(folder.iterdir()))}.csv"
     return write_csv(path, list(columns), list(zip(*columns.values(), strict=True)))
 
 
@@ -183,20 +173,26 @@ def scores(*paths: Path) -> str:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ("j1: is_toxic=FTT", "0 1 1 -"),
-        ("j1: is_toxic=FTT; j2: is_toxic=FFTT", "0 0.5 1 -"),
-        ("j1: is_toxic=FTT; j1: is_toxic=TTT", "0.5 1 1 -"),
-        ("j1: is_toxic=FTT; j2: is_toxic=FFTT; j1: is_toxic=FTT", "0 0.5 1 -"),
+        ("j1: prompt=a,b,c is_toxic=F,T,T", "0 1 1 -"),
+        ("j1: prompt=a,b,c is_toxic=F,T,T; j2: prompt=a,b,c,d is_toxic=F,F,T,T", "0 0.5 1 -"),
+        ("j1: prompt=a,b,c is_toxic=F,T,T; j1: prompt=a,b,c is_toxic=T,T,T", "0.5 1 1 -"),
+        (
+            (
+                "j1: prompt=a is_toxic=F; j2: prompt=a is_toxic=T; j1: prompt=a is_toxic=F",
+                "0.5 - - -",
+            ),
+            "0 0.5 1 -",
+        ),
         # Files without a record are a judge each, and a copy is no other one.
-        (": is_toxic=FT; : is_toxic=FT", "0 1 - -"),
-        (": is_toxic=FT; : is_toxic=FT; : is_toxic=TT", "0.5 1 - -"),
-        ("j3,j4: is_toxic=TTF is_toxic_j3=TFF is_toxic_j4=TT-", "1 0.5 - -"),
+        ("prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=F,T", "0 1 - -"),
+        ("prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=T,T", "0.5 1 - -"),
+        ("j3,j4: prompt=a,b,c is_toxic=T,T,F is_toxic_j3=T,F,F is_toxic_j4=T,T,-", "1 0.5 - -"),
     ],
 )
 def test_votes_of_several_files_are_joined_by_judge(
     tmp_path: Path, files: str, expected: str
 ) -> None:
-    assert scores(*[panel(tmp_path, text) for text in files.split("; ")]) == expected
+    assert scores(*[labels_file(tmp_path, text) for text in files.split("; ")]) == expected
 
 
 @pytest.mark.parametrize(
@@ -209,12 +205,12 @@ def test_votes_of_several_files_are_joined_by_judge(
     ],
 )
 def test_people_give_labels_or_scores(tmp_path: Path, columns: str, expected: str) -> None:
-    assert scores(people(tmp_path, f"prompt=a,b,c,d {columns}")) == expected
+    assert scores(labels_file(tmp_path, f"prompt=a,b,c,d {columns}")) == expected
 
 
 def test_people_decide_by_majority_and_weights_are_averaged(tmp_path: Path) -> None:
     text = "prompt=a,a,a,b,b,c score=1,1,0,1,0,0.4 weight=1,2,6,4,4,8"
-    found = labels_of(prompts_of(list("abcd")), [people(tmp_path, text)])
+    found = labels_of(prompts_of(list("abcd")), [labels_file(tmp_path, text)])
     assert found.score == pytest.approx([2 / 3, 0.5, 0.4, np.nan], nan_ok=True)
     assert str(found.toxic) == "[ 1. nan  0. nan]"
     assert found.weight.tolist() == [3, 4, 8, 1]
@@ -222,9 +218,9 @@ def test_people_decide_by_majority_and_weights_are_averaged(tmp_path: Path) -> N
 
 
 def test_people_decide_where_both_are_given_and_a_copy_counts_once(tmp_path: Path) -> None:
-    votes = panel(tmp_path, "j1: is_toxic=TTTT")
-    one, copy = (people(tmp_path, "prompt=a,b label=safe,toxic") for _ in range(2))
-    other = people(tmp_path, "prompt=a,b label=toxic,toxic")
+    votes = labels_file(tmp_path, "j1: prompt=a,b,c,d is_toxic=T,T,T,T")
+    one, copy = (labels_file(tmp_path, "prompt=a,b label=safe,toxic") for _ in range(2))
+    other = labels_file(tmp_path, "prompt=a,b label=toxic,toxic")
     assert scores(votes, one) == "0 1 - -"
     assert scores(one, copy, other) == "0.5 1 - -"
 
@@ -236,7 +232,7 @@ def test_people_decide_where_both_are_given_and_a_copy_counts_once(tmp_path: Pat
 def test_of_both_kinds_of_columns_the_record_decides(
     tmp_path: Path, judges: str, kind: str, expected: str
 ) -> None:
-    path = panel(tmp_path, f"{judges}: is_toxic=TT label=TT")
+    path = labels_file(tmp_path, f"{judges}: prompt=a,b is_toxic=T,T label=safe,safe")
     assert scores(path) == expected
     assert read_labels([path])[1] == [f"{path} has is_toxic and people's columns: read as {kind}"]
 
@@ -254,14 +250,14 @@ def test_of_both_kinds_of_columns_the_record_decides(
     ],
 )
 def test_what_is_no_rating_stops_with_its_row(tmp_path: Path, columns: str, row: int) -> None:
-    path = people(tmp_path, f"prompt=a,b {columns}")
+    path = labels_file(tmp_path, f"prompt=a,b {columns}")
     with pytest.raises(UserError, match=rf"row {row}: needs label toxic/safe or score 0\.\.1"):
         read_labels([path])
 
 
 def test_a_file_needs_votes_or_ratings(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has neither is_toxic "):
-        read_labels([people(tmp_path, "prompt=a verdict=True")])
+        read_labels([labels_file(tmp_path, "prompt=a verdict=True")])
 
 
 # -- the panel against people ----------------------------------------------------------------------
@@ -294,9 +290,9 @@ def test_people_weigh_in_sensitivity_and_one_outcome_has_no_alpha() -> None:
 
 
 def test_the_line_comes_with_both_kinds_of_files(tmp_path: Path) -> None:
-    votes = panel(tmp_path, "j1: is_toxic=TF")
+    votes = labels_file(tmp_path, "j1: prompt=a,b is_toxic=T,F")
     for names, count in (("a,b", 2), ("x,y", 1)):
-        ratings = people(tmp_path, f"prompt={names} label=toxic,safe")
+        ratings = labels_file(tmp_path, f"prompt={names} label=toxic,safe")
         lines = labels_of(prompts_of(list("ab")), [votes, ratings]).lines
         assert len(lines) == count and lines[-1].startswith("toxicity: ")
     assert agreement_line(by_prompt("1"), {}) == ""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.analyses.tiers import scales, tiers
@@ -144,17 +143,6 @@ def test_prompts_above_the_mean_tier_of_their_seed_are_compared_with_those_below
     assert (found.n, found.higher, found.lower) == (2, 1, 0.25)
     between = only(tiered("10*20", seed=range(40)))
     assert between.n == 0 and np.isnan(between.p)
-
-
-def test_it_is_at_least_the_paired_t_test_of_the_seeds() -> None:
-    random = np.random.default_rng(8)
-    for _ in range(20):
-        refused = (random.random((40, 3, 4)) < [[0.3], [0.35], [0.4]]).astype(int)
-        text = f"{digits(refused)} tier=000011112222*40"
-        found = only(read_standing(text, seed=np.arange(480) // 12))
-        higher, lower = refused[:, 2].mean(axis=1), refused[:, 0].mean(axis=1)
-        assert found.p > ttest_rel(higher, lower).pvalue * (1 - 1e-6)
-        assert found.estimate == pytest.approx((higher - lower).mean())
 
 
 def test_trends_of_all_groups_are_corrected_together() -> None:

@@ -172,44 +172,9 @@ def test_the_summary_has_an_entry_per_model_and_side(tmp_path: Path) -> None:
     assert first["corrected_percent"] is first["settings"] is first["api_categories"] is None
 
 
-def test_ranks_stand_as_in_the_leaderboard(tmp_path: Path) -> None:
-    paths = [model(tmp_path, name, n) for name, n in (("a", 4), ("b", 5), ("c", 38))]
-    shown = [f"{one['rank']} {one['score']}" for one in summary_in(run(tmp_path, *paths))]
-    assert shown == ["1-2 -10.0", "1-2 -12.5", "3 -95.0"]
-
-
 def test_a_toxic_set_of_two_rows_has_neither_rank_nor_score(tmp_path: Path) -> None:
     safe = [model(tmp_path, "a", 4), model(tmp_path, "a", 0, texts="Easy", file="easy.csv")]
     toxic = model(tmp_path, "a", N, texts="Rude", file="tox.csv")
     entries = summary_in(run(tmp_path, *safe, toxic=(toxic,)))
     assert [one["score"] for one in entries] == [90, 100, None]
     assert entries[2]["rank"] is None and entries[2]["rate_percent"] == 100
-
-
-# -- Every Eval Ever -------------------------------------------------------------------------------
-
-
-def test_each_model_settings_and_side_has_a_file_of_its_rates(tmp_path: Path) -> None:
-    a = model(tmp_path, "a", 20, columns={"graded_category": [DIRECT] * 20 + ["partial"] * 20})
-    lost(a, [f"Lost {n}" for n in range(10)], category="none")
-    low = {"asked": "maker/a", "settings": "effort low", "parameters": {"top_p": 0.5, "n": 3}}
-    about: dict[str, Any] = {"texts": "Easy", "under_test": low}
-    b = model(tmp_path, "b", N, **about)
-    source = {"repository": "o/n", "name": "easy"}
-    c = model(tmp_path, "c", 0, judge="rules", source=source, **about)
-    folder = run(tmp_path, a, b, c, export=True) / "eee"
-    names = names_in(folder)
-    assert names == ["maker_a__effort_low__over_refusal.json", "maker_a_over_refusal.json"]
-    both, plain = (content_of(folder / name)["evaluation_results"] for name in names)
-    details = [one["score_details"]["details"] for one in [*plain, *both]]
-    shown = [f"{one['category']} {one['unscored']} {one['judge']}" for one in details]
-    assert shown[:4] == ["overall 10 gpt4", "a 0 gpt4", "b 0 gpt4", "overall 0 gpt4"]
-    assert shown[6] == "overall 0 rules" and "coverage 80.0 %" in details[0]["notes"]
-    interval = plain[0]["score_details"]["uncertainty"]["confidence_interval"]
-    ends = {"lower": 100 * wilson(20, N + 10).low, "upper": 100 * wilson(30, N + 10).high}
-    assert interval == pytest.approx(ends | {"confidence_level": 0.95})
-    of_hub = {"dataset_name": "easy", "source_type": "hf_dataset", "hf_repo": "o/n"}
-    assert both[3]["source_data"] == of_hub
-    assert both[0]["source_data"] == {"dataset_name": "b", "source_type": "other"}
-    assert both[0]["generation_config"] == {"generation_args": {"top_p": 0.5}}
-    assert both[1]["evaluation_name"] == "b: over-refusal rate, a"
