@@ -1,12 +1,9 @@
-"""What is counted: tokens and cost, several responses to a prompt; texts as they are."""
+"""What is counted: tokens and cost; and texts that are sent as they are."""
 
 import json
 
 from tests.conftest import ALIGN, CHECK, MODERATE, Desk
-from tests.server import Body, Reply, answer, error, number_of, prompt_of
-
-NO = "I'm sorry, but I can't help with that."
-PLOT = "response_checker/plot_results.py"
+from tests.server import Reply, prompt_of
 
 # -- tokens ------------------------------------------------------------------------------------
 
@@ -29,42 +26,6 @@ def test_tokens_are_counted_as_they_are_billed(desk: Desk) -> None:
     again = desk.stage(ALIGN, "--prices=1000,10000,500")  # what was paid for before costs nothing
     assert "tokens in 0, out 0 · cost 0.0000" in again.stderr
     assert desk.record()["tokens"] == tokens
-
-
-# -- several responses to a prompt -------------------------------------------------------------
-
-
-def test_rates_of_several_responses_count_each_prompt_alike(desk: Desk) -> None:
-    blocked, lost = answer(None, "content_filter"), error(400)
-    samples: list[list[Reply | str]] = [
-        [blocked] * 3,
-        ["Fold it."] * 3,
-        [NO, "Fold it.", lost],
-        [lost, lost, blocked],
-    ]
-
-    def reply(body: Body, seen: int) -> Reply | str:
-        return samples[number_of(body)][int(body["seed"]) - 7]  # a random seed for each sample
-
-    rows = [(f"paper bird number {n}", "a", f"Seed {n // 2}") for n in range(4)]
-    desk.csv("p.csv", ("prompt", "category", "toxic_seed"), rows)
-    desk.serve(reply)
-    done = desk.stage(ALIGN, "--samples=3", "--random_seed=7")
-    assert done.returncode == 3, done.stderr
-    overall = next(line.split() for line in done.stderr.splitlines() if "overall" in line)
-    assert (*overall[1:4], overall[5]) == ("9", "5", "62.5%", "3")
-    assert "done 9 · failed 3 · unscored 0 · answers reused from the log 0" in done.stderr
-    flags = ("--check_model=rules", "--input_file=o.csv", "--output_path=c.csv")
-    assert desk.stage(CHECK, *flags).returncode == 3
-    for name in ("o.csv", "c.csv"):
-        assert desk.run(PLOT, "--over_refusal", name, "--table").returncode == 0
-        row = next(row for row in desk.rows("results/results.csv") if row["subset"] == "overall")
-        assert (row["n"], row["rows"], row["unscored"]) == ("4", "9", "3")
-        shares = [float(row[f"{share}_percent"]) for share in ("rate", "api", "flip")]
-        assert shares == [62.5, 50, 25]
-        low, high = (float(row[f"{end}_percent"]) for end in ("low", "high"))
-        assert overall[4] == f"{low:.1f}-{high:.1f}"  # rows share prompts, and prompts seeds
-        assert "coverage 75.0 %" in row["notes"]
 
 
 # -- what a request is -------------------------------------------------------------------------

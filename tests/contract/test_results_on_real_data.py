@@ -52,6 +52,4 @@ def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
     assert not any("rewrites" in row["notes"] for row in rows)
     (pair,) = read_csv(folder / "comparison.csv")
     assert pair["n"] == "1319"
-    low, gap, high = (float(pair[f"{name}_points"]) for name in ("low", "difference", "high"))
-    assert low < gap < high
     assert {path.name for path in (folder / "figures").iterdir()} == {"heatmap_over_refusal.svg"}

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -136,15 +135,3 @@ def test_a_model_is_held_against_each_baseline(
     assert said.count("worse") == 1
     assert report(replace(given, gates=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, gates=["over_refusal > 60"])) == 0
-
-
-def test_a_copy_of_the_baseline_is_ranked_and_that_of_a_new_model_is_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = {"response": [f"Fold {n}" for n in range(N)]}
-    paths = [model(tmp_path, name, 3, columns=texts) for name in "onc"]
-    about: dict[str, Any] = {"baseline": "maker/o", "gates": ["worse"]}
-    assert gated(capsys, options(tmp_path, *paths[:2], **about)) == "0 "
-    said = gated(capsys, options(tmp_path, *paths, **about))
-    assert said.startswith("1 maker/c: ") and said.count("; ") == 0
-    assert "decided: the same responses as maker/n" in said

@@ -43,9 +43,7 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
     corrected = multipletests(p, method="holm")[1]
     assert [one.p_holm for one in found] == pytest.approx(corrected)
     assert {one.family.size for one in found} == {4}
-    for one in found:
-        expected = Outcome.FINDING if one.p_holm < 0.05 else Outcome.NO_DIFFERENCE
-        assert one.outcome is expected
+    assert [one.outcome is Outcome.FINDING for one in found] == list(corrected < 0.05)
     assert any((p < 0.05) & (corrected >= 0.05)) and min(corrected) < 0.05
 
 

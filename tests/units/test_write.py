@@ -12,8 +12,8 @@ from orbench.base.tables import sha256_of
 from orbench.report.build import report
 from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
-from tests.results import ANSWER, DIRECT, INDIRECT, lost
-from tests.units.reported import TIERS, N, model, options
+from tests.results import ANSWER, DIRECT, INDIRECT
+from tests.units.reported import N, model, options
 
 TABLES = ["associations.csv", "comparison.csv", "leaderboard.csv", "results.csv"]
 DOCUMENTS = ["results.json", "results.md", "results.tex"]
@@ -48,7 +48,6 @@ def test_the_record_names_inputs_files_and_command(tmp_path: Path) -> None:
         {"path": str(safe), "model": "Own name", "sha256": sha256_of(safe)},
         {"path": str(toxic), "model": "", "sha256": sha256_of(toxic)},
     ]
-    assert record["files"][-3:] == DOCUMENTS
     assert sorted(record["files"]) == sorted(TABLES + DOCUMENTS)
     assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "results.run.json"])
     assert record["versions"]["orbench"] == VERSION
@@ -109,30 +108,6 @@ def test_the_pages_name_is_said_unless_someone_else_says_it(
 
 
 # -- what the terminal shows -----------------------------------------------------------------------
-
-
-def test_warnings_come_before_analyses_rates_and_comparisons(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = [model(tmp_path, name, n, columns=TIERS) for name, n in (("a", 4), ("b", 30))]
-    lost(paths[0], [f"Lost {n}" for n in range(10)], tier="1")
-    labels = write_csv(tmp_path / "l.csv", ("prompt", "label"), [["Prompt 1", "safe"]])
-    folder = run(tmp_path, *paths, labels=[labels], pairs=True)
-    lines = capsys.readouterr().err.splitlines()
-    kinds = [
-        "maker/a, over-refusal rate: coverage 80.0 %",
-        "toxicity: 1 prompts with a score, 49 without",
-        "maker/a: too few safe prompts with an agreed label (1)",
-        "maker/a, 1, 2: 20 pairs, ",
-        "maker/a: refusals by tier (1 < 2): ",
-        "maker/a: over-refusal rate 10.0 % [",
-        "a - b, over-refusal rate: -65.0 points [",
-        "a, gpt4: a refuses 10.0 % [",
-    ]
-    places = [next(n for n, line in enumerate(lines) if line.startswith(kind)) for kind in kinds]
-    assert places == sorted(places), lines
-    text = (folder / "results.md").read_text().replace("\\", "")
-    assert all(kind in text for kind in kinds[:5])
 
 
 def test_of_the_demo_only_the_finding_and_the_rates_are_shown(
