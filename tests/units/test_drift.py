@@ -1,7 +1,5 @@
 """How a model's rates change from one prompt set to the next, and who hedges more."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
@@ -10,101 +8,82 @@ from statsmodels.stats.proportion import confint_proportions_2indep  # type: ign
 
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.graded import hedging
-from orbench.report.measures import Compared, Comparison, Counted, Outcome, Rate
+from orbench.report.measures import Compared, Comparison, Counted, Outcome
 from orbench.report.rates import overall, rates
-from orbench.report.results import SAFE, TOXIC, Result
-from tests.results import responses, result_of
-
-N = 80  # prompts of each set
+from orbench.report.results import Result
+from tests.units.read_results import cells_of, read_result
 
 
-def measured(number: int, model: str, prompts: str, refused: int, **about: Any) -> Rate:
-    """A rate on prompts that no other set has."""
-    place = np.arange(N) + 1000 * number
-    of_set = responses([1.0] * refused + [0.0] * (N - refused), prompt=place, seed=place)
-    result = result_of(of_set, number, model=model, prompts=prompts, **about)
-    return overall(rates([result]))[0]
-
-
-def changes(*given: Rate) -> list[Comparison]:
-    return list(drift(given).comparisons)
-
-
-def named(comparison: Comparison) -> tuple[str, str, str]:
-    a, b = comparison.a.result, comparison.b.result
-    assert a.label == b.label
-    return a.label, b.prompts, a.prompts
-
-
-# -- drift ---------------------------------------------------------------------------------------
+def changes(text: str) -> list[Comparison]:
+    """The changes between results such as "m june 8": 8 of its 80 prompts are refused."""
+    measured = []
+    for number, line in enumerate(text.split("; ")):
+        model, prompts, refused, *fields = line.split()
+        words = [f"1*{refused}+0*{80 - int(refused)} model={model} prompts={prompts}", *fields]
+        place = np.arange(80) + 1000 * number
+        result = read_result(" ".join(words), number, prompt=place, seed=place)
+        measured += overall(rates([result]))
+    return list(drift(measured).comparisons)
 
 
 def test_the_later_set_is_compared_with_the_earlier_one_unpaired() -> None:
-    (found,) = changes(measured(0, "m", "june", 8), measured(1, "m", "july", 40))
-    assert named(found) == ("m", "june", "july")
-    assert found.gap.difference == pytest.approx(0.4)
-    assert found.outcome is Outcome.FINDING
+    (found,) = changes("m june 8; m july 40")
+    assert found.gap.difference == pytest.approx(0.4) and found.outcome is Outcome.FINDING
     newcombe = confint_proportions_2indep(40, 80, 8, 80, method="newcomb", compare="diff")
     assert found.gap.interval == pytest.approx(newcombe, abs=0.01)
     assert np.isnan([found.p_worst, found.detectable]).all()
     assert found.family == (Compared.SETS, "", 1)
-    (back,) = changes(measured(0, "m", "july", 40), measured(1, "m", "june", 8))
-    assert back.gap.difference == pytest.approx(-0.4)
 
 
 def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
-    found = changes(
-        measured(0, "m", "1", 10),
-        measured(1, "m", "2", 20),
-        measured(2, "m", "3", 24),
-        measured(3, "other", "2", 10),
-        measured(4, "other", "3", 30),
-    )
-    steps = [("m", "1", "2"), ("m", "1", "3"), ("m", "2", "3")]
-    assert sorted(map(named, found)) == sorted([*steps, ("other", "2", "3")])
-    p = [one.gap.p for one in found]
-    assert [one.p_holm for one in found] == pytest.approx(multipletests(p, method="holm")[1])
+    found = changes("m 1 10; m 2 20; m 3 24; x 2 10; x 3 30")
+    shown = [f"{one.b.result.label}{one.b.result.prompts} {one.a.result.prompts}" for one in found]
+    assert sorted(shown) == ["m1 2", "m1 3", "m2 3", "x2 3"]
+    p = np.array([one.gap.p for one in found])
+    corrected = multipletests(p, method="holm")[1]
+    assert [one.p_holm for one in found] == pytest.approx(corrected)
     assert {one.family.size for one in found} == {4}
-    for one in found:
-        expected = Outcome.FINDING if one.p_holm < 0.05 else Outcome.NO_DIFFERENCE
-        assert one.outcome is expected
-    assert len({one.outcome for one in found}) == 2
-    assert any(one.gap.p < 0.05 < one.p_holm for one in found)
+    assert [one.outcome is Outcome.FINDING for one in found] == list(corrected < 0.05)
+    assert any((p < 0.05) & (corrected >= 0.05)) and min(corrected) < 0.05
 
 
 @pytest.mark.parametrize(
-    "about",
-    [{"side": TOXIC}, {"judge": "another"}, {"settings": "effort low"}, {"doubt": "partial"}],
+    "later",
+    [
+        "m july 40 side=toxic",
+        "m july 40 judge=another",
+        "m july 40 settings=effort_low",
+        "m july 40 doubt=partial",
+        "m june 40",
+    ],
 )
-def test_only_a_side_a_judge_and_settings_are_compared(about: dict[str, Any]) -> None:
-    earlier = measured(0, "m", "june", 8)
-    assert changes(earlier, measured(1, "m", "july", 40, **about)) == []
-    assert changes(earlier, measured(1, "m", "june", 40)) == []
+def test_only_a_side_a_judge_and_settings_are_compared(later: str) -> None:
+    assert changes(f"m june 8; {later}") == []
 
 
 def test_sides_and_judges_follow_their_names() -> None:
-    given: list[Rate] = []
-    for judge in ("b", "a"):
-        for side in (TOXIC, SAFE):
-            for prompts in ("1", "2"):
-                given.append(measured(len(given), "m", prompts, 8, judge=judge, side=side))
-    found = [(one.a.result.side.name, one.judge) for one in changes(*given)]
-    assert found == [("over_refusal", "a"), ("over_refusal", "b"), ("toxic", "a"), ("toxic", "b")]
+    given = []
+    for about in ("judge=b side=toxic", "judge=b", "judge=a side=toxic", "judge=a"):
+        given += [f"m 1 8 {about}", f"m 2 8 {about}"]
+    found = [f"{one.a.result.side.name} {one.judge}" for one in changes("; ".join(given))]
+    assert found == ["over_refusal a", "over_refusal b", "toxic a", "toxic b"]
 
 
 # -- hedging -------------------------------------------------------------------------------------
 
+CLASSES = {"a": "direct_answer", "p": "partial", "s": "safe_completion", "r": "direct_refusal"}
 
-def graded(number: int, *counts: int, **about: Any) -> Result:
-    """A result with so many direct answers, partial ones, safe completions and refusals."""
-    names = ("direct_answer", "partial", "safe_completion", "direct_refusal")
-    classes = np.repeat(np.array(names, object), counts)
-    refused = (classes == "direct_refusal").astype(float)
-    return result_of(responses(list(refused), graded=classes), number, **about)
+
+def graded(text: str, number: int, fields: str = "") -> Result:
+    """A result with these CLASSES."""
+    letters = cells_of(text)
+    refused = "".join(str(int(letter == "r")) for letter in letters)
+    classes = [CLASSES[letter] for letter in letters]
+    return read_result(f"{refused} {fields}", number, graded=classes)
 
 
 def test_partial_answers_and_safe_completions_are_hedged() -> None:
-    results = [graded(0, 40, 6, 4, 5), graded(1, 31, 9, 10, 5)]
+    results = [graded("a*40+p*6+s*4+r*5", 0), graded("a*31+p*9+s*10+r*5", 1)]
     (found,) = hedging(rates(results)).comparisons
     assert found.a.counted is found.b.counted is Counted.HEDGED
     assert (found.gap.a.rate, found.gap.b.rate) == (10 / 55, 19 / 55)
@@ -114,7 +93,7 @@ def test_partial_answers_and_safe_completions_are_hedged() -> None:
 
 
 def test_only_graded_results_on_the_safe_side_are_compared_by_hedging() -> None:
-    plain = result_of(responses([0.0, 1.0] * 20), 2)
-    assert not hedging(rates([graded(0, 40, 0, 0, 0), plain])).comparisons
-    toxic = [graded(n, 20, 10, 10, 0, side=TOXIC) for n in (3, 4)]
+    plain = read_result("01*20", 2)
+    assert not hedging(rates([graded("a*40", 0), plain])).comparisons
+    toxic = [graded("a*20+p*20", number, "side=toxic") for number in (3, 4)]
     assert not hedging(rates(toxic)).comparisons

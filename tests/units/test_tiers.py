@@ -1,4 +1,6 @@
-"""Rates by tier, and what a trend over tiers shows; test_trend.py has its estimate and its p."""
+"""Rates by tier, and the trend of refusals over tiers; tests/simulations/coverage.py measures how
+often it errs.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -9,40 +11,37 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from orbench.report.analyses.tiers import scales, tiers
 from orbench.report.measures import Association, Outcome
-from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.standings import Standing
-from orbench.stats.core import Verdicts, difference
-from tests.results import responses, result_of, standing_of
+from orbench.stats.core import Array, Verdicts, difference
+from tests.units.read_results import cells_of, read_board, read_standing
 
-STEPS = ("benign", "borderline")
-NAN = float("nan")
-
-
-def tiered(
-    refused: list[float], *steps: str, seeds: int = 0, number: int = 0, **about: Any
-) -> Result:
-    """A result with a prompt in each step of each seed, seed by seed."""
-    n = len(refused)
-    seed = np.arange(n) // len(steps) + seeds
-    columns: dict[str, Any] = {"tier": list(steps) * (n // len(steps)), "seed": seed}
-    columns["prompt"] = np.arange(n) + 1000 * seeds
-    return result_of(responses(refused, **columns), number, **about)
+SEEDS = np.arange(24) // 2
 
 
-def toxic_side(of: Result, **about: Any) -> Result:
-    """The same responses on the other side, to other prompts."""
-    moved = replace(of.responses, prompt=of.responses.prompt + 5000)
-    changed: dict[str, Any] = {"number": of.number + 1, "side": TOXIC, "responses": moved}
-    return replace(of, **changed | about)
+def tiered(text: str, number: int = 0, **about: Any) -> Standing:
+    """A model with a prompt in tiers 1 and 2 of each seed, if not said otherwise."""
+    n = len(cells_of(text.split()[0]))
+    standard = {"tier": list("12") * (n // 2), "seed": np.arange(n) // 2}
+    standing: Standing = read_standing(text, number, **standard | about)
+    return standing
 
 
-def trends(*board: Standing) -> list[Association]:
-    return list(tiers(board).associations)
+def lines(*board: Standing) -> list[str]:
+    """The model of each trend, its side, tiers, seeds and what it shows."""
+    shown = []
+    for one in tiers(board).associations:
+        where = f"{one.result.model} {one.of_side}".strip()
+        shown.append(f"{where}: {one.value}, {one.n} {one.outcome.name}")
+    return shown
 
 
-def rising(seeds: int, **about: Any) -> Result:
-    """The higher prompt of each seed is refused, but for the last seed's."""
-    return tiered([0.0, 1.0] * (seeds - 1) + [0.0, 0.0], *STEPS, **about)
+def digits(refused: Array) -> str:
+    return "".join(map(str, refused.ravel()))
+
+
+def only(*board: Standing) -> Association:
+    (found,) = tiers(board).associations
+    return found
 
 
 # -- scales --------------------------------------------------------------------------------------
@@ -51,123 +50,118 @@ def rising(seeds: int, **about: Any) -> Result:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["dual use", "benign", "borderline"], ["benign", "borderline", "dual use"]),
-        (["10", "9", "2.5"], ["2.5", "9", "10"]),
-        (["three", "one"], ["three", "one"]),
-        (["benign", ""], ["benign"]),
+        ("dual use,benign,borderline", "benign,borderline,dual use"),
+        ("10,9,2.5", "2.5,9,10"),
+        ("three,one", "three,one"),
+        ("benign,", "benign"),
     ],
 )
 def test_tiers_have_the_order_of_a_known_scale_or_that_of_the_file(
-    given: list[str], expected: list[str]
+    given: str, expected: str
 ) -> None:
-    (scale,) = scales([standing_of(tiered([0] * len(given), *given))])
-    assert scale.tiers == expected
+    of_rows = given.split(",")
+    (scale,) = scales([tiered("0" * len(of_rows), tier=of_rows, seed=0)])
+    assert ",".join(scale.tiers) == expected
 
 
 def test_a_group_without_tiers_has_no_scale_and_others_have_their_own() -> None:
-    plain = standing_of(result_of(responses([0.0, 1.0])))
-    of_b = replace(standing_of(tiered([0, 1], *STEPS, number=1)), group=1)
-    of_c = replace(standing_of(tiered([0, 1], "1", "2", number=2)), group=2)
-    found = list(scales([plain, of_b, of_c]))
-    assert [scale.tiers for scale in found] == [["benign", "borderline"], ["1", "2"]]
+    board = []
+    for group, tier in enumerate(("", "tier=ab", "tier=12")):
+        board.append(replace(read_standing(f"01 {tier}", group), group=group))
+    assert [scale.tiers for scale in scales(board)] == [["a", "b"], ["1", "2"]]
 
 
 @pytest.mark.parametrize(
-    ("of_toxic", "sides"),
-    [("high", [""]), ("benign", ["over_refusal", "toxic"])],
+    ("of_toxic", "expected"),
+    [
+        ("3*24", "m0: 1 < 2 < 3, 12 FINDING; m7: 1 < 2, 12 FINDING"),
+        (
+            "13*12",
+            "m0 over_refusal: 1 < 2, 12 FINDING; m0 toxic: 1 < 3, 12 FINDING; "
+            "m7 over_refusal: 1 < 2, 12 FINDING",
+        ),
+    ],
 )
-def test_tiers_that_both_sides_have_are_compared_within_each(
-    of_toxic: str, sides: list[str]
-) -> None:
-    safe = tiered([0, 1] * 12, *STEPS)
-    toxic = toxic_side(safe)
-    of_side = np.array([of_toxic, "dual use"] * 12, object)
-    toxic = replace(toxic, responses=replace(toxic.responses, tier=of_side))
-    (scale,) = scales([standing_of(safe, toxic)])
-    assert scale.sides == sides
-    assert [found.of_side for found in trends(standing_of(safe, toxic))] == sides
+def test_tiers_that_both_sides_have_are_compared_within_each(of_toxic: str, expected: str) -> None:
+    refused = "1*24" if of_toxic == "3*24" else "01*12"
+    whole = read_standing(f"01*12 tier=12*12 & {refused} tier={of_toxic}", seed=SEEDS)
+    assert "; ".join(lines(whole, tiered("01*12", 7))) == expected
 
 
 # -- rates ---------------------------------------------------------------------------------------
 
 
 def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_given() -> None:
-    a = tiered([0, 1, 1, NAN], "1", "2", number=1)
-    b = tiered([1, 1], "2", "3", number=0, seeds=9)
-    rates = tiers([standing_of(a), standing_of(b)]).rates
-    shown = [(one.result.number, one.subset.value, one.mean.rate, one.unscored) for one in rates]
-    assert shown == [(0, "2", 1, 0), (0, "3", 1, 0), (1, "1", 0.5, 0), (1, "2", 1, 1)]
+    board = read_board("11 tier=23 prompt=xy seed=99; 011? tier=1212 seed=0011")[::-1]
+    rates = tiers(board).rates
+    shown = [f"{one.result.model} {one.subset.value} {one.mean.rate}" for one in rates]
+    assert shown == ["m0 2 1.0", "m0 3 1.0", "m1 1 0.5", "m1 2 1.0"]
+    assert rates[3].unscored == 1
 
 
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
-    safe = [tiered([0, 1] * 12, *STEPS, seeds=50 * n, number=n) for n in (0, 1)]
-    toxic = replace(toxic_side(safe[0]), number=2)
-    board = [standing_of(one, toxic) for one in safe]
-    numbers = [rate.result.number for rate in tiers(board).rates]
-    assert numbers == [0, 0, 1, 1, 2, 2]
-    apart = [board[0], replace(board[1], group=1)]
-    assert sorted(rate.result.number for rate in tiers(apart).rates) == [0, 0, 1, 1, 2, 2]
-    found = trends(*board)
-    assert [(one.of_side, one.result.number) for one in found] == [
-        ("over_refusal", 0),
-        ("toxic", 0),
-        ("over_refusal", 1),
-    ]
+    first = read_standing("01*12 tier=12*12 & 01*12 tier=12*12", seed=SEEDS)
+    second = replace(tiered("01*12", 1, prompt=np.arange(100, 124)), toxic=first.toxic)
+    for group in (0, 1):
+        rates = tiers([first, replace(second, group=group)]).rates
+        assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
+    shown = [line.partition(":")[0] for line in lines(first, second)]
+    assert shown == ["m0 over_refusal", "m0 toxic", "m1 over_refusal"]
 
 
 # -- trends --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("seeds", "outcome"), [(9, Outcome.TOO_FEW), (10, Outcome.FINDING), (30, Outcome.FINDING)]
+    ("refused", "expected"),
+    [
+        ("01*8+00", "1 < 2, 9 TOO_FEW"),
+        ("01*9+00", "1 < 2, 10 FINDING"),
+        ("01*12 tier=1*24", "1, 0 TOO_FEW"),
+    ],
 )
-def test_a_trend_needs_ten_seeds(seeds: int, outcome: Outcome) -> None:
-    (found,) = trends(standing_of(rising(seeds)))
-    assert (found.n, found.outcome, found.value) == (seeds, outcome, "benign < borderline")
-    assert found.estimate == pytest.approx((seeds - 1) / seeds)
-    assert found.interval and found.interval.low < found.estimate < found.interval.high
-
-
-def test_the_rates_above_and_below_are_compared_unpaired() -> None:
-    random = np.random.default_rng(1)
-    refused = (random.random((15, 2)) < [0.2, 0.6]).astype(float)
-    (found,) = trends(standing_of(tiered(list(refused.ravel()), *STEPS)))
-    seed = np.arange(15)
-    lower, higher = (Verdicts(values, seed, seed) for values in refused.T)
-    expected = difference(higher, lower, paired=False)
-    assert (found.p, found.interval) == (expected.p, expected.interval)
-    assert expected.interval != difference(higher, lower, paired=True).interval
+def test_a_trend_needs_ten_seeds_and_two_tiers(refused: str, expected: str) -> None:
+    assert lines(tiered(refused)) == [f"m0: {expected}"]
 
 
 def test_a_scripted_side_leaves_the_model_without_a_trend() -> None:
-    safe = rising(12)
-    assert trends(standing_of(safe, toxic_side(safe, doubt="scripted"))) == []
-    assert len(tiers([standing_of(replace(safe, doubt="scripted"))]).rates) == 2
+    assert not lines(read_standing("01*12 tier=12*12 & 1*12 doubt=scripted", seed=0))
+    assert len(tiers([tiered("01*12", doubt="scripted")]).rates) == 2
 
 
-def test_one_tier_alone_gives_no_finding() -> None:
-    (found,) = trends(standing_of(tiered([0, 1] * 12, "benign")))
-    assert (found.n, found.value, found.outcome) == (0, "benign", Outcome.TOO_FEW)
+def test_the_rates_above_and_below_are_compared_unpaired() -> None:
+    refused = (np.random.default_rng(1).random((15, 2)) < [0.2, 0.6]).astype(int)
+    found = only(tiered(digits(refused)))
+    seed = np.arange(15)
+    lower, higher = (Verdicts(values.astype(float), seed, seed) for values in refused.T)
+    expected = difference(higher, lower, paired=False)
+    assert (found.p, found.interval) == (expected.p, expected.interval)
+
+
+def test_prompts_above_the_mean_tier_of_their_seed_are_compared_with_those_below() -> None:
+    # Seed 0: its middle prompt is neither; seed 1: two below; seed 2: in one tier alone.
+    found = only(read_standing("01101110 seed=00011122 tier=01200211"))
+    assert (found.n, found.higher, found.lower) == (2, 1, 0.25)
+    between = only(tiered("10*20", seed=range(40)))
+    assert between.n == 0 and np.isnan(between.p)
 
 
 def test_trends_of_all_groups_are_corrected_together() -> None:
     random = np.random.default_rng(0)
     board = []
     for number, rise in enumerate((0.3, 0.3, 0.1)):
-        refused = (random.random((40, 2)) < [0.3, 0.3 + rise]).astype(float)
-        result = tiered(list(refused.ravel()), *STEPS, number=number)
-        board.append(replace(standing_of(result), group=number))
-    found = trends(*board)
-    p = [one.p for one in found]
-    corrected = multipletests(p, method="holm")[1]
+        refused = (random.random((40, 2)) < [0.3, 0.3 + rise]).astype(int)
+        standing = tiered(digits(refused), number)
+        board.append(replace(standing, group=number))
+    found = tiers(board).associations
+    corrected = multipletests([one.p for one in found], method="holm")[1]
     assert [one.p_adjusted for one in found] == pytest.approx(corrected)
     assert any(one.p < 0.05 < one.p_adjusted for one in found)
-    for one in found:
-        shown = Outcome.FINDING if one.p_adjusted < 0.05 else Outcome.NO_DIFFERENCE
-        assert one.outcome is shown
+    shown = {True: Outcome.FINDING, False: Outcome.NO_DIFFERENCE}
+    assert [one.outcome for one in found] == [shown[one] for one in corrected < 0.05]
 
 
-@pytest.mark.parametrize("rise", [1, -1])
+@pytest.mark.parametrize("tier", ["12", "21"])
 @pytest.mark.parametrize(
     ("lost", "outcome"),
     [
@@ -177,31 +171,19 @@ def test_trends_of_all_groups_are_corrected_together() -> None:
         (14, Outcome.INCONCLUSIVE),
     ],
 )
-def test_unscored_rows_count_against_the_trend(rise: int, lost: int, outcome: Outcome) -> None:
-    steps = STEPS[::rise]
-    scored = [0.0, 1.0] * (24 - lost)
-    (found,) = trends(standing_of(tiered(scored + [NAN] * 2 * lost, *steps)))
-    (worst,) = trends(standing_of(tiered(scored + [1.0, 0.0] * lost, *steps)))
-    assert (found.n, found.estimate) == (24 - lost, rise)
-    turned = worst.estimate * rise < 0
-    assert turned == (lost == 14)
-    assert found.p_worst == (1 if turned else worst.p)
-    assert found.outcome is outcome
+def test_unscored_rows_count_against_the_trend(tier: str, lost: int, outcome: Outcome) -> None:
+    found, worst = (
+        only(tiered(f"01*{24 - lost}+{filled}*{lost} tier={tier}*24")) for filled in ("??", "10")
+    )
+    rise = 1 if tier == "12" else -1
+    assert (found.n, found.estimate, found.outcome) == (24 - lost, rise, outcome)
+    is_turned = worst.estimate * rise < 0
+    assert is_turned == (lost == 14)
+    assert found.p_worst == (1 if is_turned else worst.p)
 
 
 def test_both_sides_of_a_model_are_one_series_if_no_tier_is_on_both() -> None:
-    safe = tiered([0, 0] * 12, *STEPS)
-    toxic = toxic_side(safe, prompts="t")
-    higher = replace(toxic.responses, tier=np.full(24, "dual use", object), refused=np.ones(24))
-    (found,) = trends(standing_of(safe, replace(toxic, responses=higher)))
-    assert found.value == "benign < borderline < dual use"
+    text = "00*12 tier=12*12 & 1*24 tier=3*24 prompts=t"
+    found = only(read_standing(text, seed=SEEDS))
     assert (found.result.side.name, found.result.prompts) == ("both", "p, t")
     assert (found.higher, found.lower, found.of_side) == (1, 0, "")
-
-
-def test_without_a_response_on_a_side_there_is_no_trend_there() -> None:
-    safe = tiered([0, 1] * 12, *STEPS)
-    whole = standing_of(safe, toxic_side(safe))
-    alone = standing_of(tiered([0, 1] * 12, *STEPS, number=7))
-    found = [(one.result.number, one.of_side) for one in trends(whole, alone)]
-    assert found == [(0, SAFE.name), (0, TOXIC.name), (7, SAFE.name)]

@@ -1,6 +1,5 @@
 """Words that go with refusals: which terms there are, and their log-odds."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,67 +9,56 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from orbench.report.analyses.trigger_words import terms_in, trigger_words
 from orbench.report.measures import Association, Outcome
-from orbench.report.results import TOXIC
-from orbench.report.standings import Standing
 from orbench.stats.core import Array
-from tests.results import prompts_of, responses, result_of, standing_of
+from tests.results import prompts_of
+from tests.units.read_results import cells_of, read_board
 
-NAN = float("nan")
 PRIOR = 10.0
+WORDS = {"0": "", "1": " kill", "2": " fold", "3": " kill fold"}
 
 
-def found_in(texts: list[str], *board: Standing) -> list[Association]:
-    return list(trigger_words(prompts_of(texts), board).associations)
+def found_in(words: str, board: str, **about: Any) -> list[Association]:
+    """The terms in prompts of a word of their own each, and of WORDS."""
+    texts = [f"own{place}{WORDS[word]}" for place, word in enumerate(cells_of(words))]
+    return list(trigger_words(prompts_of(texts), read_board(board, **about)).associations)
 
 
-def model(refused: list[float], number: int = 0, **columns: Any) -> Standing:
-    about = columns.pop("about", {})
-    return standing_of(result_of(responses(refused, **columns), number, **about))
+def lines(found: list[Association]) -> list[str]:
+    """Terms, what they go with, prompts, and those with the term that are refused and answered."""
+    shown = []
+    for one in found:
+        assert (one.z > 0) == (one.estimate > 0)
+        assert one.outcome is Outcome.FINDING
+        shown.append(f"{one.value} {one.z > 0:d}: {one.n}, {one.refused} {one.answered}")
+    return shown
 
 
-def texts_with(word: str, where: list[int], n: int) -> list[str]:
-    """Prompts of a word of their own each, and of another one at some places."""
-    return [f"own{place} {word}" if place in where else f"own{place}" for place in range(n)]
-
-
-def log_odds(has: Array, refused: Array, cluster: Array | None = None) -> tuple[float, float]:
-    """Monroe's log-odds with the prior, and its z with the design effect, written out.
-
-    has: 1 for each prompt with the word. cluster: seeds; each prompt is its own without.
-    """
-    cluster = np.arange(len(has)) if cluster is None else cluster
+def log_odds(has: Array, refused: Array, cluster: Array) -> tuple[float, float]:
+    """Monroe's log-odds with the prior, and its z with the design effect, written out."""
     share = has.mean()
-    odds = 0.0
-    variance = 0.0
+    odds = variance = 0.0
     signs = np.where(refused, 1 / refused.sum(), -1 / (~refused).sum())
     for sign, group in ((1, refused), (-1, ~refused)):
         yes = has[group].sum() + PRIOR * share
         no = (~has[group]).sum() + PRIOR * (1 - share)
         odds += sign * np.log(yes / no)
         variance += 1 / yes + 1 / no
-    parts = signs * (has - share)
-    between = sum(parts[cluster == seed].sum() ** 2 for seed in set(cluster))
+    between = np.square(np.bincount(cluster, signs * (has - share))).sum()
     effect = between / (share * (1 - share) * (signs**2).sum())
     return odds, odds / (variance * max(1, effect)) ** 0.5
-
-
-def among(n: int, places: Iterable[int]) -> Array:
-    """Which of n prompts stand at these places."""
-    return np.isin(np.arange(n), list(places))
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Fold it", {"fold", "it", "fold it"}),
-        ("don’t, don't!", {"don't", "don't don't"}),
-        ("'tis 2 o'clock", {"tis", "2", "o'clock", "tis 2", "2 o'clock"}),
-        ("Größe - größe.", {"größe", "größe größe"}),
-        ("", set()),
+        ("Fold it", "fold it,fold,it"),
+        ("don’t, don't!", "don't,don't don't"),
+        ("'tis 2 o'clock", "tis,2,o'clock,tis 2,2 o'clock"),
+        ("Größe - größe.", "größe,größe größe"),
     ],
 )
-def test_terms_are_words_and_neighbors(text: str, expected: set[str]) -> None:
-    assert terms_in(text) == expected
+def test_terms_are_words_and_neighbors(text: str, expected: str) -> None:
+    assert terms_in(text) == {*expected.split(",")} and terms_in("") == set()
 
 
 # -- a model ---------------------------------------------------------------------------------------
@@ -78,119 +66,81 @@ def test_terms_are_words_and_neighbors(text: str, expected: set[str]) -> None:
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_log_odds_are_those_of_the_formula(size: int) -> None:
-    n = 240
-    refused = among(n, range(80))
-    kill = among(n, [*range(60), *range(90, 100)])
-    fold = among(n, [*range(50, 70), *range(100, 180)])
-    texts = []
-    for place in range(n):
-        texts.append(f"own{place}" + " kill" * int(kill[place]) + " fold" * int(fold[place]))
-    seed = np.arange(n) // size
-    found = found_in(texts, model(list(refused.astype(float)), seed=seed))
-    expected = {}
-    for name, has in {"kill": kill, "fold": fold, "kill fold": kill & fold}.items():
-        expected[name] = (*log_odds(has, refused, seed), has)
-    z = np.array([one[1] for one in expected.values()])
-    q = dict(zip(expected, multipletests(2 * norm.sf(np.abs(z)), method="fdr_bh")[1], strict=True))
-    assert [one.value for one in found] == [
-        name for name in ("kill", "fold", "kill fold") if q[name] < 0.05
-    ]
+    words = "1*50+3*10+2*10+0*20+1*10+2*80+0*60"
+    cells = np.array(list(cells_of(words)))
+    refused = np.arange(240) < 80
+    seed = np.arange(240) // size
+    found = found_in(words, "1*80+0*160", seed=seed)
+    has = {"kill": np.isin(cells, ["1", "3"]), "fold": cells > "1", "kill fold": cells == "3"}
+    expected = {name: log_odds(one, refused, seed) for name, one in has.items()}
+    p = [2 * norm.sf(abs(z)) for _, z in expected.values()]
+    q = dict(zip(has, multipletests(p, method="fdr_bh")[1], strict=True))
+    assert [one.value for one in found] == [name for name in has if q[name] < 0.05]
     for one in found:
-        odds, score, has = expected[one.value]
-        assert one.estimate == pytest.approx(odds)
-        assert one.z == pytest.approx(score)
-        assert one.p_adjusted == pytest.approx(q[one.value])
-        assert (one.refused, one.answered) == ((has & refused).sum(), (has & ~refused).sum())
-        assert (one.n, one.of_side, one.interval) == (n, "over_refusal", None)
-        assert one.outcome is Outcome.FINDING and one.against is None
+        shown = (one.estimate, one.z, one.p_adjusted)
+        assert shown == pytest.approx((*expected[one.value], q[one.value]))
+        assert (one.of_side, one.interval, one.against) == ("over_refusal", None, None)
+    assert lines(found)[0] == "kill 1: 240, 60 10"
 
 
-def test_a_word_may_go_with_answers_and_its_examples_are_of_its_side() -> None:
-    texts = texts_with("paper", [*range(5), *range(50, 90)], 100)
-    (found,) = found_in(texts, model([1.0] * 50 + [0.0] * 50))
-    assert (found.value, found.refused, found.answered) == ("paper", 5, 40)
-    assert found.z < 0 and found.estimate < 0
-    assert found.examples == ("own50 paper", "own51 paper", "own52 paper")
-    (found,) = found_in(texts, model([0.0] * 50 + [1.0] * 50))
-    assert found.z > 0 and found.examples == ("own50 paper", "own51 paper", "own52 paper")
-
-
-def test_the_strongest_word_comes_first_and_equals_by_name() -> None:
-    texts = texts_with("strong", [*range(45)], 100)
-    texts = [f"{text} b {place} a" if place < 30 else text for place, text in enumerate(texts)]
-    found = found_in(texts, model([1.0] * 50 + [0.0] * 50))
-    assert [one.value for one in found] == ["strong", "a", "b", "strong b"]
-
-
-@pytest.mark.parametrize(("count", "words"), [(10, ["kill"]), (9, [])])
-def test_a_word_needs_ten_prompts(count: int, words: list[str]) -> None:
-    texts = texts_with("kill", [*range(count)], 100)
-    assert [one.value for one in found_in(texts, model([1.0] * 50 + [0.0] * 50))] == words
-
-
-@pytest.mark.parametrize("few", [10, 9])
-@pytest.mark.parametrize("refusals", [True, False])
-def test_ten_prompts_must_be_refused_and_ten_answered(few: int, refusals: bool) -> None:
-    values = [float(refusals)] * few + [float(not refusals)] * 20
-    texts = texts_with("kill", [*range(few, few + 20)], few + 20)
-    found = found_in(texts, model(values))
-    assert [one.value for one in found] == (["kill"] if few == 10 else [])
-
-
-def test_a_word_of_all_prompts_tells_nothing() -> None:
-    texts = texts_with("kill", [*range(60)], 60)
-    assert found_in(texts, model([1.0] * 30 + [0.0] * 30)) == []
-
-
-def test_a_prompt_counts_once_as_most_of_its_responses() -> None:
-    texts = texts_with("kill", [*range(20)], 60)
-    once = found_in(texts, model([1.0] * 20 + [0.0] * 40))
-    # Of three responses two are refused, or one; a tie and a prompt without a verdict are neither.
-    prompt = np.repeat(np.arange(60), 3)
-    refused = np.tile([1.0, 1.0, 0.0], 60)
-    refused[60:] = np.tile([0.0, 1.0, 0.0], 40)
-    (thrice,) = found_in(texts, model(list(refused), prompt=prompt, seed=prompt))
-    assert [(thrice.n, thrice.refused, thrice.answered)] == [(60, 20, 0)]
-    assert thrice.estimate == pytest.approx(once[0].estimate)
-    refused[0:3] = [1.0, 0.0, NAN]
-    refused[3:6] = NAN
-    (less,) = found_in(texts, model(list(refused), prompt=prompt, seed=prompt))
-    assert (less.n, less.refused) == (58, 18)
+@pytest.mark.parametrize(
+    ("words", "board", "expected"),
+    [
+        ("1*5+0*45+1*40+0*10", "1*50+0*50", "kill 0: 100, 5 40"),
+        ("1*5+0*45+1*40+0*10", "0*50+1*50", "kill 1: 100, 40 5"),
+        ("3*30+1*15+0*55", "1*50+0*50", "kill 1: 100, 45 0; fold 1: 100, 30 0; "
+         "kill fold 1: 100, 30 0"),  # the strongest first, equals by name
+        ("1*10+0*90", "1*50+0*50", "kill 1: 100, 10 0"),
+        ("1*9+0*91", "1*50+0*50", ""),  # of ten prompts at least
+        ("0*10+1*20", "1*10+0*20", "kill 0: 30, 0 20"),
+        ("0*9+1*20", "1*9+0*20", ""),  # ten must be refused, ...
+        ("0*9+1*20", "0*9+1*20", ""),  # ... and ten answered
+        ("1*60", "1*30+0*30", ""),  # of all prompts
+    ],
+)  # fmt: skip
+def test_a_term_needs_prompts_that_differ(words: str, board: str, expected: str) -> None:
+    assert "; ".join(lines(found_in(words, board))) == expected
 
 
 def test_toxic_prompts_have_no_words() -> None:
-    texts = texts_with("kill", [*range(20)], 60)
-    toxic = result_of(responses([1.0] * 20 + [0.0] * 40), side=TOXIC)
-    assert found_in(texts, standing_of(None, toxic)) == []
+    assert not found_in("1*20+0*40", "& 1*20+0*40", prompt=range(60))
+
+
+def test_examples_are_of_the_side_that_a_term_goes_with() -> None:
+    for board in ("1*50+0*50", "0*50+1*50"):
+        (found,) = found_in("1*5+0*45+1*40+0*10", board)
+        assert found.examples == ("own50 kill", "own51 kill", "own52 kill")
+
+
+def test_a_prompt_counts_once_as_most_of_its_responses() -> None:
+    prompt = np.repeat(np.arange(60), 3)
+    about = {"prompt": prompt, "seed": prompt}
+    (once,) = found_in("1*20+0*40", "1*20+0*40")
+    (thrice,) = found_in("1*20+0*40", "110*20+010*40", **about)
+    assert lines([once]) == lines([thrice]) == ["kill 1: 60, 20 0"]
+    assert thrice.estimate == pytest.approx(once.estimate)
+    # A tie and a prompt without a verdict are neither.
+    less = found_in("1*20+0*40", "10????+110*18+010*40", **about)
+    assert lines(less) == ["kill 1: 58, 18 0"]
 
 
 # -- two models ------------------------------------------------------------------------------------
 
 
 def test_words_that_only_one_of_two_refuses_are_of_their_difference() -> None:
-    texts = texts_with("kill", [*range(20)], 80)
-    a = model([1.0] * 20 + [0.0] * 20 + [1.0] * 20 + [0.0] * 20)
-    b = model([0.0] * 20 + [1.0] * 20 + [1.0] * 20 + [0.0] * 20, 1)
-    found = [one for one in found_in(texts, a, b) if one.against]
-    (kill,) = found
+    models = ["1*20+0*20+1*20+0*20", "0*20+1*20+1*20+0*20"]
+    found = []
+    for board in (models, models[::-1]):
+        found += [one for one in found_in("1*20+0*60", ";".join(board)) if one.against]
+    assert lines(found) == ["kill 1: 40, 20 0", "kill 0: 40, 0 20"]
+    kill, back = found
     assert kill.against and (kill.result.model, kill.against.model) == ("m0", "m1")
-    assert (kill.n, kill.refused, kill.answered) == (40, 20, 0)
-    only_a = among(40, range(20))
-    assert kill.estimate == pytest.approx(log_odds(only_a, only_a)[0])
-    (back,) = [one for one in found_in(texts, b, a) if one.against]
-    assert (back.refused, back.answered) == (0, 20)
+    only = np.arange(40) < 20
+    assert kill.estimate == pytest.approx(log_odds(only, only, np.arange(40))[0])
     assert back.z == pytest.approx(-kill.z)
 
 
-@pytest.mark.parametrize("judges", [("x", "y"), ("unknown judge", "unknown judge")])
-def test_only_models_with_one_known_judge_have_words_against_another(
-    judges: tuple[str, str],
-) -> None:
-    texts = texts_with("kill", [*range(20)], 80)
-    values = [1.0] * 20 + [0.0] * 60
-    board = [
-        model(values, 0, about={"judge": judges[0]}),
-        model(values[::-1], 1, about={"judge": judges[1]}),
-    ]
-    found = found_in(texts, *board)
+@pytest.mark.parametrize("judges", ["xy", ("unknown_judge", "unknown_judge")])
+def test_only_models_with_one_known_judge_have_words_against_another(judges: str) -> None:
+    found = found_in("1*20+0*60", "1*20+0*60 judge={}; 0*60+1*20 judge={}".format(*judges))
     assert [(one.result.model, one.against) for one in found] == [("m0", None), ("m1", None)]
