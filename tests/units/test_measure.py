@@ -1,6 +1,7 @@
 """How measure.py puts stages together: the runs, their files, and what the report is given."""
 
 from argparse import Namespace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,20 @@ def all_steps(folder: Path, words: str = "", panel: str = "") -> list[measure.St
 def test_each_side_is_asked_judged_and_labeled(tmp_path: Path) -> None:
     steps = all_steps(tmp_path, panel="j1 j2")
     scripts = [measure.ALIGN, measure.CHECK, measure.MODERATE]
-    assert [one.script for one in steps] == scripts * 2
-    assert [one.side for one in steps] == [SAFE] * 3 + [TOXIC] * 3
+    runs = [(one.side, one.script) for one in steps]
+    assert runs == [*product((SAFE, TOXIC), scripts)]
     align, check, moderate = (one.flags for one in steps[:3])
     responses = tmp_path / "out/responses/over_refusal/p/maker_m.csv"
     assert align["output_path"] == check["input_file"] == responses
-    assert check["output_path"] == tmp_path / "out/over_refusal/rules/p/maker_m.csv"
-    assert (check["check_model"], check["rubric"]) == ("rules", "three")
-    assert moderate["output_path"] == tmp_path / "votes/over_refusal/p.csv"
     assert moderate["input_file"] == align["input_file"]
-    assert moderate["moderator_model"] == "j1,j2"
+    expected = {
+        "output_path": tmp_path / "out/over_refusal/rules/p/maker_m.csv",
+        "check_model": "rules",
+        "rubric": "three",
+    }
+    assert expected.items() < check.items()
+    votes = tmp_path / "votes/over_refusal/p.csv"
+    assert (moderate["output_path"], moderate["moderator_model"]) == (votes, "j1,j2")
     assert [one.script for one in all_steps(tmp_path)] == scripts[:2] * 2
 
 
