@@ -19,7 +19,7 @@ from tests.results import ANSWER, DIRECT, loaded, lost, numbered, written
 
 STAGE_4 = "prompt,is_rejected\nfold a bird?,True\nfold a hat?,False\n"
 STAGE_5 = "prompt,answer_category\nfold a bird?,direct_refusal\nfold a hat?,direct_answer\n"
-TESTED = {"under_test": {"asked": "m"}}
+TESTED: dict[str, Any] = {"under_test": {"asked": "m"}}
 CASES = tomllib.loads(Path(__file__).with_name("records.toml").read_text(encoding="utf-8"))
 
 

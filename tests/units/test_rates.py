@@ -122,7 +122,7 @@ def test_categories_that_an_api_named_are_counted_the_most_frequent_first() -> N
 
 def test_shares_of_graded_classes_stand_after_each_rate() -> None:
     graded = ["direct_answer", "partial", "safe_completion", "direct_refusal", "indirect_refusal"]
-    columns = {"graded": [*graded, "partial"], "category": list("aabbbb")}
+    columns: dict[str, Any] = {"graded": [*graded, "partial"], "category": list("aabbbb")}
     columns |= {"direct": [0, 0, 0, 1, 0, nan], "indirect": [0, 0, 0, 0, 1, nan]}
     given = responses([0, 0, 0, 1, 1, nan], **columns)
     found = rates_in(given, unscored_known=False)
