@@ -15,7 +15,7 @@ import pytest
 from orbench.refusals import rules
 from orbench.report.page import REASONS
 from tests.conftest import Desk
-from tests.contract.test_report import Row, judged, markdown, report, table
+from tests.contract.test_report import judged, markdown, report, table
 from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
 
@@ -180,13 +180,8 @@ def test_of_more_responses_than_a_page_takes_it_holds_some(desk: Desk) -> None:
 
 # -- every figure --------------------------------------------------------------------------------
 
+FIGURES = re.compile(r"(?<![\d.])\d+\.\d(?![\de])")
 CYCLE = (ANSWER, "partial", "safe_completion")  # graded classes
-INTERVALS = [
-    ("rate_percent", "low_percent", "high_percent"),
-    ("rate_percent", "low_all_percent", "high_all_percent"),
-    ("difference_points", "low_points", "high_points"),
-    ("estimate", "low", "high"),
-]
 
 
 def result_in(desk: Desk, side: str, model: str, prompts: list[str], step: int) -> Path:
@@ -204,24 +199,6 @@ def result_in(desk: Desk, side: str, model: str, prompts: list[str], step: int) 
     return path
 
 
-def texts_of(row: Row) -> set[str]:
-    """The figures of a row as a page may show them, without marks."""
-    texts = set[str]()
-    for name, text in row.items():
-        texts |= {text, f"n {text}", f"{text} {name}"}
-        with suppress(ValueError):
-            texts |= {f"{float(text):{kind}}" for kind in (".0f", ".1f", "+.1f", ".2g")}
-            texts.add(f"{-float(text):+.1f}")  # B - A
-    for names in INTERVALS:
-        if row.get(names[0]) and row[names[1]]:
-            value, low, high = (float(row[name]) for name in names)
-            ends = f"[{low:.1f}, {high:.1f}]"
-            shown = f"{value:.1f} {ends}"
-            texts |= {ends, shown, f"{value:.1f} % {ends}", f"or safe completion {shown}"}
-            texts.add(f"[{-high:z.1f}, {-low:z.1f}]")
-    return texts
-
-
 def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
     """The interval of the score (J) is in results.md alone."""
     flags: list[str | Path] = ["--pairs", "--toxicity", "people.csv", "--formats=svg"]
@@ -233,10 +210,11 @@ def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
             flags += [f"--{side}", result_in(desk, side, model, prompts, step)]
     desk.csv("people.csv", ["prompt", "score"], labels)
     page = page_of(desk, *flags)
-    known = {f"[{part.partition(']')[0]}]" for part in markdown(desk).split("[")}
-    for name in ("results", "leaderboard", "comparison", "associations"):
-        known = known.union(*map(texts_of, table(desk, name)))
-    pieces = {piece.strip("▲▼†‡ ") for piece in chain(*page.rows)}
-    figures = {one for one in pieces if re.search(r"\d", one) and not one.startswith("helped ")}
+    known = {*FIGURES.findall(markdown(desk))}
+    for name in ("results", "comparison", "associations"):
+        for text in chain(*map(dict.values, table(desk, name))):
+            with suppress(ValueError):
+                known.add(f"{abs(float(text)):.1f}")
+    figures = {*FIGURES.findall(" ".join(chain(*page.rows)))}
     assert len(figures) > 100
     assert figures <= known
