@@ -15,7 +15,7 @@ import pytest
 from orbench.refusals import rules
 from orbench.report.page import REASONS
 from tests.conftest import Desk
-from tests.contract.test_report import Row, judged, markdown, report, table
+from tests.contract.test_report import judged, markdown, report, table
 from tests.results import ANSWER, DIRECT, INDIRECT, lost
 from tests.server import Server
 
@@ -31,8 +31,7 @@ class Page(HTMLParser):
         self.text = text
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.texts: dict[str, list[str]] = {}  # tag -> its texts
-        self.tables: list[list[list[str]]] = []  # rows of cells
-        self.lines: list[list[list[str]]] = []  # the texts and titles of their rows
+        self.rows: list[list[str]] = []  # the texts and titles in rows of tables
         self._open = [""]
         self.feed(text)
         (data,) = [t for t in self.texts["script"] if t.startswith("{")]
@@ -42,16 +41,10 @@ class Page(HTMLParser):
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
         if tag not in ("meta", "input", "img"):
             self._open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-            self.lines.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-            self.lines[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-        elif tag == "button" and self.lines and self.lines[-1]:
-            self.lines[-1][-1].extend(filter(None, [dict(attrs).get("title")]))
+        if tag == "tr":
+            self.rows.append([])
+        elif tag == "button" and self.rows:
+            self.rows[-1].extend((dict(attrs).get("title") or "").splitlines())
 
     def handle_endtag(self, tag: str) -> None:
         while tag in self._open and self._open.pop() != tag:
@@ -60,8 +53,7 @@ class Page(HTMLParser):
     def handle_data(self, text: str) -> None:
         self.texts.setdefault(self._open[-1], []).append(text)
         if any(tag in ("td", "th") for tag in self._open):
-            self.tables[-1][-1][-1] += text.strip()
-            self.lines[-1][-1].append(text.strip())
+            self.rows[-1].extend(text.strip().splitlines())
 
     def of(self, tag: str) -> list[dict[str, str]]:
         return [attributes for name, attributes in self.tags if name == tag]
@@ -117,7 +109,7 @@ def test_the_page_lets_nothing_run_but_its_own_script(page: Page) -> None:
 def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page) -> None:
     assert page.data["rows"][0][4] == HOSTILE
     assert not any(mark in page.text for mark in (HOSTILE, "<b>", "<i>"))
-    assert any(row[1].startswith(ODD) for row in page.tables[0])
+    assert any(ODD in row for row in page.rows)
     assert page.data["categories"] == ["<i>", "a", "b"]
 
 
@@ -135,16 +127,16 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
-    head, *rows = page.tables[0]
-    assert head[:4] == ["Rank", "Model", "Score (J)", "Over-refusal, %204570"]  # ticks
+    head, a, b = page.rows[:3]
+    assert head[:7] == ["Rank", "Model", "Score (J)", "Over-refusal, %", "20", "45", "70"]
     why = "not ranked: the same responses as model-a throughout, a copy or an ignored setting"
-    assert [row[1] for row in rows] == ["model-aa, t, gpt4", f"{ODD}b, gpt4{why}"]
-    assert rows[0][3] == "33.3[22.7, 45.9]n 60" and rows[1][4] == "–"
+    assert [*a[:2], *a[4:7]] == ["model-a", "a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
+    assert b[:4] == [ODD, "b, gpt4", why, "–"]
 
 
 def test_the_finding_comes_first_and_that_of_a_comparison_third(page: Page) -> None:
     assert page.texts["p"][0].startswith("a, t, gpt4: model-a refuses 33.3 % [22.7, 45.9] of")
-    assert ["A", "B", "Finding", "A - B"] in [table[0][:4] for table in page.tables]
+    assert ["A", "B", "Finding", "A - B"] in [row[:4] for row in page.rows]
 
 
 def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None:
@@ -188,13 +180,8 @@ def test_of_more_responses_than_a_page_takes_it_holds_some(desk: Desk) -> None:
 
 # -- every figure --------------------------------------------------------------------------------
 
+FIGURES = re.compile(r"(?<![\d.])\d+\.\d(?![\de])")
 CYCLE = (ANSWER, "partial", "safe_completion")  # graded classes
-INTERVALS = [
-    ("rate_percent", "low_percent", "high_percent"),
-    ("rate_percent", "low_all_percent", "high_all_percent"),
-    ("difference_points", "low_points", "high_points"),
-    ("estimate", "low", "high"),
-]
 
 
 def result_in(desk: Desk, side: str, model: str, prompts: list[str], step: int) -> Path:
@@ -212,24 +199,6 @@ def result_in(desk: Desk, side: str, model: str, prompts: list[str], step: int) 
     return path
 
 
-def texts_of(row: Row) -> set[str]:
-    """The figures of a row as a page may show them, without marks."""
-    texts = set[str]()
-    for name, text in row.items():
-        texts |= {text, f"n {text}", f"{text} {name}"}
-        with suppress(ValueError):
-            texts |= {f"{float(text):{kind}}" for kind in (".0f", ".1f", "+.1f", ".2g")}
-            texts.add(f"{-float(text):+.1f}")  # B - A
-    for names in INTERVALS:
-        if row.get(names[0]) and row[names[1]]:
-            value, low, high = (float(row[name]) for name in names)
-            ends = f"[{low:.1f}, {high:.1f}]"
-            shown = f"{value:.1f} {ends}"
-            texts |= {ends, shown, f"{value:.1f} % {ends}", f"or safe completion {shown}"}
-            texts.add(f"[{-high:z.1f}, {-low:z.1f}]")
-    return texts
-
-
 def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
     """The interval of the score (J) is in results.md alone."""
     flags: list[str | Path] = ["--pairs", "--toxicity", "people.csv", "--formats=svg"]
@@ -241,10 +210,11 @@ def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
             flags += [f"--{side}", result_in(desk, side, model, prompts, step)]
     desk.csv("people.csv", ["prompt", "score"], labels)
     page = page_of(desk, *flags)
-    known = {f"[{part.partition(']')[0]}]" for part in markdown(desk).split("[")}
-    for name in ("results", "leaderboard", "comparison", "associations"):
-        known = known.union(*map(texts_of, table(desk, name)))
-    pieces = {piece.strip("▲▼†‡ ") for piece in chain(*chain(*page.lines))}
-    figures = {one for one in pieces if re.search(r"\d", one) and not one.startswith("helped ")}
+    known = {*FIGURES.findall(markdown(desk))}
+    for name in ("results", "comparison", "associations"):
+        for text in chain(*map(dict.values, table(desk, name))):
+            with suppress(ValueError):
+                known.add(f"{abs(float(text)):.1f}")
+    figures = {*FIGURES.findall(" ".join(chain(*page.rows)))}
     assert len(figures) > 100
     assert figures <= known

@@ -208,25 +208,16 @@ def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path:
     assert found[1] == "gpt-4o-2024-08-06 ()"
 
 
-@pytest.mark.parametrize(
-    ("corrected", "found"),
-    [
-        ({"over_refusal": [0.2, 0.1, 0.3]}, (0.2, (0.1, 0.3))),
-        ({"": [0.2, 0.1, 0.3], "toxic": [0.9, 0.8, 1]}, (0.2, (0.1, 0.3))),
-        ({"toxic": [0.9, 0.8, 1]}, None),
-    ],
-)
-def test_the_rate_by_peoples_labels_is_that_of_the_side(
-    tmp_path: Path, corrected: dict[str, Any], found: tuple[Any, ...] | None
-) -> None:
+@pytest.mark.parametrize("side", ["over_refusal", "", "toxic"])
+def test_the_rate_by_peoples_labels_is_that_of_the_side(tmp_path: Path, side: str) -> None:
     path = put(tmp_path / "r.csv", **TESTED)
-    validation = path.with_suffix(".validation.json")
+    about = {"made_for": {"csv": sha256_of(path)}, "corrected": {side: [0.2, 0.1, 0.3]}}
+    path.with_suffix(".validation.json").write_text(json.dumps(about))
+    assert one(path).corrected == (None if side == "toxic" else (0.2, (0.1, 0.3)))
+    assert one(path).cautions == ()
+    path.with_suffix(".validation.json").write_text(json.dumps(about | {"made_for": {}}))
     other = "the validation beside it was made for other results, and is not used"
-    for hash_, cautions in ((sha256_of(path), ()), ("0", (other,))):
-        validation.write_text(json.dumps({"made_for": {"csv": hash_}, "corrected": corrected}))
-        result = one(path)
-        assert result.cautions == cautions
-        assert result.corrected == (None if cautions else found)
+    assert one(path).cautions == (other,)
 
 
 @pytest.mark.parametrize(
