@@ -1,8 +1,10 @@
 """What is drawn: samples over categories, sheets, the parents of a search; what ends a script."""
 
 import random
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,8 @@ from orbench.datasets.audit import even_sample, label_line
 from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
 from orbench.stages.run import load
 from tests.conftest import ALIGN, Desk
+
+EVOLVE = "rewritter/evolve_prompts.py"
 
 # Rows in each category, how many to draw -> how many of each category are drawn.
 SAMPLES: tuple[tuple[dict[str, int], int, dict[str, int]], ...] = (
@@ -100,16 +104,22 @@ def test_a_hit_rests_when_each_operator_was_tried_or_its_seed_has_enough() -> No
     assert not lineages(1, {"s0": 4}, wanted=4).choose(3, random.Random(2))
 
 
-def test_a_round_and_a_search_are_told_in_a_line() -> None:
-    found = lineages(3, {"s0": 2, "s1": 1})
-    found.candidates.append({"prompt": "x", "toxic_seed": "s2", "outcome": "toxic", "round": "2"})
-    assert found.round_line("1", 8) == (
-        "3 candidates, 3 new hits, 8 requests (3 per hit), hits from 2 seeds"
-    )
-    assert found.round_line("2", 8) == (
-        "1 candidates, 0 new hits, 8 requests (no hits), hits from 2 seeds"
-    )
-    assert found.closing_line() == "candidates: hit 3, toxic 1"
+# Hits of each round -> why no other round follows, of at most 9 with 99 hits and 999 requests.
+ENDED = (
+    ([99], "--wanted 99 was reached"),
+    ([98], ""),
+    ([1] * 9, "--rounds 9 was reached"),
+    ([0, 0, 0], ""),
+    ([20, 1, 0, 0], ""),
+    ([21, 0, 1, 0], "three rounds in a row yielded less than a twentieth of the best one"),
+)
+
+
+@pytest.mark.parametrize(("brought", "why"), ENDED)
+def test_a_search_ends_for_a_reason(brought: list[int], why: str) -> None:
+    args = Namespace(wanted=99, rounds=9, max_requests=999, parents=5)
+    search = SimpleNamespace(args=args, brought=brought, size=lambda: 1)
+    assert load(EVOLVE).Search.ended(search) == why
 
 
 # -- what is said of prompts, and how a script ends --------------------------------------------
