@@ -120,6 +120,7 @@ def test_stage_3_names_its_columns_after_the_column_it_judges(desk: Desk) -> Non
     own = {"prompt": "p", "category": "hate", "is_toxic": "True", "response": "r"}
     rows = [own | {f"response_{name}": cell for name, cell in judged}]
     assert desk.rows(done.stdout.strip()) == rows
+    assert desk.record(done.stdout.strip())["parameters"]["column"] == "response"
 
 
 # -- stage 3 with several judges ---------------------------------------------------------------
