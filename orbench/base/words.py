@@ -201,6 +201,8 @@ class Side(NamedTuple):
     prompts: str
 
 
+WORSE = "worse"  # a gate: than the baseline
+
 SIDES = {
     "over_refusal": Side("over_refusal", False, "over-refusal rate", "safe prompts"),
     "toxic": Side("toxic", True, "toxic rejection rate", "toxic prompts"),

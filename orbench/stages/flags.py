@@ -11,14 +11,13 @@ from typing import Any, NoReturn
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Json
+from orbench.base.words import WORSE, Json
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
 
 RULES = "rules"  # as a judge
 FORMATS = ("png", "svg", "pdf")  # of pictures
-WORSE = "worse"
 # In percent: a limit below 1 is meant as a fraction, and would not be what the user wants.
 ONE_GATE = rf"({WORSE}|(over_refusal >|toxic <) [1-9]\d?(\.\d+)?)"
 GATES = re.compile(f"{ONE_GATE}(; {ONE_GATE})*")
