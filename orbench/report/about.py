@@ -55,7 +55,7 @@ def about(
         model=model,
         settings=tested.settings,
         family=family,
-        home=_in(record, "source", "repository") or str(path),
+        prompts_from=_in(record, "source", "repository") or str(path),
         judge=judge,
         judge_version=_in(record, "versions", "rules"),
         template=_in(record, "settings", "prompt file"),

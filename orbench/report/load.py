@@ -17,7 +17,7 @@ from orbench.base.records import Record
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.base.words import Row, Rows, Side
 from orbench.report.about import about, set_name
-from orbench.report.names import told_apart
+from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
     Judged,
     Numbers,
@@ -69,7 +69,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     results: list[Result] = []
     for source in sources:
         results += _results_in(source, numbers, texts // len(sources))
-    results = told_apart(results)
+    results = with_distinct_names(results)
     _check_sides(results)
     _check_given_once(sources)
     return results, Prompts([*numbers.texts], [*numbers.texts.values()])

@@ -12,7 +12,7 @@ COPY = "the same responses as {} throughout, a copy or an ignored setting"
 SAME_MODEL = "the same model as {}, by the returned ids"
 
 
-def told_apart(results: Sequence[Result]) -> list[Result]:
+def with_distinct_names(results: Sequence[Result]) -> list[Result]:
     """Return the results with numbers, with names that tell them apart, and with a note on what
     repeats another. Raises UserError for a result given twice.
     """

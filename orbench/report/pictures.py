@@ -166,11 +166,11 @@ def _draw_trend(axes: Axes, models: Sequence[Placed]) -> None:
 
 def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     """Draw a mark with its intervals."""
-    look = place if isinstance(model, Published) else model.look
-    style: Any = {"color": COLORS[look % len(COLORS)], "clip_on": False, "zorder": 3}
+    mark_number = place if isinstance(model, Published) else model.mark_number
+    style: Any = {"color": COLORS[mark_number % len(COLORS)], "clip_on": False, "zorder": 3}
     x, *x_ends = percents_of(model, SAFE)
     y, *y_ends = percents_of(model, TOXIC)
-    marker = MARKERS[look % len(MARKERS)]
+    marker = MARKERS[mark_number % len(MARKERS)]
     axes.scatter(x, y, s=24, marker=marker, label=_shown(model.short), **style)
     axes.hlines(y, *(x_ends or UNKNOWN), **style)
     axes.vlines(x, *(y_ends or UNKNOWN), **style)

@@ -39,9 +39,9 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
         groups[standing.judge, *sets].append(standing)
     board: list[Standing] = []
     for group, models in enumerate(groups.values()):
-        for look, standing in enumerate(_ranked(models)):
+        for mark_number, standing in enumerate(_ranked(models)):
             part = f"{standing.prompts}, {standing.judge}" if len(groups) > 1 else ""
-            board.append(replace(standing, group=group, look=look, part=part))
+            board.append(replace(standing, group=group, mark_number=mark_number, part=part))
     return board
 
 
@@ -73,7 +73,7 @@ def _toxic_side(safe: Result, toxic: Sequence[Rate]) -> Rate | None:
     """
     who = safe.label, safe.judge
     alike = [rate for rate in toxic if (rate.result.label, rate.result.judge) == who]
-    candidates = [rate for rate in alike if rate.result.home == safe.home] or alike
+    candidates = [rate for rate in alike if rate.result.prompts_from == safe.prompts_from] or alike
     return candidates[0] if len(candidates) == 1 else None
 
 

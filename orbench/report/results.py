@@ -105,7 +105,7 @@ class About:
     model: str
     settings: str
     family: str
-    home: str  # the repository of the prompts, else their file
+    prompts_from: str  # the repository of the prompts, else their file
     judge: str
     judge_version: str  # of the rules; empty where they do not decide
     template: str  # of the judge's prompt, a hash

@@ -31,7 +31,7 @@ class Standing:
     youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
     group: int = 0  # the same for the same prompts and judge
     part: str = ""  # these two in words, if there are several groups
-    look: int = 0  # the number of its color and marker
+    mark_number: int = 0  # the number of its color and marker
     rank: Rank | None = None
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orbench.base.messages import UserError
-from orbench.report.names import told_apart
+from orbench.report.names import with_distinct_names
 from orbench.report.results import BOTH, TOXIC, Result, merged
 from tests.results import models, responses, result_of
 
@@ -21,7 +21,7 @@ def named(text: str) -> list[Result]:
         side = "1/1" if name[0] != "T" else "- 1/1"
         (rate,) = models(f"{name.removeprefix('T')} {side} prompts=p {about}".rstrip())
         results.append(rate.result)
-    return told_apart(results)
+    return with_distinct_names(results)
 
 
 @pytest.mark.parametrize(

@@ -37,22 +37,22 @@ def test_a_models_sides_stand_in_a_row_with_youdens_j() -> None:
 @pytest.mark.parametrize(
     ("toxic", "partner"),
     [
-        ("T home=h", "h"),
-        ("T home=o", "o"),  # the only one
-        ("T home=o, T home=p", ""),
-        ("T home=o, T home=h", "h"),
-        ("T home=h, T home=h", ""),
-        ("T home=h settings=low", ""),
-        ("T home=h settings=low, T home=o", "o"),
-        ("T home=h judge=k", ""),
+        ("T prompts_from=h", "h"),
+        ("T prompts_from=o", "o"),  # the only one
+        ("T prompts_from=o, T prompts_from=p", ""),
+        ("T prompts_from=o, T prompts_from=h", "h"),
+        ("T prompts_from=h, T prompts_from=h", ""),
+        ("T prompts_from=h settings=low", ""),
+        ("T prompts_from=h settings=low, T prompts_from=o", "o"),
+        ("T prompts_from=h judge=k", ""),
     ],
 )
 def test_the_toxic_side_is_of_the_same_model_judge_and_place_or_the_only_one(
     toxic: str, partner: str
 ) -> None:
-    rows = board("a 20/100 home=h, " + toxic.replace("T", "a - 90/100"))
+    rows = board("a 20/100 prompts_from=h, " + toxic.replace("T", "a - 90/100"))
     (row,) = [one for one in rows if one.safe]
-    assert [one.result.home for one in row.sides] == ["h", partner][: 1 + bool(partner)]
+    assert [one.result.prompts_from for one in row.sides] == ["h", partner][: 1 + bool(partner)]
     assert len(rows) == 1 + toxic.count("T") - bool(partner)
     assert [one for one in rows if one.youden] == [row] * bool(partner)
 
@@ -70,7 +70,7 @@ def test_models_of_the_same_prompts_and_judge_make_a_group_the_best_first() -> N
         "a 20/100 80/100 judge=k, b 20/100 80/100, c 10/100, d 10/100 90/100, "
         "e 10/100 80/100 judge=k, f 5/100 99/100 judge=k doubt=demo"
     )
-    assert [f"{one.label} {one.group} {one.look} {one.part}" for one in rows] == [
+    assert [f"{one.label} {one.group} {one.mark_number} {one.part}" for one in rows] == [
         "e 0 0 over_refusal, toxic, k",
         "a 0 1 over_refusal, toxic, k",
         "f 0 2 over_refusal, toxic, k",
