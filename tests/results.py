@@ -195,8 +195,8 @@ def make_rate(
 
 def make_details(rows: int, **changed: Any) -> Details:
     """Return details in which nothing but `changed` is above 0."""
-    values: dict[str, Any] = dict.fromkeys([field.name for field in fields(Details)], 0)
-    return Details(**(values | {"rows": rows} | changed))
+    shares = dict.fromkeys(["direct", "indirect", "api", "cut_off", "after_text", "flips"], 0.0)
+    return Details(**(shares | {"rows": rows} | changed))
 
 
 def widened(rate: Rate, low: float, high: float) -> Rate:

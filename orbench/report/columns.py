@@ -7,20 +7,20 @@ and on the page, too. Rates are in percent, differences in percentage points.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from math import nan
-from typing import Generic, NamedTuple, TypeVar
+from math import isnan, nan
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from orbench.base.words import Side
 from orbench.report.measures import (
-    OVERALL,
     Associated,
     Association,
     Comparison,
     Counted,
-    Details,
     Kind,
     Rate,
 )
+from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
 from orbench.report.standings import Published, Standing
@@ -30,21 +30,13 @@ T = TypeVar("T")
 Placed = Standing | Published  # a row of the leaderboard
 
 
-class Behind(NamedTuple):
-    """The rows behind a figure."""
+class Cell(NamedTuple):
+    """What stands in a column for a row."""
 
-    result: int
-    category: str  # empty: all
-
-
-class Figure(NamedTuple):
-    """A share or a difference: CSVs hold it times 100, documents with its interval."""
-
-    fraction: float
-    interval: Interval | None = None
+    text: str
+    value: float | None = None  # for programs and for sorting; NaN: not measured; None: the text
+    rate: Rate | None = None  # whose rows the page can show
     is_small: bool = False  # of few prompts
-    is_widened: bool = False  # by unscored rows
-    behind: Behind | None = None
 
 
 class Shown(Enum):
@@ -58,21 +50,35 @@ class Shown(Enum):
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column of a table, and what stands in it for a row: a number, a text, a figure, or None."""
+    """A column of a table, and what stands in it for a row: a cell, a number, a text, or None."""
 
     name: str  # in CSVs; empty: in documents alone
-    value: Callable[[T], object]
+    source: str | Callable[[T], object]  # attributes with dots between them, or a function
     title: str = ""  # in documents and on the page; empty: in CSVs alone
     shown: Shown = Shown.EVERYWHERE
 
+    def value(self, item: T) -> object:
+        """Return what stands in it."""
+        if isinstance(self.source, str):
+            return attrgetter(self.source)(item)
+        return self.source(item)
 
+
+NOT_MEASURED = Cell("–", nan)
 UNKNOWN = Interval(nan, nan)
 
 
+def _percent(name: str, path: str, title: str = "") -> Column[Any]:
+    """Return the column of a fraction, in percent."""
+    fraction = attrgetter(path)
+    return Column(name, lambda item: percent_cell(fraction(item)), title)
+
+
 def _ends(
-    low: str, high: str, interval: Callable[[T], Interval | None]
-) -> tuple[Column[T], Column[T]]:
+    low: str, high: str, source: str | Callable[[Any], Interval | None]
+) -> tuple[Column[Any], Column[Any]]:
     """Return the columns of both ends of an interval, in CSVs alone."""
+    interval = attrgetter(source) if isinstance(source, str) else source
     return (
         Column(low, lambda item: 100 * (interval(item) or UNKNOWN).low),
         Column(high, lambda item: 100 * (interval(item) or UNKNOWN).high),
@@ -87,99 +93,74 @@ def joined(texts: Iterable[str]) -> str:
     return "; ".join(texts)
 
 
+def percent_cell(fraction: float, interval: Interval | None = None, marks: str = "") -> Cell:
+    """Return a share in percent, or a difference in points."""
+    if isnan(fraction):
+        return NOT_MEASURED
+    text = f"{100 * fraction:.1f}"
+    if interval:
+        text += f" {interval_words(interval)}"
+    return Cell(text + marks, 100 * fraction)
+
+
+def rate_cell(rate: Rate | None) -> Cell:
+    """Return a rate with the interval that is shown."""
+    if not rate:
+        return NOT_MEASURED
+    marks = WIDENED * rate.is_widened + " †" * rate.is_small
+    cell = percent_cell(rate.mean.rate, rate.interval, marks)
+    return cell._replace(rate=rate if can_lead(rate) else None, is_small=rate.is_small)
+
+
 def can_lead(rate: Rate) -> bool:
     """Return whether the page can show the rows behind a rate."""
     return rate.counted is Counted.REFUSED and rate.subset.kind in (Kind.OVERALL, Kind.CATEGORY)
 
 
-def rate_figure(rate: Rate | None) -> Figure:
-    """Return a rate with the interval that is shown."""
-    if not rate:
-        return Figure(nan)
-    behind = None
-    if can_lead(rate):
-        behind = Behind(rate.result.number, rate.subset.value)
-    return Figure(rate.mean.rate, rate.interval, rate.is_small, rate.is_widened, behind)
-
-
-def corrected_figure(rate: Rate) -> Figure:
-    """Return the rate by people's labels, of overall rates."""
-    if rate.result.corrected and is_overall(rate):
-        return Figure(*rate.result.corrected)
-    return Figure(nan)
-
-
-def is_overall(rate: Rate) -> bool:
-    """Return whether it is the refusal rate over all prompts."""
-    return rate.subset == OVERALL and rate.counted is Counted.REFUSED
-
-
-def _certain(rate: Rate) -> Figure:
-    """Return the share of the rules' verdicts that are certain, of overall rates."""
-    return Figure(rate.result.certain if is_overall(rate) else nan)
-
-
-def _share(value: Callable[[Details], float]) -> Callable[[Rate], Figure]:
-    """Return what gets a share of the responses; rates without details have none."""
-    return lambda rate: Figure(value(rate.details) if rate.details else nan)
-
-
-def _api_categories(rate: Rate) -> str:
-    """Return how often an API named which category: `cyber 12, bio 3`."""
-    named = rate.details.api_categories if rate.details else {}
-    counts = [f"{name} {rows}" for name, rows in named.items()]
-    return ", ".join(counts)
-
-
-def _unpaired(rate: Rate) -> int | None:
-    """Return the number of prompts without a partner, of pairs."""
-    return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
-
-
 # What rate it is: the overall rates in results.json are all alike in this.
 OF_SUBSETS: tuple[Column[Rate], ...] = (
-    Column("subset", lambda rate: rate.subset.kind),
-    Column("value", lambda rate: rate.subset.value, "Subset", Shown.ONLY_VARIED),
-    Column("category", lambda rate: rate.subset.category, "Category", Shown.ONLY_VARIED),
-    Column("counted", lambda rate: rate.counted, "Counted", Shown.ONLY_VARIED),
+    Column("subset", "subset.kind"),
+    Column("value", "subset.value", "Subset", Shown.ONLY_VARIED),
+    Column("category", "subset.category", "Category", Shown.ONLY_VARIED),
+    Column("counted", "counted", "Counted", Shown.ONLY_VARIED),
 )
-UNPAIRED = Column[Rate]("unpaired", _unpaired, "Unpaired")
+UNPAIRED = Column[Rate](
+    "unpaired", lambda rate: rate.unpaired if rate.subset.kind is Kind.PAIRS else None, "Unpaired"
+)
 RATES: tuple[Column[Rate], ...] = (
-    Column("", lambda rate: rate.result.label, "Model"),
-    Column("model", lambda rate: rate.result.model),
-    Column("settings", lambda rate: rate.result.settings),
-    Column("side", lambda rate: rate.side.name, "Side", Shown.ONLY_VARIED),
+    Column("", "result.label", "Model"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
+    Column("side", "side.name", "Side", Shown.ONLY_VARIED),
     *OF_SUBSETS,
-    Column("rate_percent", rate_figure, "Rate"),
-    *_ends("low_percent", "high_percent", lambda rate: rate.mean.interval),
-    *_ends("low_all_percent", "high_all_percent", lambda rate: rate.with_unscored),
-    Column("corrected_percent", corrected_figure, "Corrected by labels"),
-    *_ends(
-        "corrected_low_percent",
-        "corrected_high_percent",
-        lambda rate: corrected_figure(rate).interval,
-    ),
-    Column("n", lambda rate: rate.n, "n"),
-    Column("rows", lambda rate: rate.mean.rows, "Rows", Shown.IN_DOCUMENTS),
+    Column("rate_percent", rate_cell, "Rate"),
+    *_ends("low_percent", "high_percent", "mean.interval"),
+    *_ends("low_all_percent", "high_all_percent", "with_unscored"),
     Column(
-        "design_effect", lambda rate: rate.mean.design_effect, "Design effect", Shown.IN_DOCUMENTS
+        "corrected_percent",
+        lambda rate: percent_cell(*rate.details.corrected),
+        "Corrected by labels",
     ),
-    Column("unscored", lambda rate: rate.unscored, "Unscored"),
-    Column("direct_percent", _share(lambda details: details.direct), "Direct"),
-    Column("indirect_percent", _share(lambda details: details.indirect), "Indirect"),
-    Column("api_percent", _share(lambda details: details.api), "By the API"),
-    Column("api_categories", _api_categories, "Category: responses"),
-    Column("after_text_percent", _share(lambda details: details.after_text), "After text"),
-    Column("cut_off_percent", _share(lambda details: details.cut_off), "Cut off"),
-    Column("flip_percent", _share(lambda details: details.flips), "Flip"),
-    Column("certain_percent", _certain, "Certain"),
+    *_ends("corrected_low_percent", "corrected_high_percent", "details.corrected.interval"),
+    Column("n", "n", "n"),
+    Column("rows", "mean.rows", "Rows", Shown.IN_DOCUMENTS),
+    Column("design_effect", "mean.design_effect", "Design effect", Shown.IN_DOCUMENTS),
+    Column("unscored", "unscored", "Unscored"),
+    _percent("direct_percent", "details.direct", "Direct"),
+    _percent("indirect_percent", "details.indirect", "Indirect"),
+    _percent("api_percent", "details.api", "By the API"),
+    Column("api_categories", "details.api_categories", "Category: responses"),
+    _percent("after_text_percent", "details.after_text", "After text"),
+    _percent("cut_off_percent", "details.cut_off", "Cut off"),
+    _percent("flip_percent", "details.flips", "Flip"),
+    _percent("certain_percent", "details.certain", "Certain"),
     UNPAIRED,
-    Column("judge", lambda rate: rate.result.judge, "Judge", Shown.IF_VARIED),
-    Column("judge_version", lambda rate: rate.result.judge_version),
-    Column("prompts", lambda rate: rate.result.prompts, "Prompts", Shown.IF_VARIED),
-    Column("prompt_set", lambda rate: rate.result.prompt_set),
-    Column("family", lambda rate: rate.result.family),
-    Column("date", lambda rate: rate.result.date, "Date", Shown.IN_DOCUMENTS),
+    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    Column("judge_version", "result.judge_version"),
+    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
+    Column("prompt_set", "result.prompt_set"),
+    Column("family", "result.family"),
+    Column("date", "result.date", "Date", Shown.IN_DOCUMENTS),
     Column("notes", lambda rate: joined(notes_of(rate)), "Notes", Shown.IN_DOCUMENTS),
 )
 
@@ -193,37 +174,39 @@ def _stands_in(comparison: Comparison) -> str:
 
 
 COMPARISONS: tuple[Column[Comparison], ...] = (
-    Column("", lambda pair: pair.a.result.short, "A"),
-    Column("", lambda pair: pair.b.result.short, "B"),
-    Column("compared", lambda pair: pair.family.kind),
-    Column("model_a", lambda pair: pair.a.result.model),
-    Column("settings_a", lambda pair: pair.a.result.settings),
-    Column("model_b", lambda pair: pair.b.result.model),
-    Column("settings_b", lambda pair: pair.b.result.settings),
-    Column("side", lambda pair: pair.a.side.name),
-    Column("subset", lambda pair: pair.a.subset.kind),
-    Column("value", lambda pair: pair.a.subset.value, "Subset", Shown.ONLY_VARIED),
-    Column("category", lambda pair: pair.a.subset.category, "Category", Shown.ONLY_VARIED),
-    Column("counted", lambda pair: pair.a.counted),
+    Column("", "a.result.short", "A"),
+    Column("", "b.result.short", "B"),
+    Column("compared", "family.kind"),
+    Column("model_a", "a.result.model"),
+    Column("settings_a", "a.result.settings"),
+    Column("model_b", "b.result.model"),
+    Column("settings_b", "b.result.settings"),
+    Column("side", "a.side.name"),
+    Column("subset", "a.subset.kind"),
+    Column("value", "a.subset.value", "Subset", Shown.ONLY_VARIED),
+    Column("category", "a.subset.category", "Category", Shown.ONLY_VARIED),
+    Column("counted", "a.counted"),
     Column("finding", finding_of, "Finding"),
     Column("stands_in", _stands_in, "Stands in"),
     Column(
-        "difference_points", lambda pair: Figure(pair.gap.difference, pair.gap.interval), "A - B"
+        "difference_points",
+        lambda pair: percent_cell(pair.gap.difference, pair.gap.interval),
+        "A - B",
     ),
-    *_ends("low_points", "high_points", lambda pair: pair.gap.interval),
-    Column("", lambda pair: pair.a.side.rate, "Side"),
-    Column("rate_a_percent", lambda pair: Figure(pair.gap.a.rate), "Rate A"),
-    Column("rate_b_percent", lambda pair: Figure(pair.gap.b.rate), "Rate B"),
-    Column("n", lambda pair: pair.gap.a.prompts, "n"),
-    Column("n_a", lambda pair: pair.a.n, "n A", Shown.IN_DOCUMENTS),
-    Column("n_b", lambda pair: pair.b.n, "n B", Shown.IN_DOCUMENTS),
-    Column("detectable_points", lambda pair: Figure(pair.detectable), "Detectable"),
-    Column("p", lambda pair: pair.gap.p, "p", Shown.IN_DOCUMENTS),
-    Column("p_holm", lambda pair: pair.p_holm, "p (Holm)"),
-    Column("p_worst", lambda pair: pair.p_worst, "p (worst case)"),
-    Column("judge", lambda pair: pair.judge, "Judge", Shown.IF_VARIED),
-    Column("prompts_a", lambda pair: pair.a.result.prompts, "Prompts A", Shown.ONLY_VARIED),
-    Column("prompts_b", lambda pair: pair.b.result.prompts, "Prompts B", Shown.ONLY_VARIED),
+    *_ends("low_points", "high_points", "gap.interval"),
+    Column("", "a.side.rate", "Side"),
+    _percent("rate_a_percent", "gap.a.rate", "Rate A"),
+    _percent("rate_b_percent", "gap.b.rate", "Rate B"),
+    Column("n", "gap.a.prompts", "n"),
+    Column("n_a", "a.n", "n A", Shown.IN_DOCUMENTS),
+    Column("n_b", "b.n", "n B", Shown.IN_DOCUMENTS),
+    _percent("detectable_points", "detectable", "Detectable"),
+    Column("p", "gap.p", "p", Shown.IN_DOCUMENTS),
+    Column("p_holm", "p_holm", "p (Holm)"),
+    Column("p_worst", "p_worst", "p (worst case)"),
+    Column("judge", "judge", "Judge", Shown.IF_VARIED),
+    Column("prompts_a", "a.result.prompts", "Prompts A", Shown.ONLY_VARIED),
+    Column("prompts_b", "b.result.prompts", "Prompts B", Shown.ONLY_VARIED),
 )
 
 # -- associations.csv ------------------------------------------------------------------------------
@@ -233,7 +216,7 @@ def _estimate(found: Association) -> object:
     """Return a trend in points, an AUC in percent; log-odds stay what they are."""
     if found.kind is Associated.WORD:
         return found.estimate
-    return Figure(found.estimate, found.interval)
+    return percent_cell(found.estimate, found.interval)
 
 
 def _goes_with(found: Association) -> str:
@@ -253,43 +236,43 @@ def _trend(found: Association) -> str:
 
 
 ASSOCIATIONS: tuple[Column[Association], ...] = (
-    Column("", lambda found: found.result.label, "Model"),
-    Column("associated", lambda found: found.kind),
-    Column("model", lambda found: found.result.model),
-    Column("settings", lambda found: found.result.settings),
+    Column("", "result.label", "Model"),
+    Column("associated", "kind"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
     Column("against", lambda found: found.against and found.against.label, "Against"),
     Column(
         "side", lambda found: found.of_side or found.result.side.name, "Side", Shown.ONLY_VARIED
     ),
     Column("trend", _trend, "Trend"),
-    Column("value", lambda found: found.value, "Tiers or word"),
+    Column("value", "value", "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),
-    Column("n", lambda found: found.n, "n"),
-    Column("refused", lambda found: found.refused, "Refused"),
-    Column("answered", lambda found: found.answered, "Answered"),
+    Column("n", "n", "n"),
+    Column("refused", "refused", "Refused"),
+    Column("answered", "answered", "Answered"),
     Column("estimate", _estimate, "Estimate"),
-    *_ends("low", "high", lambda found: found.interval),
-    Column("higher_percent", lambda found: 100 * found.higher),
-    Column("lower_percent", lambda found: 100 * found.lower),
-    Column("z", lambda found: found.z),
-    Column("p", lambda found: found.p),
-    Column("p_adjusted", lambda found: found.p_adjusted, "p (adjusted)"),
-    Column("p_worst", lambda found: found.p_worst, "p (worst case)"),
+    *_ends("low", "high", "interval"),
+    _percent("higher_percent", "higher"),
+    _percent("lower_percent", "lower"),
+    Column("z", "z"),
+    Column("p", "p"),
+    Column("p_adjusted", "p_adjusted", "p (adjusted)"),
+    Column("p_worst", "p_worst", "p (worst case)"),
     Column("example_1", _example(0), "Example 1"),
     Column("example_2", _example(1), "Example 2"),
     Column("example_3", _example(2)),
-    Column("judge", lambda found: found.result.judge, "Judge", Shown.IF_VARIED),
-    Column("prompts", lambda found: found.result.prompts, "Prompts", Shown.IF_VARIED),
+    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
 )
 
 # -- leaderboard.csv -------------------------------------------------------------------------------
 
 
-def _placed(row: Placed, side: Side) -> Figure:
+def _placed(row: Placed, side: Side) -> Cell:
     """Return the rate of a side; published models have no interval."""
     if isinstance(row, Published):
-        return Figure(row.toxic if side.is_toxic else row.over_refusal)
-    return rate_figure(row.on(side))._replace(is_small=False, behind=None)
+        return percent_cell(row.toxic if side.is_toxic else row.over_refusal)
+    return rate_cell(row.on(side))
 
 
 def _unscored(row: Placed, side: Side) -> Interval | None:
@@ -298,20 +281,22 @@ def _unscored(row: Placed, side: Side) -> Interval | None:
     return rate.with_unscored if rate else None
 
 
-def _youden(row: Placed) -> Figure:
+def _youden(row: Placed) -> Cell:
     """Return Youden's J."""
     if isinstance(row, Published):
-        return Figure(row.score)
-    return Figure(row.youden.difference, row.youden.interval) if row.youden else Figure(nan)
+        return percent_cell(row.score)
+    if not row.youden:
+        return NOT_MEASURED
+    return percent_cell(row.youden.difference, row.youden.interval)
 
 
 RANK = Column[Placed]("rank", lambda row: str(row.rank or ""), "Rank")
-SCORE = Column[Placed]("score", lambda row: 100 * row.score)
+SCORE = _percent("score", "score")
 BOARD: tuple[Column[Placed], ...] = (
     RANK,
-    Column("", lambda row: row.label, "Model"),
-    Column("model", lambda row: row.model),
-    Column("settings", lambda row: row.settings),
+    Column("", "label", "Model"),
+    Column("model", "model"),
+    Column("settings", "settings"),
     SCORE,
     Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
     *_ends(
@@ -322,6 +307,6 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
     *_ends("toxic_low_percent", "toxic_high_percent", lambda row: _unscored(row, TOXIC)),
     Column("", _youden, "Score (J)"),
-    Column("judge", lambda row: row.judge, "Judge", Shown.IF_VARIED),
-    Column("prompts", lambda row: row.prompts, "Prompts", Shown.IF_VARIED),
+    Column("judge", "judge", "Judge", Shown.IF_VARIED),
+    Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),
 )

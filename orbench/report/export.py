@@ -6,7 +6,6 @@ aggregates, without prompts and responses.
 import json
 import time
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 
 from orbench.base.grouping import grouped
@@ -19,7 +18,6 @@ from orbench.report.columns import (
     RATES,
     SCORE,
     UNPAIRED,
-    Figure,
     can_lead,
     joined,
 )
@@ -27,7 +25,7 @@ from orbench.report.measures import Rate
 from orbench.report.rates import overall
 from orbench.report.sentences import notes_of
 from orbench.report.standings import Report, Standing
-from orbench.report.tables import text_of
+from orbench.report.tables import known, text_of
 
 NAME = "orbench"
 SUMMARY_VERSION = 1  # of the format of results.json; a new member does not change it
@@ -63,19 +61,18 @@ def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
     for of_board in (RANK, SCORE):
         entry[of_board.name] = None
         if len(of_result) == 1:
-            entry[of_board.name] = _known(of_board.value(of_result[0]))
+            entry[of_board.name] = _rounded(of_board.value(of_result[0]))
     for column in RATES:
         if column.name and column not in (*OF_SUBSETS, UNPAIRED):
-            entry[column.name] = _known(column.value(rate))
+            entry[column.name] = _rounded(column.value(rate))
     return entry
 
 
-def _known(value: object) -> object:
+def _rounded(value: object) -> object:
     """Return a value for JSON; None for what is not known, and for an empty text."""
-    if isinstance(value, Figure):
-        value = 100 * value.fraction
+    value = known(value)
     if isinstance(value, float):
-        return round(value, DIGITS) if isfinite(value) else None
+        return round(value, DIGITS)
     return None if value == "" else value
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
-from orbench.report.results import Result
+from orbench.report.results import Corrected, Result
 from orbench.stats.core import Difference, Mean, Prepared, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -77,22 +77,28 @@ class Counted(StrEnum):
     REVERSE = "reverse"
 
 
+UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
+
+
 @dataclass(frozen=True, eq=False)
 class Details:
     """What else is known of responses; shares are means of the prompts' shares, as fractions."""
 
-    rows: int  # scored or not
-    refused: int  # rows
-    refused_to_judge: int  # rows that the judge refused to judge
-    not_about_safety: int  # refused by the API for the provider's terms
-    other_model: int  # rows that another model answered
-    direct: float
-    indirect: float
-    api: float
-    cut_off: float
-    api_categories: dict[str, int]  # rows by the category that the API named, the most first
-    after_text: float  # of the refusals by the API, those that cut off a text
-    flips: float  # prompts whose responses have different verdicts
+    rows: int = 0  # scored or not; 0: nothing else is known
+    refused: int = 0  # rows
+    refused_to_judge: int = 0  # rows that the judge refused to judge
+    not_about_safety: int = 0  # refused by the API for the provider's terms
+    other_model: int = 0  # rows that another model answered
+    direct: float = np.nan
+    indirect: float = np.nan
+    api: float = np.nan
+    cut_off: float = np.nan
+    api_categories: str = ""  # how often the API named which: `cyber 12, bio 3`
+    after_text: float = np.nan  # of the refusals by the API, those that cut off a text
+    flips: float = np.nan  # prompts whose responses have different verdicts
+    # Of all prompts alone.
+    certain: float = np.nan  # verdicts of the rules that are
+    corrected: Corrected = UNCORRECTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +111,7 @@ class Rate:
     verdicts: Verdicts
     mean: Mean
     with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
-    details: Details | None = None
+    details: Details = Details()
     unpaired: int = 0  # prompts of pairs without a partner
 
     @property
@@ -147,7 +153,7 @@ class Rate:
     @property
     def unscored(self) -> int | None:
         """Return the number of unscored rows; None: not known."""
-        if not self.details or not self.result.unscored_known:
+        if not self.details.rows or not self.result.unscored_known:
             return None
         return self.details.rows - self.mean.rows
 

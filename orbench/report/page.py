@@ -115,7 +115,7 @@ def _facts(report: Report) -> Json:
         "has_score": has_score or bool(report.published),
         "has_ties": any(rank.best < rank.worst for rank in ranks if rank),
         "has_unscored": any(rate.unscored for rate in rates),
-        "has_flips": any(rate.details and rate.details.flips >= 0 for rate in rates),
+        "has_flips": any(rate.details.flips >= 0 for rate in rates),
         "shares": shares_by_result(report),
     }
 

@@ -65,7 +65,7 @@ def doubts_of(rate: Rate, is_demo: bool) -> list[Doubt]:
             "refusals (‡: this makes it over 1.5 times as wide)"
         )
         found.append(Doubt(f"{rate.unscored:,} unscored", meaning))
-    cut_off = 100 * rate.details.cut_off if rate.details else 0.0
+    cut_off = 100 * rate.details.cut_off
     if cut_off > MANY_CUT_OFF:
         meaning = "cut off: responses that ended at the token limit, perhaps before a refusal"
         found.append(Doubt(f"{cut_off:.0f} % cut off", meaning))

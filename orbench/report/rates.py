@@ -9,7 +9,16 @@ import numpy as np
 
 from orbench.base.words import UNCATEGORIZED, Side
 from orbench.refusals.api import NOT_ABOUT_SAFETY
-from orbench.report.measures import MACRO, OVERALL, Counted, Details, Kind, Rate, Subset
+from orbench.report.measures import (
+    MACRO,
+    OVERALL,
+    UNCORRECTED,
+    Counted,
+    Details,
+    Kind,
+    Rate,
+    Subset,
+)
 from orbench.report.results import Responses, Result
 from orbench.stats.core import Array, Prepared, Verdicts, mean, with_unscored
 
@@ -48,7 +57,10 @@ def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
 def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
-    yield from _with_shares(refusal_rate(result, responses, OVERALL), responses)
+    whole = refusal_rate(result, responses, OVERALL)
+    corrected = result.corrected or UNCORRECTED
+    details = replace(whole.details, certain=result.certain, corrected=corrected)
+    yield from _with_shares(replace(whole, details=details), responses)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
         return
@@ -125,9 +137,9 @@ def _mean(values: Array) -> float:
     return float(values.mean())
 
 
-def _named(categories: Array) -> dict[str, int]:
-    """Return how often an API named which category; it may name several at once."""
+def _named(categories: Array) -> str:
+    """Return how often an API named which category, the most first; it may name several at once."""
     counts = Counter[str]()
     for names in categories:
         counts.update(name or "unnamed" for name in names.split(", "))
-    return dict(counts.most_common())
+    return ", ".join(f"{name} {rows}" for name, rows in counts.most_common())

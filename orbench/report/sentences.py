@@ -77,7 +77,7 @@ def notes_of(rate: Rate) -> list[str]:
 def _flags(rate: Rate) -> Iterator[str]:
     """Yield the notes on the responses behind a rate."""
     details = rate.details
-    if not details:
+    if not details.rows:
         return
     coverage = 100 * rate.mean.rows / details.rows
     if coverage < LOW_COVERAGE:

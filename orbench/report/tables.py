@@ -6,8 +6,7 @@ A grid has a title and columns; a cell is a text, what the page sorts by, and wh
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from math import nan
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,17 +19,16 @@ from orbench.report.columns import (
     ASSOCIATIONS,
     BOARD,
     COMPARISONS,
+    NOT_MEASURED,
     RATES,
-    Behind,
+    Cell,
     Column,
-    Figure,
     Placed,
     Shown,
-    rate_figure,
+    rate_cell,
 )
 from orbench.report.compare import of_models
 from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate, Subset
-from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.ranking import in_order
 from orbench.report.rates import on_side, overall
 from orbench.report.results import Result
@@ -40,7 +38,6 @@ from orbench.report.standings import Report
 T = TypeVar("T")
 
 CSVS = ("results", "comparison", "associations", "leaderboard")
-DASH = "–"  # not measured
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
@@ -48,20 +45,6 @@ LEGEND = (
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})  # of Markdown
 LONG = 12  # rows; the page folds longer tables
 MANY = 7  # columns; the page sets them closer
-
-
-class Cell(NamedTuple):
-    """One cell of a grid."""
-
-    text: str
-    value: float | None = None  # what the page sorts by; None: the text
-    behind: Behind | None = None
-    is_small: bool = False  # of few prompts
-
-    @property
-    def is_filled(self) -> bool:
-        """Return whether there is something to read."""
-        return self.text not in ("", DASH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +92,7 @@ def _is_on_page(column: Column[Any], cells: Sequence[Cell]) -> bool:
 def _is_in_documents(column: Column[Any], cells: Sequence[Cell]) -> bool:
     if column.shown is Shown.ONLY_VARIED:
         return _is_varied(cells)
-    return any(cell.is_filled for cell in cells)
+    return any(cell.text not in ("", NOT_MEASURED.text) for cell in cells)
 
 
 def _is_varied(cells: Sequence[Cell]) -> bool:
@@ -120,27 +103,14 @@ def _is_varied(cells: Sequence[Cell]) -> bool:
 
 
 class Grids(NamedTuple):
-    """The tables of the documents and of the page; some may have no rows."""
+    """The tables of the documents, in their order, and of the page; some may have no rows."""
 
-    leaderboard: Grid
+    leaderboard: list[Grid]
     rates: list[Grid]  # a side each
-    shares: Grid  # of graded classes
-    by_api: Grid
+    shares: list[Grid]  # of graded classes
+    by_api: list[Grid]
     by_category: list[Grid]
-    same_prompts: Grid
-
-    @property
-    def filled(self) -> list[Grid]:
-        """Return those with rows, in the order of the documents."""
-        every = [
-            self.leaderboard,
-            *self.rates,
-            self.shares,
-            self.by_api,
-            *self.by_category,
-            self.same_prompts,
-        ]
-        return [grid for grid in every if grid.rows]
+    same_prompts: list[Grid]
 
 
 def grids(report: Report) -> Grids:
@@ -150,13 +120,14 @@ def grids(report: Report) -> Grids:
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
     compared = of_models(report.comparisons, Counted.REFUSED)
+    by_api = [rate for rate in rates if rate.details.api > 0]
     return Grids(
-        leaderboard=grid("Leaderboard", BOARD, placed(report)),
-        rates=by_side,
-        shares=grid("Shares of graded responses", RATES, shares_of(report)),
-        by_api=grid("Refusals by the API", RATES, [one for one in rates if has_api_refusals(one)]),
-        by_category=[_of_categories(one) for one in category_tables(report.rates, report.board)],
-        same_prompts=grid("Comparisons on the same prompts", COMPARISONS, compared),
+        [grid("Leaderboard", BOARD, placed(report))],
+        by_side,
+        [grid("Shares of graded responses", RATES, shares_of(report))],
+        [grid("Refusals by the API", RATES, by_api)],
+        [_of_categories(one) for one in category_tables(report.rates, report.board)],
+        [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     )
 
 
@@ -171,11 +142,6 @@ def shares_of(report: Report) -> list[Rate]:
     return [one for one in in_order(whole, report.board) if one.counted is not Counted.REFUSED]
 
 
-def has_api_refusals(rate: Rate) -> bool:
-    """Return whether an API itself refused."""
-    return bool(rate.details and rate.details.api > 0)
-
-
 def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
     """Return a grid of the columns with a title, without those in which nothing is measured."""
     titled = [column for column in columns if column.title]
@@ -183,31 +149,23 @@ def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
     return Grid(title, titled, rows).only(_is_in_documents)
 
 
-def _is_missing(value: object) -> bool:
-    """Return whether nothing was measured: None or NaN."""
-    number = value.fraction if isinstance(value, Figure) else value
-    return number is None or number != number
+def known(value: object) -> object:
+    """Return a value as programs take it: a number, a text; None for what was not measured."""
+    if isinstance(value, Cell):
+        value = value.value
+    return None if value != value else value  # NaN alone differs from itself
 
 
 def cell_of(value: object) -> Cell:
-    """Return a value as a cell: a figure, a number, a text."""
-    if _is_missing(value):
-        return Cell(DASH, nan)
-    if isinstance(value, Figure):
-        return _figure_cell(value)
-    if isinstance(value, (int, float)):
-        return Cell(f"{value:.0f}" if value == int(value) else f"{value:.2g}", value)
+    """Return a value as a cell."""
+    if isinstance(value, Cell):
+        return value
+    number = known(value)
+    if number is None:
+        return NOT_MEASURED
+    if isinstance(number, (int, float)):
+        return Cell(f"{number:.0f}" if number == int(number) else f"{number:.2g}", number)
     return Cell(str(value))
-
-
-def _figure_cell(figure: Figure) -> Cell:
-    """Return a share in percent, or a difference in points, with its interval and marks."""
-    percent = 100 * figure.fraction
-    text = f"{percent:.1f}"
-    if figure.interval:
-        text += f" {interval_words(figure.interval)}"
-    text += WIDENED * figure.is_widened + " †" * figure.is_small
-    return Cell(text, percent, figure.behind, figure.is_small)
 
 
 def _of_categories(table: CategoryTable) -> Grid:
@@ -221,7 +179,7 @@ def _of_categories(table: CategoryTable) -> Grid:
 def _of_result(table: CategoryTable, result: Result) -> Column[Subset]:
     """Return the column of a result's rates."""
     rates = table.rates
-    return Column("", lambda one: rate_figure(rates.get((result.number, one))), result.label)
+    return Column("", lambda one: rate_cell(rates.get((result.number, one))), result.label)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
@@ -234,23 +192,27 @@ def csv_paths(folder: Path) -> list[Path]:
 
 def write_csvs(folder: Path, report: Report) -> list[Path]:
     """Write the CSVs and return their paths. Raises OSError."""
-    columns: list[Sequence[Column[Any]]] = [RATES, COMPARISONS, ASSOCIATIONS, BOARD]
-    rows: list[Sequence[Any]] = [report.rates, report.comparisons, report.associations]
-    rows.append(placed(report))
+    tables: tuple[tuple[Sequence[Column[Any]], Sequence[Any]], ...] = (
+        (RATES, report.rates),
+        (COMPARISONS, report.comparisons),
+        (ASSOCIATIONS, report.associations),
+        (BOARD, placed(report)),
+    )
     paths = csv_paths(folder)
-    for path, of_table, items in zip(paths, columns, rows, strict=True):
-        named = {column.name: column.value for column in of_table if column.name}
-        texts = [{name: text_of(get(item)) for name, get in named.items()} for item in items]
-        write_csv(path, [*named], texts)
+    for path, (columns, items) in zip(paths, tables, strict=True):
+        named = [column for column in columns if column.name]
+        texts = []
+        for item in items:
+            texts.append({column.name: text_of(column.value(item)) for column in named})
+        write_csv(path, [column.name for column in named], texts)
     return paths
 
 
 def text_of(value: object) -> str:
     """Return a value for programs: 7 digits, and nothing for what was not measured."""
-    if _is_missing(value):
+    value = known(value)
+    if value is None:
         return ""
-    if isinstance(value, Figure):
-        value = 100 * value.fraction
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
@@ -268,7 +230,7 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for one in grids(report).filled:
+    for one in filter(lambda grid: grid.rows, chain(*grids(report))):
         texts = [[cell.text for cell in row] for row in one.rows]
         table = DataFrame(texts, columns=[column.title for column in one.columns])
         caption = re.sub(r"([_%&#$])", r"\\\1", one.title)  # pandas leaves it as it is

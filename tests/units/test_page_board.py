@@ -5,7 +5,7 @@ from math import nan
 
 import pytest
 
-from orbench.report.measures import Rate
+from orbench.report.measures import Details, Rate
 from orbench.report.page_board import doubts_of
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.scatter import Axis, axis_over, percents_of
@@ -41,7 +41,7 @@ def test_doubts_about_a_rate_stand_below_it(rate: Rate, doubts: str) -> None:
 
 def test_of_the_demo_few_prompts_are_no_news() -> None:
     assert [one.text for one in doubts_of(rate_with(3, 1), is_demo=True)] == ["1 unscored"]
-    assert doubts_of(replace(rate_with(), details=None), is_demo=False) == []
+    assert doubts_of(replace(rate_with(), details=Details()), is_demo=False) == []
 
 
 @pytest.mark.parametrize(

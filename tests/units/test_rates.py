@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
     proportion_confint,
 )
 
-from orbench.report.measures import Counted, Details, Kind, Rate
+from orbench.report.measures import UNCORRECTED, Counted, Details, Kind, Rate
 from orbench.report.rates import on_side, overall, rates, rates_of, refusals
 from orbench.report.results import TOXIC, Responses
 from orbench.stats.core import mean, with_unscored
@@ -36,9 +36,7 @@ def rates_in(given: Responses, **about: Any) -> list[Rate]:
 
 
 def details_of(given: Responses) -> Details:
-    details = rates_in(given)[0].details
-    assert details
-    return details
+    return rates_in(given)[0].details
 
 
 def lines_of(found: list[Rate]) -> list[str]:
@@ -55,7 +53,7 @@ def test_rates_are_means_of_the_prompts_shares_overall_and_by_category() -> None
     found = rates_in(GIVEN)
     expected = ["overall  75.0", "macro average  66.7", "category a 83.3", "category b 50.0"]
     assert lines_of(found) == expected
-    assert [one.details and one.details.rows for one in found] == [8, None, 6, 2]
+    assert [one.details.rows for one in found] == [8, 0, 6, 2]
     assert [one.unscored for one in found] == [2, None, 2, 0]
     plain = "(no category)"
     assert lines_of(rates_in(responses([1.0], category=plain))) == ["overall  100.0"]
@@ -92,13 +90,14 @@ def test_intervals_that_unscored_rows_widen_and_few_prompts_are_marked(
 
 def test_details_are_counts_of_rows_and_means_of_prompts() -> None:
     details = vars(details_of(GIVEN))
-    assert details.pop("api_categories") == {"unnamed": 3}
+    assert details.pop("api_categories") == "unnamed 3" and details.pop("corrected") == UNCORRECTED
     assert details == pytest.approx(
         {
             **{"rows": 8, "refused": 4, "refused_to_judge": 1, "not_about_safety": 0},
             **{"other_model": 3, "direct": 0.375, "indirect": 0.25, "api": 0.375},
-            **{"cut_off": 2 / 3, "after_text": 1 / 3, "flips": 0.5},
-        }
+            **{"cut_off": 2 / 3, "after_text": 1 / 3, "flips": 0.5, "certain": nan},
+        },
+        nan_ok=True,
     )
 
 
@@ -106,7 +105,7 @@ def test_what_no_response_has_is_not_measured() -> None:
     details = details_of(responses([1.0, 0.0, nan], direct=nan))
     unknown = (details.direct, details.cut_off, details.after_text, details.flips)
     assert np.isnan(unknown).all()
-    assert (details.indirect, details.api, details.api_categories) == (0, 0, {})
+    assert (details.indirect, details.api, details.api_categories) == (0, 0, "")
     nothing = rates_in(responses(verdicts_of("0/0?2")))[0]
     assert np.isnan(nothing.mean.rate) and nothing.unscored == 2
 
@@ -115,8 +114,7 @@ def test_categories_that_an_api_named_are_counted_the_most_frequent_first() -> N
     named = ["bio", "cyber, bio", "", "cyber", "cyber", "frontier_llm", "cyber", "not its own"]
     given = responses([1.0] * 8, api=[True] * 7 + [False], api_category=named)
     details = details_of(given)
-    shown = ", ".join(f"{name} {count}" for name, count in details.api_categories.items())
-    assert shown == "cyber 4, bio 2, unnamed 1, frontier_llm 1"
+    assert details.api_categories == "cyber 4, bio 2, unnamed 1, frontier_llm 1"
     assert details.not_about_safety == 1
 
 

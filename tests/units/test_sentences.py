@@ -11,6 +11,7 @@ from orbench.report.measures import (
     Association,
     Comparison,
     Counted,
+    Details,
     Kind,
     Outcome,
     Rate,
@@ -97,7 +98,7 @@ def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
 
 def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
     result = make_result(cautions=("c",), lookalikes=LOOKALIKES)
-    caution, note = notes_of(make_rate(result, n=5, details=None))
+    caution, note = notes_of(make_rate(result, n=5, details=Details()))
     assert caution == "c"
     assert note.startswith("9 of the first 40 prompts without a seed look like rewrites of others")
 
@@ -136,7 +137,7 @@ def test_each_rate_has_a_line() -> None:
     assert rate_lines(rates) == [
         "a: over-refusal rate 12.0 % [10.0, 30.0] ‡ (n 2,000, unscored 1,000)",
         "b (effort low): toxic rejection rate 50.0 % [48.0, 52.0] (n 100)",
-        "c: over-refusal rate not measured (n 0, unscored 0, demo prompts)",
+        "c: over-refusal rate not measured (n 0, demo prompts)",
     ]
 
 

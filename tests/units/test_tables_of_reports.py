@@ -2,18 +2,19 @@
 
 import re
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from orbench.report.behind import sections
 from orbench.report.build import build, find_sources
-from orbench.report.columns import Behind, Column, Figure, Shown
+from orbench.report.columns import Cell, Column, Shown, percent_cell
 from orbench.report.page_tables import differences, heat_maps
 from orbench.report.published import published_models
 from orbench.report.results import TOXIC
 from orbench.report.standings import Report
-from orbench.report.tables import Cell, cell_of, grid, grids, text_of, write_csvs, write_documents
+from orbench.report.tables import cell_of, grid, grids, text_of, write_csvs, write_documents
 from orbench.stats.intervals import Interval
 from tests.conftest import read_csv
 from tests.units.reported import TIERS, model, options
@@ -44,11 +45,10 @@ def two(folder: Path, a: int = 4, b: int = 30) -> list[Path]:
         (1 / 3, "0.33", "0.3333333"),
         (0.00012345, "0.00012", "0.00012345"),
         ("name", "name", "name"),
-        (Figure(NAN), "–", ""),
-        (Figure(1 / 3), "33.3", "33.33333"),
-        (Figure(0.5, Interval(0.25, 1)), "50.0 [25.0, 100.0]", "50"),
-        (Figure(0.5, Interval(0, 1), is_small=True), "50.0 [0.0, 100.0] †", "50"),
-        (Figure(0.5, is_small=True, is_widened=True), "50.0 ‡ †", "50"),
+        (percent_cell(NAN), "–", ""),
+        (percent_cell(1 / 3), "33.3", "33.33333"),
+        (percent_cell(0.5, Interval(0.25, 1)), "50.0 [25.0, 100.0]", "50"),
+        (percent_cell(0.5, marks=" ‡ †"), "50.0 ‡ †", "50"),
     ],
 )
 def test_values_are_short_for_people_and_exact_for_programs(
@@ -57,11 +57,9 @@ def test_values_are_short_for_people_and_exact_for_programs(
     assert (cell_of(value).text, text_of(value)) == (text, in_csv)
 
 
-def test_a_cell_is_sorted_by_its_value_and_knows_its_rows() -> None:
-    cell = cell_of(Figure(0.5, None, True, False, Behind(3, "a")))
-    assert cell == Cell("50.0 †", 50, Behind(3, "a"), True)
+def test_a_cell_is_sorted_by_its_value() -> None:
+    assert percent_cell(0.5).value == 50
     assert cell_of("name").value is None and cell_of(7).value == 7
-    assert [cell_of(one).is_filled for one in (None, "", 0, "x")] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_long_and_wide_grids_are_marked() -> None:
     columns = [Column[int]("", lambda one: one, str(number)) for number in range(7)]
     found = grid("G", columns, range(12))
     assert not (found.is_long or found.is_dense or found.has_small)
-    columns.append(Column("", lambda one: Figure(one, is_small=one == 3), "few"))
+    columns.append(Column("", lambda one: Cell(str(one), one, is_small=one == 3), "few"))
     found = grid("G", columns, range(13))
     assert found.is_long and found.is_dense and found.has_small
 
@@ -98,7 +96,7 @@ def test_long_and_wide_grids_are_marked() -> None:
 
 
 def titles(report: Report) -> str:
-    return ", ".join(one.title for one in grids(report).filled)
+    return ", ".join(one.title for one in chain(*grids(report)) if one.rows)
 
 
 def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
@@ -109,7 +107,7 @@ def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
     c = model(tmp_path, "c", 4, columns=GRADED)
     assert "Shares of graded responses" in titles(made(c))
     alone = made()
-    assert titles(alone) == "Leaderboard" and len(grids(alone).leaderboard.rows) == 32
+    assert titles(alone) == "Leaderboard" and len(grids(alone).leaderboard[0].rows) == 32
 
 
 def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None:
@@ -118,7 +116,8 @@ def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None
     assert [row[0].text for row in by_category.rows] == ["a", "b", "macro average", "overall"]
     cells = [row[1] for row in by_category.rows]
     assert cells[3].text.startswith("10.0 [") and cells[0].text.endswith("†")
-    assert (cells[0].behind, cells[2].behind) == (Behind(0, "a"), None)
+    assert cells[0].rate and cells[0].rate.subset.value == "a"
+    assert cells[0].is_small and cells[2].rate is None
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from orbench.report import (
     standings,
 )
 from orbench.report import tables as grids
-from orbench.stats import core, intervals
+from orbench.stats import core, estimates, intervals
 
 MODULES = [
     words,
@@ -36,7 +36,7 @@ MODULES = [
     standings,
     grids,
 ]
-MODULES += [core, intervals]
+MODULES += [core, estimates, intervals]
 TEXT = ["append", "decode", "digest", "encode", "format", "index", "items", "rpartition"]
 LOOP = ["first", "index", "index0", "last", "revindex0"]
 NAMESPACES = ["texts", "y"]
@@ -69,3 +69,11 @@ def test_templates_name_attributes_of_the_report(name: str) -> None:
     source = (page.FOLDER / name).read_text(encoding="utf-8")
     known = {*TEXT, *LOOP, *NAMESPACES}.union(*map(names_in, MODULES))
     assert attributes_in(page.JINJA.parse(source)) - known == set()
+
+
+@pytest.mark.parametrize("table", ["RATES", "COMPARISONS", "ASSOCIATIONS", "BOARD"])
+def test_columns_name_attributes_of_the_report(table: str) -> None:
+    known = set[str]().union(*map(names_in, MODULES))
+    for column in getattr(columns, table):
+        if isinstance(column.source, str):
+            assert known.issuperset(column.source.split(".")), column.source
