@@ -93,10 +93,20 @@ def _claims_on(side: Side, group: Group) -> list[str]:
     beaten = [_worse(finding) for finding in group.findings]
     leaders = [model for model in group.ranked if model.on(side) not in beaten]
     rates = [model.on(side) for model in leaders]
-    compared = [one for one in group.comparisons if one.a in rates or one.b in rates]
+    found = []
+    undecided = []
+    for comparison in group.comparisons:
+        if comparison.a in rates or comparison.b in rates:
+            if comparison.is_finding:
+                found.append(comparison)
+            else:
+                undecided.append(comparison)
     best = "highest" if side.is_toxic else "lowest"
     claims = _claims(leaders, f"the {best} {side.rate}")
-    claims[-1] += f": {_undecided(compared) if len(leaders) > 1 else _distance(compared)}"
+    if len(leaders) > 1:
+        claims[-1] += f": {_undecided(undecided)}"
+    else:
+        claims[-1] += f": {_distance(found)}"
     return claims
 
 
@@ -104,9 +114,8 @@ def _worse(finding: Comparison) -> Rate:
     return finding.fewer if finding.a.side.is_toxic else finding.more
 
 
-def _distance(comparisons: Sequence[Comparison]) -> str:
-    """Return how far the next model is from the best one."""
-    findings = [one for one in comparisons if one.is_finding]
+def _distance(findings: Sequence[Comparison]) -> str:
+    """Return how far the next model is from the best one. findings: those of the best one."""
     finding = min(findings, key=lambda one: abs(one.gap.difference))
     rate = _worse(finding)
     gap = finding.gap
@@ -119,9 +128,10 @@ def _distance(comparisons: Sequence[Comparison]) -> str:
 
 def _undecided(comparisons: Sequence[Comparison]) -> str:
     """Return why nobody is ahead, and what true difference would be found."""
-    undecided = [one for one in comparisons if not one.is_finding]
-    reasons: list[str] = [*dict.fromkeys(one.outcome for one in undecided)]
-    tested = [one.detectable for one in undecided if one.outcome is not Outcome.TOO_FEW]
+    reasons: list[str] = [*dict.fromkeys(one.outcome for one in comparisons)]
+    if not reasons:
+        reasons.append(Outcome.TOO_FEW)
+    tested = [one.detectable for one in comparisons if one.outcome is not Outcome.TOO_FEW]
     largest = 100 * np.max(tested, initial=0)
     if largest > 0:  # not if one is not known
         difference = f"a true difference of {largest:.1f} points"

@@ -148,9 +148,9 @@ def _decide(gate: Gate, rate: Rate | None, baselines: Sequence[Rate]) -> Decisio
 
 def _doubt(rate: Rate) -> str:
     """Return why a rate decides nothing."""
-    result = rate.result
-    if result.doubt or result.unranked:
-        return result.doubt or "; ".join(result.unranked)
+    doubt = rate.result.doubt or "; ".join(rate.result.unranked)
+    if doubt:
+        return doubt
     if rate.is_small:
         return f"fewer than {FEW_PROMPTS} prompts"
     return "" if rate.with_unscored else "the number of unscored rows is unknown"

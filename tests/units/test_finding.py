@@ -135,10 +135,11 @@ def test_two_models(board: str, compared: str, expected: str) -> None:
         ("a=b, a=c, b=c", f"b, c and a tie for {LOWEST}: {UNDECIDED}."),
         ("a=b, a?c", f"b, c and a tie for {LOWEST}: no difference shown; inconclusive: unscored "),
         ("a~b, a~c, b~c", f"b, c and a tie for {LOWEST}: too few prompts in common."),
+        ("", f"b, c and a tie for {LOWEST}: too few prompts in common."),
     ],
 )
 def test_the_best_of_several_models(compared: str, expected: str) -> None:
-    every = ", ".join(f"safe {pair}" for pair in compared.split(", "))
+    every = ", ".join(f"safe {pair}" for pair in filter(None, compared.split(", ")))
     assert headline("b 1-3 12 -, c 1-3 22 -, a 1-3 32 -", every).startswith(expected)
 
 
