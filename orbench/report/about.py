@@ -16,15 +16,13 @@ from orbench.models.providers import family_of, is_same_model
 from orbench.report.results import About, Corrected
 from orbench.stats.intervals import Interval
 
-DEMO = "demo prompts"
+DEMO = "demo prompts: too few to say anything about a model"
 # Entry of a run record, its value, and what that makes of the result.
 DOUBTS = (
     ("scripted", True, "scripted: measures nothing"),
     ("scripted_input", True, DEMO),
     ("complete", False, "partial: some rows have not been asked yet"),
 )
-# The only note on a report that holds nothing else: the others are about what could be ranked.
-DEMO_NOTE = "demo prompts: hand-written, too few to say anything about a model"
 UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 

@@ -48,10 +48,7 @@ def report(options: Options) -> int:
     write(made, sources, options.labels, options.outputs)
     for line in finding.findings(made.board, made.comparisons):
         say(line)
-    results = gate.check(options.gates, overall(made.rates), options.gated)
-    for result in results:
-        gate.report(result)
-    return gate.exit_status(results)
+    return gate.report(gate.check(options.gates, overall(made.rates), options.gated))
 
 
 def find_sources(options: Options) -> list[Source]:

@@ -5,6 +5,7 @@ Intervals and findings decide, not point estimates.
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,16 +15,24 @@ from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, WORSE, Side
 from orbench.report.compare import compare
 from orbench.report.load import Source, sources_of
-from orbench.report.measures import FEW_PROMPTS, Comparison, Outcome, Rate
-from orbench.report.numerals import WIDENED, percent, points
+from orbench.report.measures import FEW_PROMPTS, Outcome, Rate
+from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
 from orbench.report.results import named
 from orbench.report.sentences import verdict_words
 from orbench.stats.core import ALPHA
 
 
+class Gate(NamedTuple):
+    """What must not be true of the rates of a side."""
+
+    side: Side
+    sign: str = ""  # `>` or `<`; empty: worse than the baseline
+    limit: float = 0  # in percent
+
+
 class Status(IntEnum):
-    """What a gate says of a model; the number is the exit status, the highest one counts."""
+    """What a gate says of a rate; the number is the exit status, the highest one counts."""
 
     MET = 0
     UNDECIDED = 1
@@ -34,27 +43,14 @@ class Decision(NamedTuple):
     """What a gate says of a rate, and why."""
 
     status: Status
-    reasons: tuple[str, ...] = ()
-
-
-class GateResult(NamedTuple):
-    """What a gate says of a model on one side."""
-
-    gate: str
-    model: str
-    side: Side
-    status: Status
-    reasons: tuple[str, ...]
-
-
-def _undecided(*reasons: str) -> Decision:
-    return Decision(Status.UNDECIDED, reasons)
+    reason: str = ""
 
 
 MET = Decision(Status.MET)
-NOT_MEASURED = _undecided("not measured")
-NO_BASELINE = _undecided("the baseline was not measured")
-UNSCORED = _undecided("too many rows are unscored")
+
+
+def _undecided(reason: str) -> Decision:
+    return Decision(Status.UNDECIDED, f"cannot be decided: {reason}")
 
 
 # -- the baseline --------------------------------------------------------------------------------
@@ -97,117 +93,101 @@ def _label(source: Source) -> str:
 # -- the gates -----------------------------------------------------------------------------------
 
 
-def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> list[GateResult]:
-    """Return what each gate says of each model on each side.
+def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> list[Decision]:
+    """Return what each gate says of each model, which the reasons begin with.
 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
     meant; none: all but the baseline's.
     """
-    kept = list(rates)
+    baselines = [one for one in rates if one.result.is_baseline]
+    tested = [one for one in rates if one not in baselines]
     if files:
-        kept = [one for one in rates if one.result.is_baseline or one.result.file in files]
-    tested = [one for one in kept if not one.result.is_baseline]
+        tested = [one for one in tested if one.result.file in files]
     models = grouped(tested, lambda one: one.result.label) or {"no result but the baseline's": []}
     results = []
-    for gate in filter(None, "; ".join(gates).split("; ")):
-        for side in _sides_of(gate, kept):
-            for model, of_model in models.items():
-                of_side = on_side(side, of_model)
-                decisions = [_decide(gate, rate, kept) for rate in of_side] or [NOT_MEASURED]
-                results += [GateResult(gate, model, side, *one) for one in decisions]
+    for gate, model in product(_read(gates, tested + baselines), models):
+        of_side: Sequence[Rate | None] = on_side(gate.side, models[model]) or [None]
+        for rate in of_side:
+            status, reason = _decide(gate, rate, baselines)
+            results.append(Decision(status, f"{model}: {gate.side.rate} {reason}"))
     return results
 
 
-def exit_status(results: Sequence[GateResult]) -> int:
-    """Return the exit status that the gates ask for."""
-    return max((int(result.status) for result in results), default=0)
+def report(results: Sequence[Decision]) -> int:
+    """Say what is not met or cannot be decided, and return the exit status."""
+    for result in results:
+        if result.status is not Status.MET:
+            say(f"gate: {result.reason}")
+    return max((result.status for result in results), default=0)
 
 
-def report(result: GateResult) -> None:
-    """Say that a gate is not met or cannot be decided."""
-    if result.status is not Status.MET:
-        say(line_of(result))
+def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
+    """Yield the gates; one that is about the baseline for each side of the rates."""
+    for text in filter(None, "; ".join(texts).split("; ")):
+        if text == WORSE:
+            yield from map(Gate, dict.fromkeys(rate.side for rate in rates))
+        else:
+            side, sign, limit = text.split(" ")
+            yield Gate(SIDES[side], sign, float(limit))
 
 
-def line_of(result: GateResult) -> str:
-    """Return why a gate is not met or cannot be decided."""
-    claim = "; ".join(result.reasons)
-    if result.status is Status.UNDECIDED:
-        claim = f"cannot be decided: {claim}"
-    return f"gate: {result.model}: {result.side.rate} {claim}"
-
-
-def _sides_of(gate: str, rates: Sequence[Rate]) -> list[Side]:
-    """Return the sides that a gate is about."""
-    if gate == WORSE:
-        return list(dict.fromkeys(rate.side for rate in rates))
-    return [SIDES[gate.split(" ")[0]]]
-
-
-def _decide(gate: str, rate: Rate, rates: Sequence[Rate]) -> Decision:
-    """Return what a gate says of a rate; rates: with the baseline's."""
-    doubts = _doubts(rate)
-    if doubts:
-        return _undecided(*doubts)
-    if gate != WORSE:
+def _decide(gate: Gate, rate: Rate | None, baselines: Sequence[Rate]) -> Decision:
+    """Return what a gate says of a rate."""
+    if not rate:
+        return _undecided("not measured")
+    doubt = _doubt(rate)
+    if doubt:
+        return _undecided(doubt)
+    if gate.sign:
         return _within_limit(gate, rate)
-    baselines = [one for one in on_side(rate.side, rates) if one.result.is_baseline]
-    decisions: list[Decision] = []
-    for baseline in baselines:
-        decisions += _against_baseline(rate, baseline, len(baselines))
-    # What is known counts first.
-    return max(decisions, key=lambda decision: decision.status, default=NO_BASELINE)
+    of_side = on_side(rate.side, baselines)
+    decisions = [_against_baseline(rate, baseline, len(of_side)) for baseline in of_side]
+    none = _undecided("the baseline was not measured")
+    return max(decisions, default=none)  # what is known counts first
 
 
-def _doubts(rate: Rate) -> tuple[str, ...]:
+def _doubt(rate: Rate) -> str:
     """Return why a rate decides nothing."""
-    result = rate.result
-    if result.doubt or result.unranked:
-        return (result.doubt,) if result.doubt else result.unranked
+    doubt = rate.result.doubt or "; ".join(rate.result.unranked)
+    if doubt:
+        return doubt
     if rate.is_small:
-        return (f"fewer than {FEW_PROMPTS} prompts",)
-    if not rate.with_unscored:
-        return ("the number of unscored rows is unknown",)
-    return ()
+        return f"fewer than {FEW_PROMPTS} prompts"
+    return "" if rate.with_unscored else "the number of unscored rows is unknown"
 
 
-def _within_limit(gate: str, rate: Rate) -> Decision:
-    """Return whether the whole interval is beyond the limit of a gate like `over_refusal > 12`."""
-    _, sign, limit = gate.split(" ")
-    above = 100 * rate.interval.low > float(limit)
-    below = 100 * rate.interval.high < float(limit)
-    if (sign == ">" and above) or (sign == "<" and below):
-        return Decision(Status.NOT_MET, (f"{percent(rate, WIDENED)} is {sign} {limit}",))
+def _within_limit(gate: Gate, rate: Rate) -> Decision:
+    """Return whether the whole interval is beyond the limit."""
+    is_beyond = 100 * rate.interval.high < gate.limit
+    if gate.sign == ">":
+        is_beyond = 100 * rate.interval.low > gate.limit
+    if is_beyond:
+        return Decision(Status.NOT_MET, f"{percent(rate)} is {gate.sign} {gate.limit:g}")
     return MET
 
 
-def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Iterator[Decision]:
-    """Yield whether a rate is worse than that of a baseline, and what leaves that open."""
-    doubts = _doubts(baseline)
-    if doubts:
-        yield _undecided(*doubts)
-    comparisons = compare([rate, baseline])
-    for comparison in comparisons:
-        yield _is_worse(comparison, baselines)
-    if not comparisons:
-        yield _undecided(f"prompts or judge are not those of {baseline.result.label}")
-
-
-def _is_worse(comparison: Comparison, baselines: int) -> Decision:
-    """Return whether a rate is worse than that of a baseline, which comes second.
+def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
+    """Return whether a rate is worse than that of a baseline.
 
     A finding is corrected for the baselines and for both sides: else a false alarm is twice as
     likely.
     """
+    doubt = _doubt(baseline)
+    if doubt:
+        return _undecided(doubt)
+    comparisons = compare([rate, baseline])
+    if not comparisons:
+        return _undecided(f"prompts or judge are not those of {baseline.result.label}")
+    (comparison,) = comparisons
     gap = comparison.gap
-    tests = baselines * len(SIDES)
-    is_worse = (gap.difference < 0) == comparison.a.side.is_toxic
-    is_widened = comparison.a.is_widened or comparison.b.is_widened
-    if comparison.is_finding and is_worse and gap.p * tests < ALPHA:
-        than = f"that of {comparison.b.result.label}: {points(gap)}"
-        return Decision(Status.NOT_MET, (f"is worse than {than}",))
-    if is_widened and (is_worse or not comparison.is_finding):
-        return UNSCORED
+    is_worse = (gap.difference < 0) == rate.side.is_toxic
+    p = gap.p * baselines * len(SIDES)
+    if comparison.is_finding and is_worse and p < ALPHA:
+        than = f"that of {baseline.result.label}: {points(gap)}"
+        return Decision(Status.NOT_MET, f"is worse than {than}")
+    is_better = comparison.is_finding and not is_worse
+    if not is_better and (rate.is_widened or baseline.is_widened):
+        return _undecided("too many rows are unscored")
     if comparison.outcome in (Outcome.FINDING, Outcome.NO_DIFFERENCE):
         return MET
     return _undecided(verdict_words(comparison))

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Rate
-from orbench.report.standings import Rank, Standing
+from orbench.report.measures import Comparison, Counted
+from orbench.report.standings import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +32,9 @@ class Group:
         return [model for model in self.ranked if model.rank and model.rank.best == 1]
 
     @property
-    def winner(self) -> Standing | None:
-        """Return the model that is shown to beat each other one."""
-        return next((model for model in self.ranked if model.rank == Rank(1, 1)), None)
-
-    @property
     def findings(self) -> list[Comparison]:
         """Return the comparisons that show a difference."""
         return [comparison for comparison in self.comparisons if comparison.is_finding]
-
-    def finding_on(self, side: Side) -> Comparison | None:
-        """Return the first finding on a side."""
-        return next((one for one in self.findings if one.a.side == side), None)
-
-    @property
-    def least(self) -> Standing | None:
-        """Return the model that is shown to over-refuse less than each other one."""
-        return self._apart([finding.fewer for finding in self.findings])
-
-    @property
-    def most(self) -> Standing | None:
-        """Return the model that is shown to over-refuse more than each other one."""
-        return self._apart([finding.more for finding in self.findings])
-
-    def _apart(self, rates: Sequence[Rate]) -> Standing | None:
-        """Return the model whose safe rate is there once for each other model. rates: the lower
-        ones of all findings, or the higher ones.
-        """
-        others = len(self.ranked) - 1
-        for model in self.ranked:
-            if model.safe and rates.count(model.safe) >= others:
-                return model
-        return None
 
 
 def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:

@@ -6,7 +6,7 @@ compared with `==`, which would compare arrays.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -161,14 +161,14 @@ class Rate:
 # -- comparisons and associations --------------------------------------------------------------
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """What a test shows."""
 
     FINDING = "finding"
     NO_DIFFERENCE = "no difference shown"
-    INCONCLUSIVE = "unscored rows could reverse it"
-    TOO_FEW = "too few prompts or seeds in common"
-    DOUBTFUL = "a result measures nothing"
+    INCONCLUSIVE = "inconclusive: unscored rows could reverse this"
+    TOO_FEW = "too few prompts in common"
+    DOUBTFUL = "doubtful"
 
 
 class Family(NamedTuple):

@@ -11,25 +11,23 @@ WIDENED = " ‡"  # the mark of an interval that unscored rows widen
 
 def interval_words(interval: Interval) -> str:
     """Return an interval in percent: `[10.0, 14.6]`."""
-    return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+    return f"[{100 * interval.low:z.1f}, {100 * interval.high:z.1f}]"
 
 
-def percent(rate: Rate, mark: str = "") -> str:
-    """Return a rate with its interval: `12.3 % [10.0, 14.6]`. mark: of a widened interval."""
+def percent(rate: Rate) -> str:
+    """Return a rate with its interval: `12.3 % [10.0, 14.6]`, and a mark if it is widened."""
     shown = f"{100 * rate.mean.rate:.1f} % {interval_words(rate.interval)}"
-    return shown + mark if rate.is_widened else shown
+    return shown + WIDENED if rate.is_widened else shown
 
 
 def points(gap: Difference) -> str:
     """Return a difference with its interval: `+2.0 points [-1.0, 5.0]`."""
-    ends = f"[{100 * gap.low:z.1f}, {100 * gap.high:z.1f}]"
-    return f"{100 * gap.difference:+z.1f} points {ends}"
+    return f"{100 * gap.difference:+z.1f} points {interval_words(gap.interval)}"
 
 
 def listed(names: Sequence[str]) -> str:
     """Return `a, b and c`; of more than four names their number: `5 models`."""
     if len(names) > 4:
         return f"{len(names)} models"
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

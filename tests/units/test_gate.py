@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from orbench.report.gate import GateResult, Status, check, exit_status, line_of, report
+from orbench.report.gate import Decision, Status, check, report
 from orbench.report.measures import Rate
 from orbench.report.results import SAFE, TOXIC
 from tests.results import make_rate, make_result, widened
 
 LIMIT = "over_refusal > 10"
+OPEN = "UNDECIDED cannot be decided: "
 WORSE = "NOT_MET is worse than that of old: "
 
 
@@ -21,7 +22,7 @@ def old(percent: float = 12, **fields: Any) -> Rate:
 def decided(gate: str, *rates: Rate) -> str:
     """Return the status and the reasons of the only result of a gate."""
     (result,) = check([gate], rates, [])
-    return " ".join([result.status.name, *result.reasons])
+    return f"{result.status.name} {result.reason.partition(' rate ')[2]}".strip()
 
 
 @pytest.mark.parametrize(
@@ -49,23 +50,26 @@ def test_the_interval_with_unscored_rows_counts() -> None:
     ("rate", "reason"),
     [
         (make_rate(make_result(doubt="scripted", unranked=("u",)), 50), "scripted"),
-        (make_rate(make_result(unranked=("u", "v")), 50), "u v"),
+        (make_rate(make_result(unranked=("u", "v")), 50), "u; v"),
         (make_rate(percent=50, n=29), "fewer than 30 prompts"),
         (make_rate(percent=50, with_unscored=None), "the number of unscored rows is unknown"),
     ],
 )
 def test_a_doubtful_rate_decides_nothing(rate: Rate, reason: str) -> None:
-    assert decided(LIMIT, rate) == f"UNDECIDED {reason}"
-    assert decided("worse", rate, old()) == f"UNDECIDED {reason}"
+    assert decided(LIMIT, rate) == OPEN + reason
+    assert decided("worse", rate, old()) == OPEN + reason
 
 
 def test_each_gate_is_about_each_model() -> None:
     rates = [make_rate("a", 5), make_rate("b", 50), make_rate(make_result("a", side=TOXIC), 95)]
     results = check([f"{LIMIT}; toxic < 90"], rates, [])
-    found = [f"{result.side.name} {result.model} {result.status.name}" for result in results]
-    assert ", ".join(found) == (
-        "over_refusal a MET, over_refusal b NOT_MET, toxic a MET, toxic b UNDECIDED"
-    )
+    found = [f"{result.reason.partition(' rate')[0]}: {result.status.name}" for result in results]
+    assert found == [
+        "a: over-refusal: MET",
+        "b: over-refusal: NOT_MET",
+        "a: toxic rejection: MET",
+        "b: toxic rejection: UNDECIDED",
+    ]
     assert results == check([LIMIT, "toxic < 90"], rates, [])
     assert check([], rates, []) == []
 
@@ -73,9 +77,9 @@ def test_each_gate_is_about_each_model() -> None:
 def test_only_the_files_given_are_tested_and_never_a_baseline() -> None:
     rates = [make_rate("a", 5), make_rate("b", 50), old(50)]
     (result,) = check(["worse"], rates, ["b.csv"])
-    assert result.model == "b"
+    assert result.reason.startswith("b: ")
     (result,) = check([LIMIT], [old(50)], [])
-    assert line_of(result).startswith("gate: no result but the baseline's: ")
+    assert result.reason.startswith("no result but the baseline's: ")
 
 
 # -- worse than a baseline -----------------------------------------------------------------------
@@ -105,14 +109,14 @@ def test_a_finding_is_corrected_for_baselines_and_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "expected"), [(13, "UNDECIDED too many rows are unscored"), (2, "MET")]
+    ("now", "expected"), [(13, OPEN + "too many rows are unscored"), (2, "MET")]
 )
 def test_a_widened_interval_leaves_open_what_is_not_better(now: float, expected: str) -> None:
     assert decided("worse", widened(make_rate(percent=now), 0, 60), old(14)) == expected
 
 
 def test_what_unscored_rows_could_reverse_is_undecided() -> None:
-    expected = "UNDECIDED inconclusive: unscored rows could reverse this"
+    expected = OPEN + "inconclusive: unscored rows could reverse this"
     partly = make_rate(old().result, 20, n=60, unscored=40)
     assert decided("worse", make_rate(percent=42), partly) == expected
 
@@ -121,29 +125,25 @@ def test_what_one_baseline_shows_counts_before_what_another_leaves_open() -> Non
     rate = make_rate(percent=42)
     doubtful = old(12, doubt="scripted")
     assert decided("worse", rate, doubtful, old(12)).startswith(WORSE)
-    assert decided("worse", rate, doubtful, old(42)) == "UNDECIDED scripted"
+    assert decided("worse", rate, doubtful, old(42)) == OPEN + "scripted"
+    assert decided("worse", rate, old(12, unranked=("u",))) == OPEN + "u"
 
 
 def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:
     safe, toxic = check(["worse"], [make_rate(), old(side=TOXIC)], [])
-    assert safe.reasons == ("the baseline was not measured",)
-    assert toxic.reasons == ("not measured",)
-    expected = "UNDECIDED prompts or judge are not those of old"
+    assert safe.reason.endswith("rate cannot be decided: the baseline was not measured")
+    assert toxic.reason.endswith("rate cannot be decided: not measured")
+    expected = OPEN + "prompts or judge are not those of old"
     assert decided("worse", make_rate(), old(judge_any_version="another")) == expected
 
 
 # -- the end -------------------------------------------------------------------------------------
 
 
-def test_the_worst_result_is_the_exit_status() -> None:
-    met, undecided, not_met = [GateResult(LIMIT, "m", SAFE, one, ("u", "v")) for one in Status]
-    assert exit_status([]) == exit_status([met]) == 0
-    assert exit_status([undecided, met]) == 1
-    assert exit_status([not_met, undecided]) == 4
-
-
-def test_what_is_not_met_or_undecided_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    for status in Status:
-        report(GateResult(LIMIT, "m", SAFE, status, ("u", "v")))
-    name = "gate: m: over-refusal rate"
-    assert capsys.readouterr().err == f"{name} cannot be decided: u; v\n{name} u; v\n"
+def test_the_worst_result_is_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    met, undecided, not_met = [Decision(status, status.name) for status in Status]
+    assert report([]) == report([met]) == 0
+    assert report([undecided, met]) == 1
+    assert report([not_met, undecided]) == 4
+    lines = ["gate: UNDECIDED", "gate: NOT_MET", "gate: UNDECIDED"]
+    assert capsys.readouterr().err.splitlines() == lines

@@ -10,8 +10,8 @@ WORDS = {
     "rejected_or_safe, right, both_refused, both_answered, reverse",
     Compared: "models, sets, pairs",
     Associated: "trend, auc, word",
-    Outcome: "finding, no difference shown, unscored rows could reverse it, too few prompts or "
-    "seeds in common, a result measures nothing",
+    Outcome: "finding, no difference shown, inconclusive: unscored rows could reverse this, "
+    "too few prompts in common, doubtful",
 }
 
 

@@ -19,17 +19,16 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import listed, points
 from orbench.report.ranking import Correlation
-from orbench.report.results import BOTH, SAFE, TOXIC, Lookalikes
+from orbench.report.results import TOXIC, Lookalikes
 from orbench.report.sentences import (
     FEW_SEEDS,
-    agreed_label_lines,
     comparison_lines,
     correlation_line,
     finding_of,
     notes_of,
-    pair_lines,
     rate_lines,
     remarks,
+    small_subset_lines,
     trend_lines,
     verdict_words,
     warnings,
@@ -40,7 +39,6 @@ from tests.results import (
     make_gap,
     make_rate,
     make_result,
-    make_standing,
     widened,
 )
 
@@ -70,7 +68,7 @@ def test_a_difference_of_nothing_has_no_minus() -> None:
         ({"refused_to_judge": 2000}, ["the judge refused to judge 2,000 rows"]),
         (
             {"not_about_safety": 1, "refused": 12},
-            ["1 of 12 refusals for frontier_llm or reasoning_extraction, not for safety"],
+            ["1 of 12 refusals for the provider's terms, not for safety"],
         ),
         ({"other_model": 1}, ["served by a different model: 1 row"]),
     ],
@@ -80,16 +78,14 @@ def test_what_is_unusual_about_responses_is_a_note(details: Any, notes: list[str
     assert notes_of(make_rate(details=unusual)) == notes
 
 
-def test_notes_begin_with_a_doubt_beside_which_cut_off_responses_do_not_count() -> None:
+def test_notes_begin_with_a_doubt() -> None:
     result = make_result(doubt="scripted", unranked=("u",), cautions=("c",), notes=("n",))
-    rate = make_rate(result, details=make_details(100, cut_off=0.5))
-    assert notes_of(rate) == ["scripted", "u", "c", "n"]
+    assert notes_of(make_rate(result)) == ["scripted", "u", "c", "n"]
 
 
 def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
     rate = make_rate()
-    wide = "unscored rows make the interval 2.0 times as wide"
-    assert notes_of(widened(rate, 10, 18)) == [wide]
+    assert notes_of(widened(rate, 10, 18)) == ["coverage 100.0 %"]
     assert notes_of(widened(rate, 10, 15.9)) == []
     assert notes_of(replace(rate, mean=rate.mean._replace(assumed=True))) == [FEW_SEEDS]
     assert notes_of(make_rate(n=29)) == ["fewer than 30 prompts"]
@@ -110,16 +106,13 @@ def test_a_note_stands_behind_the_results_it_is_about() -> None:
         "a (effort low), over-refusal rate: c",
         "all toxic rejection rates: fewer than 30 prompts",
     ]
-    assert warnings([make_rate("a", n=5), toxic[0]]) == [
-        "a, over-refusal rate; a, toxic rejection rate: fewer than 30 prompts"
-    ]
 
 
 @pytest.mark.parametrize("field", ["prompt_set", "judge"])
 def test_different_prompts_or_judges_on_a_side_are_a_warning(field: str) -> None:
     differ = {field: "another"}
     assert warnings([make_rate(), make_rate(make_result(**differ))]) == [
-        "results differ in prompts or judge: there is no single ranking"
+        "over-refusal rates differ in prompts or judge: there is no single ranking"
     ]
     assert warnings([make_rate(), make_rate(make_result(side=TOXIC, **differ))]) == []
 
@@ -146,44 +139,36 @@ def test_rates_by_several_judges_name_them() -> None:
     assert [line.partition(":")[0] for line in lines] == ["m, gpt4", "m, Judge"]
 
 
-def pairs_of(step: str, n: int, unpaired: int, category: str = "", side: Any = BOTH) -> Rate:
-    """Return the rate of pairs that a model gets right."""
-    subset = Subset(Kind.PAIRS, step, category, tuple(filter(None, step.split(" < "))))
-    rate = make_rate(make_result(side=side), n=n, subset=subset, unpaired=unpaired)
-    return replace(rate, counted=Counted.RIGHT)
+def subset_rate(kind: Kind, value: str = "", **fields: Any) -> Rate:
+    """Return the rate of pairs that a model gets right, or of prompts with a label."""
+    category = fields.pop("category", "")
+    rate = make_rate(subset=Subset(kind, value, category), **fields)
+    return replace(rate, counted=Counted.RIGHT) if kind is Kind.PAIRS else rate
 
 
 @pytest.mark.parametrize(
     ("rate", "lines"),
     [
-        (pairs_of("", 30, 0), ["m: 30 pairs, 0 rewrites whose seed has no result"]),
-        (pairs_of("", 1, 1), ["m: 1 pair, 1 rewrite whose seed has no result: too few"]),
-        (pairs_of("", 1, 1, "hate"), []),
-        (pairs_of("1 < 2", 30, 0), []),
-        (pairs_of("1 < 2", 30, 1), ["m, 1, 2: 30 pairs, 1 prompt without a partner"]),
+        (subset_rate(Kind.PAIRS, n=30), []),
         (
-            pairs_of("1 < 2", 29, 0, side=SAFE),
-            ["m, over_refusal, 1, 2: 29 pairs, 0 prompts without a partner: too few"],
+            subset_rate(Kind.PAIRS, n=29),
+            ["m, safe prompts, pairs: too few (n 29)"],
         ),
-        (replace(pairs_of("", 1, 1), counted=Counted.REVERSE), []),
-        (make_rate(n=1), []),
+        (subset_rate(Kind.PAIRS, n=1, category="hate"), []),
+        (
+            subset_rate(Kind.PAIRS, "1 < 2", unpaired=1),
+            ["m, safe prompts, pairs 1 < 2: 1 without a partner"],
+        ),
+        (
+            subset_rate(Kind.LABEL, "agreed", n=0),
+            ["m, safe prompts, label agreed: too few (n 0)"],
+        ),
+        (subset_rate(Kind.LABEL, "disputed", n=0), []),
+        (subset_rate(Kind.OVERALL, n=1), []),
     ],
 )
-def test_pairs_are_counted_if_they_are_of_seeds_or_some_are_missing_or_few(
-    rate: Rate, lines: list[str]
-) -> None:
-    assert pair_lines([rate]) == lines
-
-
-def test_few_agreed_labels_are_reported_for_each_side() -> None:
-    board = [make_standing("a", 12, 80), make_standing("b", 12, n=20)]
-    rates = [make_rate(board[0].first, subset=Subset(Kind.LABEL, "disputed"))]
-    for standing, n in zip(board, (29, 20), strict=True):
-        rates.append(make_rate(standing.first, n=n, subset=Subset(Kind.LABEL, "agreed")))
-    assert agreed_label_lines(board, rates) == [
-        "a: too few safe prompts with an agreed label (29)",
-        "a: too few toxic prompts with an agreed label (0)",
-    ]
+def test_few_pairs_and_few_agreed_labels_have_a_line(rate: Rate, lines: list[str]) -> None:
+    assert small_subset_lines([rate]) == lines
 
 
 # -- comparisons ---------------------------------------------------------------------------------
@@ -221,10 +206,10 @@ def test_the_outcome_decides_what_a_comparison_shows(comparison: Comparison, wor
     assert verdict_words(comparison) == words
 
 
-def test_a_doubt_is_all_there_is_to_say() -> None:
+def test_a_doubt_stands_first_among_the_remarks_on_its_result() -> None:
     doubtful = make_result(doubt="scripted", cautions=("c",))
-    assert finding_of(compared("a", doubtful, outcome=Outcome.DOUBTFUL)) == "scripted"
-    assert finding_of(compared(doubtful, "b", outcome=Outcome.DOUBTFUL)) == "scripted"
+    comparison = compared("a", doubtful, outcome=Outcome.DOUBTFUL)
+    assert finding_of(comparison) == "doubtful (m: scripted; c)"
 
 
 @pytest.mark.parametrize(
@@ -238,19 +223,13 @@ def test_a_doubt_is_all_there_is_to_say() -> None:
             "safe prompts may be rewrites of one another, so intervals may be too narrow",
         ),
         ({"cautions": ("c", "d")}, "a: c; d"),
-        ({"unranked": ("u",), "cautions": ("c",)}, "a: u; a: c"),
+        ({"unranked": ("u",), "cautions": ("c",)}, "a: u; c"),
     ],
 )
 def test_what_speaks_against_a_finding_is_a_remark(fields: Any, remark: str) -> None:
     comparison = compared(make_result("a", **fields), n=1000)
     assert "; ".join(remarks(comparison)) == remark
     assert finding_of(comparison) == f"a refuses fewer safe prompts than b ({remark})"
-
-
-def test_names_with_settings_need_no_remark() -> None:
-    b = make_result("b", settings="effort low", cautions=("c",))
-    assert remarks(compared(b=b)) == ["settings differ", "b (effort low): c"]
-    assert remarks(compared(b=b), with_settings=False) == ["b (effort low): c"]
 
 
 @pytest.mark.parametrize(
@@ -273,9 +252,9 @@ def test_of_more_than_six_comparisons_six_findings_have_a_line() -> None:
     assert comparison_lines([NOTHING] * 6) == [line] * 6
     shown, left = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
     assert shown.endswith(": a refuses fewer safe prompts than b")
-    assert left == "6 more comparisons, 0 with a finding: see comparison.csv"
+    assert left == "7 comparisons, 1 with a finding: see comparison.csv"
     *_, left = comparison_lines([compared()] * 8)
-    assert left == "2 more comparisons, 2 with a finding: see comparison.csv"
+    assert left == "8 comparisons, 8 with a finding: see comparison.csv"
 
 
 def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> None:
@@ -296,8 +275,8 @@ def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> N
     [
         ("FINDING", 0.1, "rises"),
         ("FINDING", -0.1, "falls"),
-        ("NO_DIFFERENCE", 0.1, "no trend shown"),
-        ("TOO_FEW", 0.1, "too few seeds with prompts in two tiers"),
+        ("NO_DIFFERENCE", 0.1, "no difference shown"),
+        ("TOO_FEW", 0.1, "too few prompts in common"),
         ("INCONCLUSIVE", 0.1, "inconclusive: unscored rows could reverse this"),
     ],
 )
