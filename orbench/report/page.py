@@ -8,32 +8,25 @@ JSON, and are only ever shown as text.
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from orbench.base.messages import shortened
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import API_SIGNAL, SIDES, VERDICTS, Json
-from orbench.report.behind import sections
+from orbench.base.words import API_SIGNAL, VERDICTS, Json
+from orbench.report import page_tables
+from orbench.report.behind import TEXTS, sections, tiers_of
+from orbench.report.categories import category_tables
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS
+from orbench.report.measures import FEW_PROMPTS, OVERALL
 from orbench.report.numerals import WIDENED, percent
-from orbench.report.page_board import (
-    SHARES,
-    doubts_of,
-    meanings_of,
-    rate_columns,
-    shares_by_result,
-)
-from orbench.report.page_tables import differences, heat_maps
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result
-from orbench.report.scatter import percents_of, scatters
+from orbench.report.scatter import WHOLE, scatters
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
@@ -42,6 +35,7 @@ FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
 JINJA = Environment(
     autoescape=True,
+    extensions=["jinja2.ext.do"],
     loader=FileSystemLoader(FOLDER),
     trim_blocks=True,
     lstrip_blocks=True,
@@ -54,26 +48,23 @@ JINJA.globals |= {
     "percent": percent,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
-    "sides": SIDES,
-    "percents_of": percents_of,
-    "doubts_of": doubts_of,
-    "share_words": SHARES,
+    "certain": page_tables.CERTAIN,
+    "overall": OVERALL,
+    "whole": WHOLE,
+    "doubts_of": page_tables.doubts_of,
+    "shade": page_tables.shade,
+    "in_short": page_tables.IN_SHORT,
+    "share_words": page_tables.SHARES,
+    "texts": TEXTS,
 }
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
-class Picture(NamedTuple):
-    """A picture as SVG. The style inverts it in dark mode."""
-
-    name: str  # of its file, without the ending
-    title: str
-    svg: bytes
-
-
 def write_page(
-    path: Path, report: Report, lines: Sequence[str], pictures: Sequence[Picture]
+    path: Path, report: Report, lines: Sequence[str], pictures: Mapping[str, bytes]
 ) -> None:
-    """Write the page. lines: what to know besides the notes on results.
+    """Write the page. lines: what to know besides the notes on results; pictures: as SVG, by the
+    name of the section.
 
     Raises OSError and UserError.
     """
@@ -81,14 +72,18 @@ def write_page(
     script = (FOLDER / "page.js").read_text("utf-8")
     data = json.dumps(_data(report.results), separators=(",", ":"))
     page = JINJA.get_template("page.html").render(
-        _facts(report),
         report=report,
         finding=findings(report.board, report.comparisons),
-        rate_columns=rate_columns(report),
+        notes=_notes(report),
+        axes=page_tables.rate_axes(report),
+        shares=page_tables.shares_by_result(report),
         scatters=scatters(report),
-        heat_maps=heat_maps(report),
+        category_tables=category_tables(report.rates, report.board),
+        matrices=page_tables.matrices(report),
+        facing=page_tables.facing(report),
         grids=grids(report),
         sections=sections(report),
+        tiers=tiers_of(report),
         pictures=pictures,
         lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
@@ -98,26 +93,11 @@ def write_page(
     write_text(path, page)
 
 
-def _facts(report: Report) -> Json:
-    """Return what the templates ask about all overall rates, in the leaderboard's order."""
-    rates = in_order(overall(report.rates), report.board)
-    results = [rate.result for rate in rates]
-    # The finding says all that there is to say about the demo's few prompts.
-    is_demo = all(result.is_demo for result in results)
-    ranks = [standing.rank for standing in report.board]
-    has_score = any(standing.has_both_sides for standing in report.board)
-    return {
-        "results": results,
-        "notes": warnings(rates),
-        "is_demo": is_demo,
-        "meanings": meanings_of(rates, is_demo),
-        "differences": differences(report, results),
-        "has_score": has_score or bool(report.published),
-        "has_ties": any(rank.best < rank.worst for rank in ranks if rank),
-        "has_unscored": any(rate.unscored for rate in rates),
-        "has_flips": any(rate.details and rate.details.flips >= 0 for rate in rates),
-        "shares": shares_by_result(report),
-    }
+def _notes(report: Report) -> list[str]:
+    """Return the notes on results; the finding says all that there is to say about the demo."""
+    if all(result.is_demo for result in report.results):
+        return []
+    return warnings(in_order(overall(report.rates), report.board))
 
 
 def _data(results: Sequence[Result]) -> Json:
