@@ -25,12 +25,8 @@ class CategoryTable:
     @property
     def title(self) -> str:
         """Return what it shows."""
-        return f"{self.side.rate.capitalize()} by category"
-
-    @property
-    def full_title(self) -> str:
-        """Return the title with the part."""
-        return f"{self.title}: {self.part}" if self.part else self.title
+        title = f"{self.side.rate.capitalize()} by category"
+        return f"{title}: {self.part}" if self.part else title
 
     @property
     def categories(self) -> list[Subset]:
@@ -40,26 +36,18 @@ class CategoryTable:
 
 
 def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[CategoryTable]:
-    """Return a table for each side, prompt set and judge. Results without categories are left
-    out.
-    """
-    numbers = {rate.result.number for rate in rates if rate.subset == MACRO}
+    """Return a table for each side, prompt set and judge, if there are categories."""
     shown = []
     for rate in in_order(rates, board):
-        is_refusals = rate.counted is Counted.REFUSED and rate.subset.kind in KINDS
-        if is_refusals and rate.result.number in numbers:
+        if rate.counted is Counted.REFUSED and rate.subset.kind in KINDS:
             shown.append(rate)
     tables = []
     for of_side in grouped(shown, lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
-            tables.append(_table(group, is_only=len(groups) == 1))
-    return tables
-
-
-def _table(rates: Sequence[Rate], *, is_only: bool) -> CategoryTable:
-    results = [*dict.fromkeys(rate.result for rate in rates)]
-    first = results[0]
-    part = "" if is_only else f"{first.prompts}, {first.judge}"
-    by_subset = {(rate.result.number, rate.subset): rate for rate in rates}
-    return CategoryTable(first.side, part, results, by_subset)
+            first = group[0].result
+            part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+            results = [*dict.fromkeys(rate.result for rate in group)]
+            by_subset = {(rate.result.number, rate.subset): rate for rate in group}
+            tables.append(CategoryTable(first.side, part, results, by_subset))
+    return [table for table in tables if table.categories]

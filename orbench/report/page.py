@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -27,7 +28,7 @@ from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result
 from orbench.report.scatter import WHOLE, scatters
-from orbench.report.sentences import warnings
+from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
 
@@ -54,6 +55,7 @@ JINJA.globals |= {
     "doubts_of": page_tables.doubts_of,
     "shade": page_tables.shade,
     "in_short": page_tables.IN_SHORT,
+    "remarks": remarks,
     "share_words": page_tables.SHARES,
     "texts": TEXTS,
 }
@@ -68,13 +70,11 @@ def write_page(
 
     Raises OSError and UserError.
     """
-    style = (FOLDER / "page.css").read_text("utf-8")
-    script = (FOLDER / "page.js").read_text("utf-8")
     data = json.dumps(_data(report.results), separators=(",", ":"))
     page = JINJA.get_template("page.html").render(
         report=report,
         finding=findings(report.board, report.comparisons),
-        notes=_notes(report),
+        notes=warnings(in_order(overall(report.rates), report.board)),
         axes=page_tables.rate_axes(report),
         shares=page_tables.shares_by_result(report),
         scatters=scatters(report),
@@ -87,59 +87,37 @@ def write_page(
         pictures=pictures,
         lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
-        style=style,
-        script=script,
+        style=(FOLDER / "page.css").read_text("utf-8"),
+        script=(FOLDER / "page.js").read_text("utf-8"),
     )
     write_text(path, page)
 
 
-def _notes(report: Report) -> list[str]:
-    """Return the notes on results; the finding says all that there is to say about the demo."""
-    if all(result.is_demo for result in report.results):
-        return []
-    return warnings(in_order(overall(report.rates), report.board))
-
-
 def _data(results: Sequence[Result]) -> Json:
-    """Return what the page's script reads; rows refer to results and words by their number."""
+    """Return what the page's script reads; rows refer to results by their number."""
     names = []
     rows: list[list[object]] = []
-    categories = sorted({name for result in results for name in result.responses.category})
-    verdicts = list(VERDICTS)
     for result in results:
         names.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
         for text in result.texts:
-            place = categories.index(text.category)
-            verdict = verdicts.index(text.verdict)
-            shown = text.question, text.response, _why(text.reason)
-            rows.append([result.number, place, verdict, *shown])
+            rows.append([result.number, *text._replace(reason=_why(text.reason))])
     return {
         "results": names,
-        "categories": categories,
-        "verdicts": verdicts,
-        "refusals": [name for name in verdicts if VERDICTS[name]],
+        "refusals": [name for name in VERDICTS if VERDICTS[name]],
         "rows": rows,
         "total": sum(result.scored for result in results),
     }
 
 
 def _why(reason: str) -> str:
-    """Return a rule in words, or what a judge said: of a structured reply what it quotes."""
-    try:
-        reply = json.loads(reason)
-    except ValueError:
-        return _in_words(reason)
-    if isinstance(reply, dict):
-        return str(reply.get("quote", reason))
-    return reason
-
-
-def _in_words(reason: str) -> str:
-    """Return a rule's name or an API's signal in words; any other reason as it is."""
+    """Return a rule or an API's signal in words; of a judge's structured reply, what it quotes."""
     if reason.startswith(API_SIGNAL):
         return f"by the API ({reason.removeprefix(API_SIGNAL)})"
-    is_rule = " " not in reason
-    for name, words in REASONS.items():
-        if is_rule and reason.endswith(name):
-            return str(words)
+    if reason.startswith("{"):
+        with suppress(ValueError):
+            return str(json.loads(reason).get("quote", reason))
+    if " " not in reason:  # the name of a rule
+        for name, words in REASONS.items():
+            if reason.endswith(name):
+                return str(words)
     return reason

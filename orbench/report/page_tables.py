@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, Side
-from orbench.report.columns import joined
 from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result
 from orbench.report.scatter import Axis, all_percents, axis_over
-from orbench.report.sentences import MANY_CUT_OFF, UNDECIDED, remarks, verdict_words
+from orbench.report.sentences import MANY_CUT_OFF, UNDECIDED
 from orbench.report.standings import Report
 from orbench.report.tables import shares_of
 from orbench.stats.core import Difference
@@ -21,7 +20,7 @@ from orbench.stats.core import Difference
 CERTAIN = 80  # percent of the rules' verdicts
 MOST_IN_MATRIX = 6  # models
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker
-# What a comparison without a finding shows; a doubt itself is a remark.
+# What a comparison without a finding shows.
 IN_SHORT = UNDECIDED | {
     Outcome.DOUBTFUL: "doubtful",
     Outcome.INCONCLUSIVE: "inconclusive",
@@ -95,7 +94,6 @@ class Facing(NamedTuple):
 
     comparison: Comparison
     gap: Difference  # that model minus the other
-    against: str  # what speaks against it
 
 
 def facing(report: Report) -> dict[tuple[int, int], Facing]:
@@ -103,12 +101,9 @@ def facing(report: Report) -> dict[tuple[int, int], Facing]:
     found = {}
     for pair in of_models(report.comparisons, Counted.REFUSED):
         a, b, gap = pair.a.result.number, pair.b.result.number, pair.gap
-        against = joined(remarks(pair))
-        if pair.outcome is Outcome.DOUBTFUL:
-            against = verdict_words(pair)  # the doubt
         other_way = gap._replace(a=gap.b, b=gap.a, low=-gap.high, high=-gap.low)
-        found[a, b] = Facing(pair, gap, against)
-        found[b, a] = Facing(pair, other_way, against)
+        found[a, b] = Facing(pair, gap)
+        found[b, a] = Facing(pair, other_way)
     return found
 
 

@@ -6,7 +6,6 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle
-from math import nan
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -43,12 +42,7 @@ MARKERS = "oXs^D*vPh>d"
 GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
 GRAY_MARKS = "gray: published with OR-Bench (25 of 32 on earlier prompts), trend"
 STYLE = Path(__file__).with_suffix(".mplstyle")
-UNKNOWN = (nan, nan)  # ends of an interval
-NO_DATE: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-    "png": {},
-}
+DATES = {"svg": "Date", "pdf": "CreationDate", "png": "Date"}  # as files name theirs
 
 
 class Drawing(NamedTuple):
@@ -62,7 +56,7 @@ class Drawing(NamedTuple):
 def as_file(figure: Figure, kind: str) -> bytes:
     """Return a figure as png, svg or pdf."""
     file = io.BytesIO()
-    figure.savefig(file, format=kind, metadata=NO_DATE[kind])
+    figure.savefig(file, format=kind, metadata={DATES[kind]: None})
     return file.getvalue()
 
 
@@ -152,8 +146,8 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     y, *y_ends = percents_of(model, TOXIC)
     marker = MARKERS[number % len(MARKERS)]
     axes.scatter(x, y, s=24, marker=marker, label=_shown(model.short), **style)
-    axes.hlines(y, *(x_ends or UNKNOWN), **style)
-    axes.vlines(x, *(y_ends or UNKNOWN), **style)
+    axes.plot(x_ends, [y] * len(x_ends), **style)  # nothing without ends
+    axes.plot([x] * len(y_ends), y_ends, **style)
 
 
 # -- heat maps and curves ----------------------------------------------------------------------
@@ -164,7 +158,7 @@ def heat_map(table: CategoryTable) -> Figure:
     names = [_shown(result.short) for result in table.results]
     columns = [*table.categories, OVERALL]
     titles = [subset.name for subset in columns]
-    bad = np.full((len(names), len(columns)), nan)
+    bad = np.full((len(names), len(columns)), np.nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
     for (i, j), _ in np.ndenumerate(bad):
@@ -177,7 +171,7 @@ def heat_map(table: CategoryTable) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{table.title}, %\n† fewer than {FEW_PROMPTS} prompts")
+    axes.set_title(f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 
 
@@ -189,19 +183,11 @@ def _cell(rate: Rate | None) -> str:
     return f"{100 * rate.mean.rate:.0f}{mark}"
 
 
-def _curve(rate: Rate) -> tuple[str, str, str]:
-    """Return what the rates of a line have in common; they may be of both sides."""
-    result = rate.result
-    return result.label, result.prompts, result.judge
-
-
 def toxicity_curves(rates: Sequence[Rate]) -> Figure:
     """Draw a line per model, refusal rate by score, with intervals."""
     figure = Figure((NARROW, 3.4))
     axes = figure.subplots()
-    curves = grouped(
-        rates, lambda rate: (rate.result.label, rate.result.prompts, rate.result.judge)
-    )
+    curves = grouped(rates, lambda rate: rate.result.number)
     for curve, color, marker in zip(curves.values(), cycle(COLORS), cycle("o^vsDPX>")):
         score = [float(rate.subset.value) for rate in curve]
         ends = [[rate.mean.rate, *rate.mean.interval] for rate in curve]
