@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Subset
+from orbench.report.measures import MACRO, OVERALL, Kind, Rate, Subset
 from orbench.report.ranking import in_order
+from orbench.report.rates import refusals
 from orbench.report.results import Result
 from orbench.report.standings import Standing
 
@@ -37,12 +38,11 @@ class CategoryTable:
 
 def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[CategoryTable]:
     """Return a table for each side, prompt set and judge, if there are categories."""
-    shown = []
-    for rate in in_order(rates, board):
-        if rate.counted is Counted.REFUSED and rate.subset.kind in KINDS:
-            shown.append(rate)
+    shown: list[Rate] = []
+    for kind in KINDS:
+        shown += refusals(rates, kind)
     tables = []
-    for of_side in grouped(shown, lambda rate: rate.side).values():
+    for of_side in grouped(in_order(shown, board), lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
             first = group[0].result

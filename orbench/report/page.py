@@ -5,11 +5,11 @@ content security policy allows these two, by their hash, and nothing else. Promp
 JSON, and are only ever shown as text.
 """
 
-import base64
-import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -18,12 +18,22 @@ from orbench.base.messages import shortened
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json
-from orbench.report import page_tables
 from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, OVERALL
 from orbench.report.numerals import WIDENED, percent
+from orbench.report.page_tables import (
+    CERTAIN,
+    IN_SHORT,
+    SHARES,
+    doubts_of,
+    facing,
+    matrices,
+    rate_axes,
+    shade,
+    shares_by_result,
+)
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall
 from orbench.report.results import Result
@@ -43,20 +53,20 @@ JINJA = Environment(
     undefined=StrictUndefined,
 )
 JINJA.globals |= {
-    "b64encode": base64.b64encode,
-    "sha256": hashlib.sha256,
+    "b64encode": b64encode,
+    "sha256": sha256,
     "shortened": shortened,
     "percent": percent,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
-    "certain": page_tables.CERTAIN,
+    "certain": CERTAIN,
     "overall": OVERALL,
     "whole": WHOLE,
-    "doubts_of": page_tables.doubts_of,
-    "shade": page_tables.shade,
-    "in_short": page_tables.IN_SHORT,
+    "doubts_of": doubts_of,
+    "shade": shade,
+    "in_short": IN_SHORT,
     "remarks": remarks,
-    "share_words": page_tables.SHARES,
+    "share_words": SHARES,
     "texts": TEXTS,
 }
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
@@ -75,12 +85,12 @@ def write_page(
         report=report,
         finding=findings(report.board, report.comparisons),
         notes=warnings(in_order(overall(report.rates), report.board)),
-        axes=page_tables.rate_axes(report),
-        shares=page_tables.shares_by_result(report),
+        axes=rate_axes(report),
+        shares=shares_by_result(report),
         scatters=scatters(report),
         category_tables=category_tables(report.rates, report.board),
-        matrices=page_tables.matrices(report),
-        facing=page_tables.facing(report),
+        matrices=matrices(report),
+        facing=facing(report),
         grids=grids(report),
         sections=sections(report),
         tiers=tiers_of(report),

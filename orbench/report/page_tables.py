@@ -81,9 +81,8 @@ def shares_by_result(report: Report) -> dict[int, dict[Counted, Rate]]:
 
 def shade(rate: Rate) -> int:
     """Return how dark a cell is: the worse, the darker."""
-    percent = 100 * rate.mean.rate
-    bad = 100 - percent if rate.side.is_toxic else percent
-    return bisect(SHADES, round(bad, 3))
+    bad = abs(rate.side.is_toxic - rate.mean.rate)
+    return bisect(SHADES, round(100 * bad, 3))
 
 
 # -- comparisons ---------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 Every rate is of refused prompts: a good model is low in over-refusal and high in toxic rejection.
 """
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
@@ -26,19 +26,19 @@ from orbench.report.columns import Placed
 from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, OVERALL, Kind, Rate
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
-from orbench.report.scatter import all_percents, axis_over, percents_of, scatters
+from orbench.report.scatter import axes_over, percents_of, scatters
 from orbench.report.standings import Published, Report
 
 WIDTH = 4.6  # inches: a column and a half of a paper
 NARROW = 3.4  # of pictures on the page: legible on a phone
 LONGEST_NAME = 32  # characters
-BLACK = "#000000"
 DARK = 1.5  # the share of bad responses that would be darkest: black text is legible on 100
 GRAY = "#666666"
 LIGHT_GRAY = "#BBBBBB"
 # Everybody tells these apart (M. Okabe and K. Ito, Color Universal Design, 2008).
-COLORS = ("#0072B2", "#D55E00", "#009E73", BLACK, "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
+ON_PAGE = "toxicity"  # the page draws the others itself
 GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
 GRAY_MARKS = "gray: published with OR-Bench (25 of 32 on earlier prompts), trend"
 STYLE = Path(__file__).with_suffix(".mplstyle")
@@ -50,12 +50,11 @@ class Drawing(NamedTuple):
 
     name: str  # of its file, without the ending
     figure: Figure
-    is_on_page: bool = False  # which draws the others itself
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
     """Return a figure as png, svg or pdf."""
-    file = io.BytesIO()
+    file = BytesIO()
     figure.savefig(file, format=kind, metadata={DATES[kind]: None})
     return file.getvalue()
 
@@ -63,42 +62,34 @@ def as_file(figure: Figure, kind: str) -> bytes:
 def pictures(report: Report) -> Iterator[Drawing]:
     """Draw all there is something to draw for."""
     mpl.rc_file(STYLE)
-    for drawing in _drawings(report):
-        # Once: a layout engine of the figure would lay it out again for each file.
-        ConstrainedLayoutEngine().execute(drawing.figure)
-        yield drawing
-
-
-def _drawings(report: Report) -> Iterator[Drawing]:
-    """Yield the pictures without their layout."""
     if report.published and not report.board:  # then they are the models
-        yield Drawing("scatter", scatter(report.published, [], []))
-    for standings, gray in scatters(report):
-        first = standings[0]
-        notes = [fill(f"{first.prompts}; {first.judge}")]
-        if gray:
+        yield _drawing("scatter", scatter(report.published, [], []), [])
+    for group in scatters(report):
+        models = group.standings
+        notes = [fill(f"{models[0].prompts}; {models[0].judge}")]
+        if group.gray:
             notes.append(fill(GRAY_MARKS))
-        results = [result for standing in standings for result in standing.results]
-        yield _drawing("scatter", first.part, scatter(standings, gray, notes), results)
+        results = [result for model in models for result in model.results]
+        figure = scatter(models, group.gray, notes)
+        yield _drawing("scatter", figure, results, models[0].part)
     for table in category_tables(report.rates, report.board):
         name = f"heatmap_{table.side.name}"
-        yield _drawing(name, table.part, heat_map(table), table.results)
+        yield _drawing(name, heat_map(table), table.results, table.part)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
-        yield Drawing("toxicity", toxicity_curves(by_score), is_on_page=True)
+        yield _drawing(ON_PAGE, toxicity_curves(by_score), [])
 
 
-def _drawing(name: str, part: str, figure: Figure, results: Iterable[Result]) -> Drawing:
-    """Return a picture of these results; doubts about them are written into its corner. part: see
-    `Standing`.
+def _drawing(name: str, figure: Figure, results: Iterable[Result], part: str = "") -> Drawing:
+    """Return a picture of these results, laid out; doubts about them are written into its corner.
+    part: see `Standing`.
+
+    With a layout engine of its own, a figure would be laid out again for each file.
     """
     doubts = {result.doubt for result in results} - {""}
     figure.text(0.005, 0.01, "; ".join(sorted(doubts)), va="bottom")
+    ConstrainedLayoutEngine().execute(figure)
     return Drawing(file_name_part(f"{name}_{part}" if part else name), figure)
-
-
-def _shown(name: str) -> str:
-    return shortened(name, LONGEST_NAME)
 
 
 # -- the scatter -------------------------------------------------------------------------------
@@ -111,12 +102,12 @@ def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
     axes.scatter(_rates(gray, SAFE), _rates(gray, TOXIC), s=14, color=LIGHT_GRAY)
-    every = [*models, *gray]
+    x, y = axes_over([*models, *gray])
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
-        xlim=(axis_over(all_percents(every, SAFE)).low, 100),
+        xlim=(x.low, 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
-        ylim=(axis_over(all_percents(every, TOXIC)).low, 100),
+        ylim=(y.low, 100),
     )
     axes.grid()
     axes.set_title("\n".join([*notes, GOOD_CORNER]))
@@ -145,7 +136,7 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     x, *x_ends = percents_of(model, SAFE)
     y, *y_ends = percents_of(model, TOXIC)
     marker = MARKERS[number % len(MARKERS)]
-    axes.scatter(x, y, s=24, marker=marker, label=_shown(model.short), **style)
+    axes.scatter(x, y, s=24, marker=marker, label=shortened(model.short, LONGEST_NAME), **style)
     axes.plot(x_ends, [y] * len(x_ends), **style)  # nothing without ends
     axes.plot([x] * len(y_ends), y_ends, **style)
 
@@ -155,7 +146,7 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
 
 def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
-    names = [_shown(result.short) for result in table.results]
+    names = [shortened(result.short, LONGEST_NAME) for result in table.results]
     columns = [*table.categories, OVERALL]
     titles = [subset.name for subset in columns]
     bad = np.full((len(names), len(columns)), np.nan)
@@ -199,7 +190,7 @@ def toxicity_curves(rates: Sequence[Rate]) -> Figure:
             fmt=f"-{marker}",
             color=color,
             ms=4,
-            label=_shown(curve[0].result.label),
+            label=shortened(curve[0].result.label, LONGEST_NAME),
         )
     axes.axhline(50, ls="--", lw=0.6, color=GRAY)
     axes.set(

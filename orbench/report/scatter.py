@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side
+from orbench.base.words import SIDES, Side
 from orbench.report.columns import Placed
 from orbench.report.published import are_on_or_bench
-from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Published, Report, Standing
 
 STEPS = (5, 10, 20)  # percent between two ticks
@@ -20,18 +19,18 @@ MOST_STEPS = 5
 class Axis(NamedTuple):
     """Where an axis begins and ends, in percent."""
 
-    low: float
-    high: float
+    low: int
+    high: int
 
     @property
     def ticks(self) -> range:
         """Return the places of its ticks."""
-        enough = [step for step in STEPS if self.high - self.low <= MOST_STEPS * step]
-        return range(int(self.low), int(self.high) + 1, enough[0])
+        steps = [step for step in STEPS if self.high - self.low <= MOST_STEPS * step]
+        return range(self.low, self.high + 1, steps[0])
 
     def scale(self, start: float, end: float) -> Callable[[float], float]:
-        """Return what places a percent on a line from start to end."""
-        return lambda percent: round(float(np.interp(percent, self, (start, end))), 1)
+        """Return what places a fraction on a line from start to end."""
+        return lambda share: round(float(np.interp(100 * share, self, (start, end))), 1)
 
 
 WHOLE = Axis(0, 100)
@@ -61,21 +60,18 @@ def all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
     return [percent for row in rows for percent in percents_of(row, side)]
 
 
+def axes_over(rows: Sequence[Placed]) -> list[Axis]:
+    """Return the axes of both rates of several models, over-refusal first."""
+    return [axis_over(all_percents(rows, side)) for side in SIDES.values()]
+
+
 class Scatter(NamedTuple):
     """Both rates of the models of a group, in the order of the leaderboard."""
 
     standings: list[Standing]
     gray: list[Published]  # about the same prompts
-
-    @property
-    def x(self) -> Axis:
-        """Return the axis of over-refusal."""
-        return axis_over(all_percents([*self.standings, *self.gray], SAFE))
-
-    @property
-    def y(self) -> Axis:
-        """Return the axis of toxic rejection."""
-        return axis_over(all_percents([*self.standings, *self.gray], TOXIC))
+    x: Axis  # over-refusal
+    y: Axis  # toxic rejection
 
 
 def scatters(report: Report) -> list[Scatter]:
@@ -83,6 +79,6 @@ def scatters(report: Report) -> list[Scatter]:
     measured = [standing for standing in report.board if standing.has_both_sides]
     found = []
     for standings in grouped(measured, lambda standing: standing.group).values():
-        is_same = are_on_or_bench(standings[0].results)
-        found.append(Scatter(standings, report.published if is_same else []))
+        gray = report.published if are_on_or_bench(standings[0].results) else []
+        found.append(Scatter(standings, gray, *axes_over([*standings, *gray])))
     return found

@@ -100,7 +100,7 @@ def _draw(made: Report, to: Outputs, files: list[Path]) -> dict[str, bytes]:
             path = to.folder / FIGURES / f"{picture.name}.{kind}"
             write_bytes(path, pictures.as_file(picture.figure, kind))
             files.append(path)
-        if to.html and picture.is_on_page:
+        if to.html and picture.name == pictures.ON_PAGE:
             on_page[picture.name] = pictures.as_file(picture.figure, "svg")
     return on_page
 

@@ -61,9 +61,9 @@ def test_axes_go_from_a_ten_to_a_ten(percents: list[float], ticks: str) -> None:
     assert found == Axis(numbers[0], numbers[-1]) and list(found.ticks) == numbers
 
 
-def test_a_percent_has_its_place_between_the_ends_of_an_axis() -> None:
+def test_a_rate_has_its_place_between_the_ends_of_an_axis() -> None:
     up = Axis(20, 40).scale(100, 0)
-    assert [up(percent) for percent in (20, 25, 33.333, 40)] == [100, 75, 33.3, 0]
+    assert [up(share) for share in (0.2, 0.25, 0.33333, 0.4)] == [100, 75, 33.3, 0]
 
 
 def test_an_axis_holds_rates_with_their_intervals() -> None:
