@@ -7,11 +7,9 @@ from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.measures import MACRO, OVERALL, Kind, Rate, Subset
 from orbench.report.ranking import in_order
-from orbench.report.rates import refusals
+from orbench.report.rates import overall, refusals
 from orbench.report.results import Result
 from orbench.report.standings import Standing
-
-KINDS = (Kind.OVERALL, Kind.MACRO, Kind.CATEGORY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +35,15 @@ class CategoryTable:
 
 
 def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[CategoryTable]:
-    """Return a table for each side, prompt set and judge, if there are categories."""
-    shown: list[Rate] = []
-    for kind in KINDS:
-        shown += refusals(rates, kind)
+    """Return a table for each side, prompt set and judge. Results without categories are left
+    out.
+    """
+    macro = refusals(rates, Kind.MACRO)
+    numbers = {rate.result.number for rate in macro}
+    every = [*overall(rates), *macro, *refusals(rates, Kind.CATEGORY)]
+    shown = [rate for rate in in_order(every, board) if rate.result.number in numbers]
     tables = []
-    for of_side in grouped(in_order(shown, board), lambda rate: rate.side).values():
+    for of_side in grouped(shown, lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
             first = group[0].result
@@ -50,4 +51,4 @@ def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Ca
             results = [*dict.fromkeys(rate.result for rate in group)]
             by_subset = {(rate.result.number, rate.subset): rate for rate in group}
             tables.append(CategoryTable(first.side, part, results, by_subset))
-    return [table for table in tables if table.categories]
+    return tables

@@ -161,7 +161,7 @@ def heat_map(table: CategoryTable) -> Figure:
     axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    axes.set_frame_on(False)
     axes.set_title(f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 

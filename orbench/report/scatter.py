@@ -12,8 +12,7 @@ from orbench.report.columns import Placed
 from orbench.report.published import are_on_or_bench
 from orbench.report.standings import Published, Report, Standing
 
-STEPS = (5, 10, 20)  # percent between two ticks
-MOST_STEPS = 5
+STEPS = (5, 10, 20)  # percent between two ticks; an axis has at most five steps
 
 
 class Axis(NamedTuple):
@@ -25,7 +24,7 @@ class Axis(NamedTuple):
     @property
     def ticks(self) -> range:
         """Return the places of its ticks."""
-        steps = [step for step in STEPS if self.high - self.low <= MOST_STEPS * step]
+        steps = [step for step in STEPS if self.high - self.low <= 5 * step]
         return range(self.low, self.high + 1, steps[0])
 
     def scale(self, start: float, end: float) -> Callable[[float], float]:
