@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.measures import MACRO, OVERALL, Counted, Kind, Rate, Subset
+from orbench.report.measures import MACRO, OVERALL, Kind, Rate, Subset
 from orbench.report.ranking import in_order
+from orbench.report.rates import overall, refusals
 from orbench.report.results import Result
 from orbench.report.standings import Standing
-
-KINDS = (Kind.OVERALL, Kind.MACRO, Kind.CATEGORY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +24,8 @@ class CategoryTable:
     @property
     def title(self) -> str:
         """Return what it shows."""
-        return f"{self.side.rate.capitalize()} by category"
-
-    @property
-    def full_title(self) -> str:
-        """Return the title with the part."""
-        return f"{self.title}: {self.part}" if self.part else self.title
+        title = f"{self.side.rate.capitalize()} by category"
+        return f"{title}: {self.part}" if self.part else title
 
     @property
     def categories(self) -> list[Subset]:
@@ -43,23 +38,17 @@ def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Ca
     """Return a table for each side, prompt set and judge. Results without categories are left
     out.
     """
-    numbers = {rate.result.number for rate in rates if rate.subset == MACRO}
-    shown = []
-    for rate in in_order(rates, board):
-        is_refusals = rate.counted is Counted.REFUSED and rate.subset.kind in KINDS
-        if is_refusals and rate.result.number in numbers:
-            shown.append(rate)
+    macro = refusals(rates, Kind.MACRO)
+    numbers = {rate.result.number for rate in macro}
+    every = [*overall(rates), *macro, *refusals(rates, Kind.CATEGORY)]
+    shown = [rate for rate in in_order(every, board) if rate.result.number in numbers]
     tables = []
     for of_side in grouped(shown, lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
-            tables.append(_table(group, is_only=len(groups) == 1))
+            first = group[0].result
+            part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+            results = [*dict.fromkeys(rate.result for rate in group)]
+            by_subset = {(rate.result.number, rate.subset): rate for rate in group}
+            tables.append(CategoryTable(first.side, part, results, by_subset))
     return tables
-
-
-def _table(rates: Sequence[Rate], *, is_only: bool) -> CategoryTable:
-    results = [*dict.fromkeys(rate.result for rate in rates)]
-    first = results[0]
-    part = "" if is_only else f"{first.prompts}, {first.judge}"
-    by_subset = {(rate.result.number, rate.subset): rate for rate in rates}
-    return CategoryTable(first.side, part, results, by_subset)

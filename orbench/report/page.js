@@ -4,11 +4,11 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const RESULT = 0, CATEGORY = 1, VERDICT = 2, PROMPT = 3, RESPONSE = 4, WHY = 5;
 const AT_ONCE = 100;
 const ANY_REFUSAL = "refused";
-const FILTERS = [["result", RESULT, data.results], ["category", CATEGORY, data.categories],
-  ["verdict", VERDICT, data.verdicts]];
+const FILTERS = [["result", RESULT], ["category", CATEGORY], ["verdict", VERDICT]];
+for (const row of data.rows) row[RESULT] = data.results[row[RESULT]];
 const byId = (id) => document.getElementById(id);
 const rows = (n) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}`;
-const refused = (row) => data.refusals.includes(data.verdicts[row[VERDICT]]);
+const refused = (row) => data.refusals.includes(row[VERDICT]);
 const node = (tag, className, text) => {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -72,17 +72,18 @@ byId("filter").addEventListener("submit", (event) => event.preventDefault());
 byId("more").addEventListener("click", draw);
 
 function filter() {
-  const wanted = FILTERS.map(([id, , names]) => {
-    if (view[id] === ANY_REFUSAL) return data.refusals.map((name) => names.indexOf(name));
-    return names.includes(view[id]) ? [names.indexOf(view[id])] : null;
+  const wanted = FILTERS.map(([id]) => {
+    if (view[id] === ANY_REFUSAL) return data.refusals;
+    return view[id] ? [view[id]] : null;
   });
   // Whether a row passes all filters; all but one, for what that one can offer.
   const fits = (row, but) => FILTERS.every(([id, field], i) => id === but || !wanted[i]
     || wanted[i].includes(row[field]));
-  for (const [id, field, names] of FILTERS) {
-    const there = new Set(data.rows.filter((row) => fits(row, id)).map((row) => names[row[field]]));
-    const options = names.filter((name) => there.has(name) || name === view[id]);
+  for (const [id, field] of FILTERS) {
+    const there = new Set(data.rows.filter((row) => fits(row, id)).map((row) => row[field]));
+    const options = [...there].sort();
     if (id === "verdict" && data.refusals.some((name) => there.has(name))) options.unshift(ANY_REFUSAL);
+    if (view[id] && !options.includes(view[id])) options.push(view[id]);
     byId(id).replaceChildren(...["", ...options].map((value) => {
       const text = {"": "all", [ANY_REFUSAL]: "any refusal"}[value] ?? value.replace("_", " ");
       const option = node("option", "", text);
@@ -120,8 +121,8 @@ function article(row) {
   const verdict = refused(row) ? "refused" : "answered";
   about.append(
     node("b", "verdict", row[WHY] ? `${verdict}: ${row[WHY]}` : verdict),
-    node("span", "", data.verdicts[row[VERDICT]].replace("_", " ")),
-    node("span", "", data.results[row[RESULT]]), node("span", "", data.categories[row[CATEGORY]]));
+    node("span", "", row[VERDICT].replace("_", " ")),
+    node("span", "", row[RESULT]), node("span", "", row[CATEGORY]));
   made.append(about, node("p", "prompt", row[PROMPT]),
     node("p", "response", row[RESPONSE] || "(no text)"));
   return made;

@@ -20,7 +20,7 @@ def published_models() -> list[Published]:
     for prompts, several in toml_beside(__file__).items():
         for name, over_refusal, toxic in several:
             models.append(Published(name, prompts, over_refusal / 100, toxic / 100))
-    return sorted(models, key=lambda one: one.over_refusal - one.toxic)
+    return sorted(models, key=lambda one: -one.score)
 
 
 def are_on_or_bench(results: Sequence[Result]) -> bool:

@@ -173,7 +173,7 @@ def _of_categories(table: CategoryTable) -> Grid:
     columns = [Column[Subset]("", lambda one: one.name, "Category")]
     for result in table.results:
         columns.append(_of_result(table, result))
-    return grid(table.full_title, columns, [*table.categories, MACRO, OVERALL])
+    return grid(table.title, columns, [*table.categories, MACRO, OVERALL])
 
 
 def _of_result(table: CategoryTable, result: Result) -> Column[Subset]:

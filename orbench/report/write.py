@@ -11,7 +11,7 @@ from orbench.report import export, sentences
 from orbench.report.compare import of_models
 from orbench.report.load import Source
 from orbench.report.measures import Counted
-from orbench.report.page import Picture, write_page
+from orbench.report.page import write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
 from orbench.report.standings import Report
@@ -55,7 +55,7 @@ def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: O
     correlations = rank_correlations(made.board, made.published)
     lines += map(sentences.correlation_line, correlations)
     files += write_documents(to.table, made, lines)
-    pictures = _draw(made, to, files) if to.pictures else []
+    pictures = _draw(made, to, files) if to.pictures else {}
     if to.html:
         files.append(to.table.with_suffix(".html"))
         write_page(files[-1], made, lines, pictures)
@@ -85,22 +85,21 @@ def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     return notes + sentences.comparison_lines(of_models(made.comparisons, Counted.REFUSED))
 
 
-def _draw(made: Report, to: Outputs, files: list[Path]) -> list[Picture]:
+def _draw(made: Report, to: Outputs, files: list[Path]) -> dict[str, bytes]:
     """Draw what can be drawn, in each of the formats, and add the files to `files`. Returns the
-    pictures of the page.
+    pictures of the page as SVG, by name.
     """
     from orbench.report import pictures  # a report of tables does without matplotlib
 
     make_folder(to.folder / FIGURES)
-    on_page = []
+    on_page = {}
     for picture in pictures.pictures(made):
         for kind in to.formats:
             path = to.folder / FIGURES / f"{picture.name}.{kind}"
             write_bytes(path, pictures.as_file(picture.figure, kind))
             files.append(path)
-        if to.html and picture.is_on_page:
-            svg = pictures.as_file(picture.figure, "svg")
-            on_page.append(Picture(picture.name, picture.title, svg))
+        if to.html and picture.name == pictures.ON_PAGE:
+            on_page[picture.name] = pictures.as_file(picture.figure, "svg")
     return on_page
 
 

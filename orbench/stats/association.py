@@ -82,8 +82,6 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
     seeds, from 0.
     """
-    from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # loads slowly
-
     share = features.mean(axis=0)
     groups = np.array([refused, ~refused])
     counts = groups @ features
@@ -97,7 +95,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
     effect = _design_effect(features, share, signs, cluster)
     z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = false_discovery_control(2 * ndtr(-np.abs(z)))
+    q = _false_discoveries(2 * ndtr(-np.abs(z)))
     return LogOdds(counts[0], counts[1], gap, z, q)
 
 
@@ -114,6 +112,18 @@ def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) ->
     independent = share * (1 - share) * (signs @ signs)
     effect: Array = between / independent
     return effect
+
+
+def _false_discoveries(p: Array) -> Array:
+    """Return p values adjusted by Y. Benjamini and Y. Hochberg's method (J. R. Statist. Soc. B 57
+    (1995) 289-300). SciPy has it too, where it takes half a second to load.
+    """
+    order = np.argsort(-p)
+    left = np.arange(len(order), 0, -1)
+    falling = np.minimum.accumulate(p[order] * (len(order) / left))
+    adjusted = np.empty_like(p)
+    adjusted[order] = falling
+    return adjusted
 
 
 def holm(p: Sequence[float]) -> Array:

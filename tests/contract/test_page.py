@@ -79,8 +79,7 @@ def test_graded_results_have_a_bar_of_their_shares(desk: Desk) -> None:
     classes = {"graded_category": ["safe_completion"] * 20 + [ANSWER] * 10 + [DIRECT] * 10}
     verdicts = [ANSWER] * 30 + [DIRECT] * 10
     page = page_of(desk, "--toxic", judged(desk, "t.csv", verdicts, columns=classes))
-    bars = [one for one in page.of("svg") if "aria-label" in one]
-    assert [bar["aria-label"] for bar in bars] == [
+    assert page.texts["title"][1:] == [
         "helped 25.0 %, partial 0.0 %, safe completion 50.0 %, indirect refusal 0.0 %, "
         "direct refusal 25.0 %, refused by the API 0.0 %"
     ]
@@ -110,25 +109,25 @@ def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page) -> Non
     assert page.data["rows"][0][4] == HOSTILE
     assert not any(mark in page.text for mark in (HOSTILE, "<b>", "<i>"))
     assert any(ODD in row for row in page.rows)
-    assert page.data["categories"] == ["<i>", "a", "b"]
+    assert {row[1] for row in page.data["rows"]} == {"<i>", "a", "b"}
 
 
 def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
     buttons = [a for a in page.of("button") if a.get("class") == "behind"]
     assert len(buttons) > 10
-    rows = {(str(row[0]), page.data["categories"][row[1]]) for row in page.data["rows"]}
+    rows = {(str(row[0]), row[1]) for row in page.data["rows"]}
     rows |= {(number, "") for number, _ in rows}
     assert {(a["data-result"], a["data-category"]) for a in buttons} <= rows
 
 
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
-    assert row == [0, 2, page.data["verdicts"].index(DIRECT), "Prompt 1", "An answer", "because"]
+    assert row == [0, "b", DIRECT, "Prompt 1", "An answer", "because"]
 
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
-    assert head[:7] == ["Rank", "Model", "Score (J)", "Over-refusal, %", "20", "45", "70"]
+    assert head[:7] == ["Rank", "Model", "Score (J)", "Over-refusal rate, %", "20", "45", "70"]
     why = "not ranked: the same responses as model-a throughout, a copy or an ignored setting"
     assert [*a[:2], *a[4:7]] == ["model-a", "a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
     assert b[:4] == [ODD, "b, gpt4", why, "–"]

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from orbench.report.behind import sections
+from orbench.report.behind import sections, tiers_of
 from orbench.report.build import build, find_sources
 from orbench.report.columns import Cell, Column, Shown, percent_cell
-from orbench.report.page_tables import differences, heat_maps
+from orbench.report.page_tables import facing, matrices, shade
 from orbench.report.published import published_models
-from orbench.report.results import TOXIC
+from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Report
 from orbench.report.tables import cell_of, grid, grids, text_of, write_csvs, write_documents
 from orbench.stats.intervals import Interval
 from tests.conftest import read_csv
+from tests.results import make_rate, make_result
 from tests.units.reported import TIERS, model, options
 
 NAN = float("nan")
@@ -149,61 +150,43 @@ def test_the_four_csvs_have_a_row_for_everything(tmp_path: Path) -> None:
 # -- parts of the page -----------------------------------------------------------------------------
 
 
+def parts(report: Report) -> list[str]:
+    return [name for name, table in sections(report).items() if table.rows]
+
+
 def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path) -> None:
-    assert [one.name for one in sections(made(*two(tmp_path)))] == ["pairs"]
+    assert parts(made(*two(tmp_path))) == ["pairs"]
     columns = TIERS | GRADED
     paths = [model(tmp_path, name, 4, columns=columns) for name in "ab"]
     paths.append(model(tmp_path, "a", 4, columns=columns, texts="Later", file="later.csv"))
-    found = sections(made(*paths))
-    names = [one.name for one in found]
-    assert names == ["hedging", "pairs", "pairs_comparison", "tiers", "tiers_trend", "drift"]
-    assert not any(one.is_folded for one in found) and all(one.about for one in found)
-    of_tiers = found[3].tiers
-    assert of_tiers and [value for _, value in of_tiers.steps] == ["1", "2"]
-    assert [len(row.rates[0]) for row in of_tiers.rows] == [2, 1]
-    assert not of_tiers.has_both_sides and not of_tiers.has_judges
+    report = made(*paths)
+    names = ["hedging", "pairs", "pairs_comparison", "tiers", "tiers_trend", "drift"]
+    assert parts(report) == names
+    of_tiers = tiers_of(report)
+    assert of_tiers.steps == [(SAFE, "1"), (SAFE, "2")]
+    assert [len(rates) for rates in of_tiers.models] == [4, 2]
 
 
-def test_worse_rates_are_darker(tmp_path: Path) -> None:
-    (safe,) = heat_maps(made(*two(tmp_path)))
-    toxic = safe._replace(table=replace(safe.table, side=TOXIC))
-    rate = safe.rows[0].rates[-1]
-    assert rate
+def test_worse_rates_are_darker() -> None:
     shades = []
     for percent in (0, 0.9, 1, 10, 10.1, 90, 100):
-        same = replace(rate, mean=rate.mean._replace(rate=percent / 100))
-        shades.append((safe.shade(same), toxic.shade(same)))
+        rates = [make_rate(make_result(side=side), percent) for side in (SAFE, TOXIC)]
+        shades.append(tuple(map(shade, rates)))
     assert shades == [(0, 10), (0, 10), (1, 10), (3, 10), (3, 9), (10, 3), (10, 0)]
-
-
-def test_a_heat_map_has_a_row_per_model_and_a_cell_per_category_that_it_has(tmp_path: Path) -> None:
-    other = {"category": ["a"] * 20 + ["c"] * 20}
-    paths = [model(tmp_path, "a", 4), model(tmp_path, "b", 30, columns=other)]
-    (found,) = heat_maps(made(*paths))
-    assert found.categories == ["a", "b", "c", "overall"]
-    shown = []
-    for row in found.rows:
-        cells = [f"{rate.mean.rate:g}" if rate else "-" for rate in row.rates]
-        shown.append(" ".join([row.result.model, *cells]))
-    assert shown == ["maker/a 0.1 0.1 - 0.1", "maker/b 1 - 0.5 0.75"]
-    assert found.small == [True, True, False] * 2
 
 
 def test_a_matrix_shows_each_comparison_from_both_sides(tmp_path: Path) -> None:
     report = made(*two(tmp_path))
-    found = differences(report, report.results)
-    (matrix,) = found.matrices
-    assert found.are_all_drawn and not found.have_robustness
-    assert (matrix.judge, matrix.has_several_sets, matrix.remarks) == ("", True, [])
-    (none, a_to_b), (b_to_a, _) = matrix.rows
-    assert none is None and a_to_b and b_to_a
-    assert a_to_b.ends == pytest.approx([-end for end in b_to_a.ends[::-1]])
-    shown = [f"{one.points:.1f} {one.words} {one.is_better}" for one in (a_to_b, b_to_a)]
-    assert shown == ["-65.0 refuses fewer True", "65.0 refuses more False"]
+    assert matrices(report) == [report.results]
+    found = facing(report)
+    a_to_b, b_to_a = found[0, 1], found[1, 0]
+    assert len(found) == 2
+    assert a_to_b.comparison is b_to_a.comparison
+    assert a_to_b.gap.interval == tuple(-end for end in b_to_a.gap.interval[::-1])
+    assert f"{a_to_b.gap.difference:g} {b_to_a.gap.difference:g}" == "-0.65 0.65"
 
 
-@pytest.mark.parametrize(("count", "drawn"), [(6, True), (7, False)])
-def test_a_matrix_of_too_many_models_is_not_drawn(tmp_path: Path, count: int, drawn: bool) -> None:
+@pytest.mark.parametrize(("count", "drawn"), [(1, 0), (6, 1), (7, 0)])
+def test_a_matrix_of_too_many_models_is_not_drawn(tmp_path: Path, count: int, drawn: int) -> None:
     report = made(*[model(tmp_path, f"m{number}", 4 + number) for number in range(count)])
-    found = differences(report, report.results)
-    assert (len(found.matrices), found.are_all_drawn) == (int(drawn), drawn)
+    assert len(matrices(report)) == drawn

@@ -13,7 +13,6 @@ from orbench.report import (
     columns,
     measures,
     page,
-    page_board,
     page_tables,
     results,
     scatter,
@@ -29,7 +28,6 @@ MODULES = [
     columns,
     measures,
     page,
-    page_board,
     page_tables,
     results,
     scatter,
@@ -37,10 +35,9 @@ MODULES = [
     grids,
 ]
 MODULES += [core, estimates, intervals]
-TEXT = ["append", "decode", "digest", "encode", "format", "index", "items", "rpartition"]
-LOOP = ["first", "index", "index0", "last", "revindex0"]
-NAMESPACES = ["texts", "y"]
-WITH_NAMES = ("map", "selectattr", "rejectattr", "groupby")  # filters
+TEXT = ["append", "decode", "digest", "encode", "format", "get", "index", "items", "rpartition"]
+LOOP = ["index", "index0", "last", "revindex0"]
+WITH_NAMES = ("map", "selectattr", "rejectattr", "groupby", "sum", "sort")  # filters
 
 
 def names_in(module: ModuleType) -> set[str]:
@@ -67,7 +64,7 @@ def attributes_in(template: nodes.Template) -> set[str]:
 @pytest.mark.parametrize("name", page.JINJA.list_templates(extensions=["html"]))
 def test_templates_name_attributes_of_the_report(name: str) -> None:
     source = (page.FOLDER / name).read_text(encoding="utf-8")
-    known = {*TEXT, *LOOP, *NAMESPACES}.union(*map(names_in, MODULES))
+    known = {*TEXT, *LOOP}.union(*map(names_in, MODULES))
     assert attributes_in(page.JINJA.parse(source)) - known == set()
 
 

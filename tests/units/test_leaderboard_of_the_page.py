@@ -5,8 +5,8 @@ from math import nan
 
 import pytest
 
-from orbench.report.measures import Details, Rate
-from orbench.report.page_board import doubts_of
+from orbench.report.measures import Rate
+from orbench.report.page_tables import doubts_of
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.scatter import Axis, axis_over, percents_of
 from orbench.report.standings import Published
@@ -34,14 +34,12 @@ def rate_with(
     ],
 )  # fmt: skip
 def test_doubts_about_a_rate_stand_below_it(rate: Rate, doubts: str) -> None:
-    found = doubts_of(rate, is_demo=False)
-    assert ", ".join(one.text for one in found) == doubts
-    assert all(one.meaning for one in found)
+    assert ", ".join(doubts_of(rate)) == doubts
 
 
 def test_of_the_demo_few_prompts_are_no_news() -> None:
-    assert [one.text for one in doubts_of(rate_with(3, 1), is_demo=True)] == ["1 unscored"]
-    assert doubts_of(replace(rate_with(), details=Details()), is_demo=False) == []
+    few = rate_with(3, 1)
+    assert doubts_of(replace(few, result=replace(few.result, is_demo=True))) == ["1 unscored"]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +58,11 @@ def test_axes_go_from_a_ten_to_a_ten(percents: list[float], ticks: str) -> None:
     found = axis_over(percents)
     numbers = [int(tick) for tick in ticks.split()]
     assert found == Axis(numbers[0], numbers[-1]) and list(found.ticks) == numbers
+
+
+def test_a_rate_has_its_place_between_the_ends_of_an_axis() -> None:
+    up = Axis(20, 40).scale(100, 0)
+    assert [up(share) for share in (0.2, 0.25, 0.33333, 0.4)] == [100, 75, 33.3, 0]
 
 
 def test_an_axis_holds_rates_with_their_intervals() -> None:
