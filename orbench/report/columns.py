@@ -258,9 +258,7 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("model", lambda found: found.result.model),
     Column("settings", lambda found: found.result.settings),
     Column("against", lambda found: found.against and found.against.label, "Against"),
-    Column(
-        "side", lambda found: found.of_side or found.result.side.name, "Side", Shown.ONLY_VARIED
-    ),
+    Column("side", lambda found: found.result.side.name, "Side", Shown.ONLY_VARIED),
     Column("trend", _trend, "Trend"),
     Column("value", lambda found: found.value, "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),

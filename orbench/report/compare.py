@@ -1,8 +1,9 @@
-"""Each two models on the prompts in common."""
+"""Two rates compared: each two models on the prompts in common, and families of tests."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
+from math import nan
 
 import numpy as np
 
@@ -18,24 +19,41 @@ from orbench.report.measures import (
 )
 from orbench.report.rates import on_side
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Difference, Prepared, difference, worst_case_p
+from orbench.stats.core import ALPHA, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
 
-class Tested(NamedTuple):
-    """The paired test of two rates, corrected by Holm's method for all tests of the family."""
+def corrected(
+    p: Sequence[float], p_worst: Sequence[float]
+) -> Iterator[tuple[float, float, Outcome]]:
+    """Yield both p values of each test of a family by Holm's method, and what they show.
 
-    gap: Difference
-    p_holm: float
-    p_worst: float
+    p_worst: with the unscored rows against the difference.
+    """
+    for of_test, worst in zip(holm(p).tolist(), holm(p_worst).tolist(), strict=True):
+        outcome = Outcome.FINDING
+        if of_test >= ALPHA:
+            outcome = Outcome.NO_DIFFERENCE
+        elif worst >= ALPHA:
+            outcome = Outcome.INCONCLUSIVE
+        yield of_test, worst, outcome
 
 
-def paired_tests(pairs: Sequence[tuple[Prepared, Prepared]]) -> Iterator[Tested]:
-    """Yield the test of each pair of a family."""
-    gaps = [difference(a, b, paired=True) for a, b in pairs]
-    p_holm = holm([gap.p for gap in gaps])
-    p_worst = holm([worst_case_p(a, b) for a, b in pairs])
-    return map(Tested, gaps, p_holm.tolist(), p_worst.tolist())
+def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> list[Comparison]:
+    """Return the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
+    Nothing but their difference is tested.
+    """
+    gaps = []
+    for a, b in pairs:
+        gap = difference(a.prepared, b.prepared, paired=kind is not Compared.SETS)
+        if not np.isnan(gap.p):
+            gaps.append((a, b, gap))
+    family = Family(kind, len(gaps))
+    p = [gap.p for _, _, gap in gaps]
+    comparisons = []
+    for (a, b, gap), (p_holm, _, outcome) in zip(gaps, corrected(p, p), strict=True):
+        comparisons.append(Comparison(a, b, family, gap, p_holm, nan, nan, outcome))
+    return comparisons
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -43,21 +61,24 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
     The order is the same after each run: by side, then by model, a baseline last.
     """
-    comparisons = []
+    comparisons: list[Comparison] = []
     ordered = sorted(rates, key=_place)
     for side in SIDES.values():
-        pairs = []
-        for a, b in combinations(on_side(side, ordered), 2):
-            if _are_comparable(a, b):
-                pairs.append((a, b))
-        family = Family(Compared.MODELS, side.name, len(pairs))
-        tests = paired_tests([(a.prepared, b.prepared) for a, b in pairs])
-        for (a, b), test in zip(pairs, tests, strict=True):
-            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
-            detectable = detectable_difference(test.gap, family.size, unscored)
-            outcome = _outcome(a, b, test)
-            comparisons.append(Comparison(a, b, family, *test, detectable, outcome))
+        pairs = combinations(on_side(side, ordered), 2)
+        comparisons += paired(pair for pair in pairs if _are_comparable(*pair))
     return comparisons
+
+
+def paired(pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
+    """Yield the comparisons of models in a family: a finding holds whatever unscored rows are."""
+    family = tested(Compared.MODELS, pairs)
+    p = [one.gap.p for one in family]
+    p_worst = [worst_case_p(one.a.prepared, one.b.prepared) for one in family]
+    for one, (_, worst, outcome) in zip(family, corrected(p, p_worst), strict=True):
+        unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (one.a, one.b)) / 2
+        detectable = detectable_difference(one.gap, one.family.size, unscored)
+        outcome = _doubted(one) or outcome
+        yield replace(one, p_worst=worst, detectable=detectable, outcome=outcome)
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
@@ -72,21 +93,17 @@ def _place(rate: Rate) -> tuple[bool, str, str]:
 
 
 def _are_comparable(a: Rate, b: Rate) -> bool:
-    """Return whether two rates are of two models by the same judge, with prompts in common."""
+    """Return whether two rates are of two models by the same judge."""
     same_judge = a.result.judge_any_version == b.result.judge_any_version
-    common = np.intersect1d(a.prepared.prompts.id, b.prepared.prompts.id)
-    return same_judge and a.result.label != b.result.label and len(common) > 0
+    return same_judge and a.result.label != b.result.label
 
 
-def _outcome(a: Rate, b: Rate, test: Tested) -> Outcome:
-    """Return what a comparison shows. A p value that is missing shows nothing."""
+def _doubted(comparison: Comparison) -> Outcome | None:
+    """Return what a comparison shows whatever its p values are."""
+    a, b = comparison.a, comparison.b
     if a.result.doubt or b.result.doubt:
         return Outcome.DOUBTFUL
-    fewest = min(a.mean.prompts, b.mean.prompts)
-    if test.gap.a.prompts < max(FEW_PROMPTS, fewest / 2):
+    fewest = min(a.n, b.n)
+    if min(fewest, comparison.gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
         return Outcome.TOO_FEW
-    if test.p_holm >= ALPHA:
-        return Outcome.NO_DIFFERENCE
-    if test.p_worst >= ALPHA:
-        return Outcome.INCONCLUSIVE
-    return Outcome.FINDING
+    return None

@@ -30,12 +30,12 @@ class Group:
     @property
     def leaders(self) -> list[Standing]:
         """Return the models that no other one is shown to beat."""
-        return [model for model in self.ranked if model.rank and model.rank.best == 1]
+        return [model for model in self.models if model.rank and model.rank.best == 1]
 
     @property
     def winner(self) -> Standing | None:
         """Return the model that is shown to beat each other one."""
-        return next((model for model in self.ranked if model.rank == Rank(1, 1)), None)
+        return next((model for model in self.models if model.rank == Rank(1, 1)), None)
 
     @property
     def findings(self) -> list[Comparison]:
@@ -69,11 +69,12 @@ class Group:
 
 def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:
     """Return the groups of a leaderboard. comparisons: of all kinds."""
+    compared = of_models(comparisons, Counted.REFUSED)
     groups = []
     for models in grouped(board, lambda standing: standing.group).values():
         group = Group(models, [])
         results = [result for model in group.ranked for result in model.results]
-        for comparison in of_models(comparisons, Counted.REFUSED):
+        for comparison in compared:
             if comparison.a.result in results and comparison.b.result in results:
                 group.comparisons.append(comparison)
         groups.append(group)

@@ -169,7 +169,6 @@ class Family(NamedTuple):
     """The tests that Holm's correction is over."""
 
     kind: "Compared"
-    name: str  # the side of models, ...
     size: int  # tests
 
 
@@ -242,12 +241,11 @@ class Association:
     value: str  # the tiers in their order, or the word
     n: int  # seeds of a trend, else prompts
     estimate: float  # the rise, a fraction; the AUC; log-odds
-    interval: Interval | None
-    p: float  # NaN: no test
-    p_adjusted: float  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
-    p_worst: float
-    outcome: Outcome
-    of_side: str = ""  # within which a trend was tested; empty: across both
+    interval: Interval | None = None
+    p: float = np.nan  # NaN: no test
+    p_adjusted: float = np.nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
+    p_worst: float = np.nan
+    outcome: Outcome = Outcome.NO_DIFFERENCE
     higher: float = np.nan  # the rates above and below the seeds' mean tiers
     lower: float = np.nan
     against: Result | None = None  # a second model: words of what only one of both refuses

@@ -291,7 +291,9 @@ def trend_lines(associations: Iterable[Association]) -> list[str]:
     lines = []
     for trend in associations:
         if trend.kind is Associated.TREND:
-            name = ", ".join(filter(None, [trend.result.label, trend.of_side]))
+            name = trend.result.label
+            if trend.result.side != BOTH:
+                name += f", {trend.result.side.name}"
             found = f"{trend_words(trend)} ({counted(trend.n, 'seed')})"
             lines.append(f"{name}: refusals by tier ({trend.value}): {found}")
     return lines

@@ -145,7 +145,7 @@ def test_the_largest_detectable_difference_counts() -> None:
 def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     board = models(f"{TIE}, c doubt=d 90 -")
     of_other = comparisons("safe a<c", board)
-    of_sets = comparisons("safe a<b", board, family=Family(Compared.SETS, "", 1))
+    of_sets = comparisons("safe a<b", board, family=Family(Compared.SETS, 1))
     (line,) = findings(board, of_other + of_sets)
     assert line.startswith("No difference is shown between a and b. Not ranked: c")
 

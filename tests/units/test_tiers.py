@@ -30,7 +30,7 @@ def lines(*board: Standing) -> list[str]:
     """The model of each trend, its side, tiers, seeds and what it shows."""
     shown = []
     for one in tiers(board).associations:
-        where = f"{one.result.model} {one.of_side}".strip()
+        where = f"{one.result.model} {one.result.side.name}".removesuffix(" both")
         shown.append(f"{where}: {one.value}, {one.n} {one.outcome.name}")
     return shown
 
@@ -77,8 +77,8 @@ def test_a_group_without_tiers_has_no_scale_and_others_have_their_own() -> None:
         ("3*24", "m0: 1 < 2 < 3, 12 FINDING; m7: 1 < 2, 12 FINDING"),
         (
             "13*12",
-            "m0 over_refusal: 1 < 2, 12 FINDING; m0 toxic: 1 < 3, 12 FINDING; "
-            "m7 over_refusal: 1 < 2, 12 FINDING",
+            "m0 over_refusal: 1 < 2, 12 FINDING; m7 over_refusal: 1 < 2, 12 FINDING; "
+            "m0 toxic: 1 < 3, 12 FINDING",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
         rates = tiers([first, replace(second, group=group)]).rates
         assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
     shown = [line.partition(":")[0] for line in lines(first, second)]
-    assert shown == ["m0 over_refusal", "m0 toxic", "m1 over_refusal"]
+    assert shown == ["m0 over_refusal", "m1 over_refusal", "m0 toxic"]
 
 
 # -- trends --------------------------------------------------------------------------------------
@@ -186,4 +186,4 @@ def test_both_sides_of_a_model_are_one_series_if_no_tier_is_on_both() -> None:
     text = "00*12 tier=12*12 & 1*24 tier=3*24 prompts=t"
     found = only(read_standing(text, seed=SEEDS))
     assert (found.result.side.name, found.result.prompts) == ("both", "p, t")
-    assert (found.higher, found.lower, found.of_side) == (1, 0, "")
+    assert (found.higher, found.lower) == (1, 0)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 from orbench.base.grouping import grouped
-from orbench.report.analyses.families import Contrast, tested
+from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Rate
-from orbench.stats.core import difference
 
 
 def drift(rates: Sequence[Rate]) -> Analysis:
@@ -23,8 +22,7 @@ def drift(rates: Sequence[Rate]) -> Analysis:
         for earlier, later in combinations(sets.values(), 2):
             for before, after in product(earlier, later):
                 if before.result.label == after.result.label:
-                    gap = difference(after.verdicts, before.verdicts, paired=False)
-                    changes.append(Contrast(after, before, gap))
+                    changes.append((after, before))
     return Analysis(comparisons=tested(Compared.SETS, changes))
 
 

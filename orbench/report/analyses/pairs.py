@@ -3,20 +3,21 @@ refuse the one and answer the other?
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
-from orbench.base.words import SIDES, UNCATEGORIZED
+from orbench.base.grouping import grouped
+from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
-from orbench.report.analyses.families import Contrast, tested
-from orbench.report.analyses.tiers import responses_on, scales
+from orbench.report.analyses.tiers import scales
+from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
-from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
+from orbench.report.results import Responses, Result, merged
 from orbench.report.standings import Standing
-from orbench.stats.core import difference, mean
+from orbench.stats.core import mean
 
 
 class _Pairs(NamedTuple):
@@ -33,45 +34,44 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
     rates: list[Rate] = []
-    contrasts: list[Contrast] = []
+    rivals: list[tuple[Rate, Rate]] = []
     for models in _steps(board):
-        of_models = [list(_rates(model)) for model in models]
-        for own in of_models:
-            rates += own
-        for of_a, of_b in combinations(of_models, 2):
-            contrasts += _contrasts(of_a, of_b)
-    return Analysis(rates, tested(Compared.PAIRS, contrasts))
+        of_step = [*chain.from_iterable(map(_rates, models))]
+        rates += of_step
+        rivals += _rivals(of_step)
+    families = grouped(rivals, lambda pair: bool(pair[0].subset.category))
+    comparisons = [tested(Compared.PAIRS, family) for family in families.values()]
+    return Analysis(rates, [*chain.from_iterable(comparisons)])
 
 
 def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
     """Yield the pairs of all models of seeds and rewrites, if there are seeds or no tiers; then of
     each two tiers.
     """
-    tiered = list(scales(board))
-    models = []
-    for standing in board:
-        rewrites = responses_on(standing, SAFE.name)
-        models.append(_Pairs(merged(standing.results), (), rewrites, _single_seeds(standing)))
-    if any(len(model.seeds) for model in models) or not tiered:
+    scaled = [*scales(board)]
+    models = [_of_seeds(standing) for standing in board]
+    if any(len(model.seeds) for model in models) or not scaled:
         yield models
-    for scale in tiered:
-        for side, (lower, higher) in product(scale.sides, combinations(scale.tiers, 2)):
-            models = []
-            for standing in scale.standings:
-                result = merged(standing.results, SIDES.get(side, BOTH))
-                responses = responses_on(standing, side)
-                of_lower = responses.where(responses.tier == lower)
-                of_higher = responses.where(responses.tier == higher)
-                models.append(_Pairs(result, (lower, higher), of_lower, of_higher))
+    for scale in scaled:
+        results = [merged(several, scale.side) for several in scale.models]
+        for tiers in combinations(scale.tiers, 2):
+            models = [_of_tiers(result, tiers) for result in results]
             if any(len(model.rewrites) for model in models):
                 yield models
 
 
-def _single_seeds(standing: Standing) -> Responses:
-    """Return the toxic responses whose seed id no other toxic prompt has: these are seeds."""
-    toxic = responses_on(standing, TOXIC.name)
+def _of_seeds(standing: Standing) -> _Pairs:
+    """Return a model's safe prompts and seeds: toxic prompts whose seed id no other one has."""
+    none = standing.first.responses.where(np.array([], int))
+    safe = standing.safe.result.responses if standing.safe else none
+    toxic = standing.toxic.result.responses if standing.toxic else none
     prompts = Series(toxic.prompt).groupby(toxic.seed).transform("nunique")
-    return toxic.where(prompts.to_numpy() == 1)
+    return _Pairs(merged(standing.results), (), safe, toxic.where(prompts.to_numpy() == 1))
+
+
+def _of_tiers(result: Result, tiers: tuple[str, ...]) -> _Pairs:
+    lower, higher = [result.responses.where(result.responses.tier == tier) for tier in tiers]
+    return _Pairs(result, tiers, lower, higher)
 
 
 def _rates(model: _Pairs) -> Iterator[Rate]:
@@ -79,40 +79,35 @@ def _rates(model: _Pairs) -> Iterator[Rate]:
 
     With several seeds or responses each, a rate is the probability of a pair of them.
     """
+    rewrites = model.rewrites
     seeds = DataFrame({"prompt": model.seeds.prompt, "refused": model.seeds.refused})
-    by_seed = seeds.groupby(model.seeds.seed)
-    partner = by_seed.prompt.first().reindex(model.rewrites.seed).to_numpy()
-    share = by_seed.refused.mean().reindex(model.rewrites.seed).to_numpy()  # NaN: unscored
-    is_paired = np.isfinite(partner) & (partner != model.rewrites.prompt)
-    seed_refused = np.where(is_paired, share, np.nan)
-    categories = set(model.rewrites.category)
-    if categories == {UNCATEGORIZED}:
-        categories = set()
-    for category in ["", *sorted(categories)]:
-        chosen = (model.rewrites.category == category) | (category == "")
-        rewrites = model.rewrites.where(chosen)
-        unpaired = len(np.unique(rewrites.prompt[~is_paired[chosen]]))
-        seed = seed_refused[chosen]
-        rewrite = rewrites.refused
-        both = seed * rewrite
-        outcomes = {
-            Counted.RIGHT: seed - both,
-            Counted.BOTH_REFUSED: both,
-            Counted.BOTH_ANSWERED: 1 - seed - rewrite + both,
-            Counted.REVERSE: rewrite - both,
-        }
+    by_seed = seeds.groupby(model.seeds.seed).agg({"prompt": "first", "refused": "mean"})
+    partner = by_seed.reindex(rewrites.seed)
+    is_paired = partner.prompt.notna().to_numpy() & (partner.prompt != rewrites.prompt).to_numpy()
+    seed = partner.refused.where(is_paired).to_numpy()  # NaN: unscored
+    both = seed * rewrites.refused
+    outcomes = {
+        Counted.RIGHT: seed - both,
+        Counted.BOTH_REFUSED: both,
+        Counted.BOTH_ANSWERED: 1 - seed - rewrites.refused + both,
+        Counted.REVERSE: rewrites.refused - both,
+    }
+    categories = sorted(set(rewrites.category))
+    if categories == [UNCATEGORIZED]:
+        categories = []
+    for category in ["", *categories]:
+        chosen = (rewrites.category == category) | (category == "")
+        unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
         subset = Subset(Kind.PAIRS, " < ".join(model.tiers), category, model.tiers)
         for counted, probability in outcomes.items():
-            verdicts = rewrites.verdicts()._replace(refused=probability)
+            verdicts = rewrites.verdicts()._replace(refused=probability).where(chosen)
             found = mean(verdicts)
             yield Rate(model.result, subset, counted, verdicts, found, None, unpaired=unpaired)
 
 
-def _contrasts(of_a: Sequence[Rate], of_b: Sequence[Rate]) -> Iterator[Contrast]:
-    """Yield the rates of two models with the same judge, and how they differ."""
-    for a, b in product(of_a, of_b):
-        is_right = a.counted is b.counted is Counted.RIGHT
-        if is_right and a.subset == b.subset and a.result.judge == b.result.judge != UNKNOWN_JUDGE:
-            gap = difference(a.prepared, b.prepared, paired=True)
-            if gap.a.prompts:
-                yield Contrast(a, b, gap)
+def _rivals(rates: Sequence[Rate]) -> Iterator[tuple[Rate, Rate]]:
+    """Yield each two models' rates of the same pairs, by the same judge."""
+    right = [rate for rate in rates if rate.counted is Counted.RIGHT]
+    for (_, judge), several in grouped(right, lambda one: (one.subset, one.result.judge)).items():
+        if judge != UNKNOWN_JUDGE:
+            yield from combinations(several, 2)

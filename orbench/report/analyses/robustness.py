@@ -2,21 +2,18 @@
 others, Perspectives on Psychological Science 11 (2016) 702-712).
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
+from orbench.base.grouping import grouped
 from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Array, Prepared, difference
+from orbench.stats.core import ALPHA, Array, Difference, Prepared, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
-
-_Who = tuple[str, str, str]  # what was measured, perhaps by several judges
-# All verdicts on a result; with labels also those on prompts with an agreed label.
-_ByJudge = dict[str, list[Prepared]]
 
 
 def with_robustness(
@@ -28,48 +25,44 @@ def with_robustness(
     with, and unscored rows left out, as answers or as refusals. agreed: by the number of a result,
     which of its responses are to prompts with an agreed label; empty without labels.
     """
-    judged = defaultdict[_Who, _ByJudge](dict)
+    verdicts = {}
     for result in results:
-        verdicts = [Prepared(result.responses.verdicts())]
+        parts = [result.responses]
         if agreed:
-            of_agreed = result.responses.where(agreed[result.number])
-            verdicts.append(Prepared(of_agreed.verdicts()))
-        judged[_who(result)][result.judge] = verdicts
+            parts.append(result.responses.where(agreed[result.number]))
+        verdicts[result.number] = [Prepared(part.verdicts()) for part in parts]
+    measured = grouped(results, _what)
     found = []
     for comparison in comparisons:
         if comparison.is_finding:
-            analyses = _analyses(
-                judged[_who(comparison.a.result)], judged[_who(comparison.b.result)]
-            )
-            comparison = replace(comparison, robustness=_robustness(comparison, analyses))
+            several_a = measured[_what(comparison.a.result)]
+            several_b = measured[_what(comparison.b.result)]
+            held = []
+            for a, b in product(several_a, several_b):
+                if a.judge == b.judge:
+                    gaps = _gaps(verdicts[a.number], verdicts[b.number])
+                    held += [_is_same(gap, comparison.gap) for gap in gaps if gap.a.prompts]
+            if len(held) >= FEWEST:
+                comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
         found.append(comparison)
     return found
 
 
-def _who(result: Result) -> _Who:
+def _what(result: Result) -> tuple[str, str, str]:
+    """Return what was measured, perhaps by several judges."""
     return result.side.name, result.prompt_set, result.label
 
 
-def _robustness(
-    comparison: Comparison, analyses: Iterable[tuple[Prepared, Prepared]]
-) -> Robustness | None:
-    """Return in how many analyses a finding stands; None if they are few."""
-    held = []
-    for a, b in analyses:
-        gap = difference(a, b, paired=True)
-        if gap.a.prompts:
-            held.append(gap.p < ALPHA and gap.difference * comparison.gap.difference > 0)
-    return Robustness(sum(held), len(held)) if len(held) >= FEWEST else None
+def _gaps(of_a: Sequence[Prepared], of_b: Sequence[Prepared]) -> Iterator[Difference]:
+    """Yield the difference in each analysis by one judge."""
+    refused = of_a[0].verdicts.refused, of_b[0].verdicts.refused
+    has_unscored = np.isnan(np.concatenate(refused)).any()
+    for a, b in zip(of_a, of_b, strict=True):
+        yield difference(a, b, paired=True)
+        if has_unscored:
+            yield difference(a.with_answers, b.with_answers, paired=True)
+            yield difference(a.with_refusals, b.with_refusals, paired=True)
 
 
-def _analyses(of_a: _ByJudge, of_b: _ByJudge) -> Iterator[tuple[Prepared, Prepared]]:
-    """Yield the verdicts on both models in each analysis."""
-    for judge in of_a.keys() & of_b.keys():
-        first_a = of_a[judge][0].verdicts
-        first_b = of_b[judge][0].verdicts
-        has_unscored = np.isnan([*first_a.refused, *first_b.refused]).any()
-        for a, b in zip(of_a[judge], of_b[judge], strict=True):
-            yield a, b
-            if has_unscored:
-                yield a.with_answers, b.with_answers
-                yield a.with_refusals, b.with_refusals
+def _is_same(gap: Difference, finding: Difference) -> bool:
+    return gap.p < ALPHA and gap.difference * finding.difference > 0
