@@ -39,21 +39,28 @@ def corrected(
         yield of_test, worst, outcome
 
 
-def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> list[Comparison]:
-    """Return the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
-    Nothing but their difference is tested.
+def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
+    """Yield the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
+    A finding on models holds whatever unscored rows are.
     """
+    is_of_models = kind is Compared.MODELS
     gaps = []
     for a, b in pairs:
         gap = difference(a.prepared, b.prepared, paired=kind is not Compared.SETS)
         if not np.isnan(gap.p):
             gaps.append((a, b, gap))
+    p = p_worst = [gap.p for _, _, gap in gaps]
+    if is_of_models:
+        p_worst = [worst_case_p(a.prepared, b.prepared) for a, b, _ in gaps]
     family = Family(kind, len(gaps))
-    p = [gap.p for _, _, gap in gaps]
-    comparisons = []
-    for (a, b, gap), (p_holm, _, outcome) in zip(gaps, corrected(p, p), strict=True):
-        comparisons.append(Comparison(a, b, family, gap, p_holm, nan, nan, outcome))
-    return comparisons
+    for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
+        comparison = Comparison(a, b, family, gap, p_holm, nan, nan, outcome)
+        if is_of_models:
+            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
+            detectable = detectable_difference(gap, family.size, unscored)
+            outcome = _doubted(comparison) or outcome
+            comparison = replace(comparison, p_worst=worst, detectable=detectable, outcome=outcome)
+        yield comparison
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -65,20 +72,9 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     ordered = sorted(rates, key=_place)
     for side in SIDES.values():
         pairs = combinations(on_side(side, ordered), 2)
-        comparisons += paired(pair for pair in pairs if _are_comparable(*pair))
+        comparable = [pair for pair in pairs if _are_comparable(*pair)]
+        comparisons += tested(Compared.MODELS, comparable)
     return comparisons
-
-
-def paired(pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
-    """Yield the comparisons of models in a family: a finding holds whatever unscored rows are."""
-    family = tested(Compared.MODELS, pairs)
-    p = [one.gap.p for one in family]
-    p_worst = [worst_case_p(one.a.prepared, one.b.prepared) for one in family]
-    for one, (_, worst, outcome) in zip(family, corrected(p, p_worst), strict=True):
-        unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (one.a, one.b)) / 2
-        detectable = detectable_difference(one.gap, one.family.size, unscored)
-        outcome = _doubted(one) or outcome
-        yield replace(one, p_worst=worst, detectable=detectable, outcome=outcome)
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:

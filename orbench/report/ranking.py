@@ -10,10 +10,10 @@ import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
-from orbench.report.compare import paired
-from orbench.report.measures import FEWEST_MODELS, Rate
+from orbench.report.compare import tested
+from orbench.report.measures import FEWEST_MODELS, Compared, Rate
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC, Result
+from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Published, Rank, Standing
 from orbench.stats.core import Verdicts, difference
 from orbench.stats.inference import ROUNDING
@@ -55,28 +55,30 @@ def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
 
 
 def _both_sides(safe: Sequence[Rate], toxic: Sequence[Rate]) -> Iterator[Standing]:
-    """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones."""
-    others = list(toxic)
-    for rate in safe:
-        partner = _toxic_side(rate.result, toxic)
-        youden = None
-        if partner:
-            youden = difference(partner.verdicts, rate.verdicts, paired=False)
-        if partner in others:
-            others.remove(partner)
-        yield Standing(rate, partner, youden)
-    for rate in others:
-        yield Standing(None, rate)
+    """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones.
 
-
-def _toxic_side(safe: Result, toxic: Sequence[Rate]) -> Rate | None:
-    """Return the toxic rate that belongs to a safe one: of the same model, settings and judge, with
-    prompts from the same place, or the only such one. None if that is unclear.
+    It is of the same model, settings and judge, with prompts from the same place, or the only such
+    one. If that is unclear, none does.
     """
-    who = safe.label, safe.judge
-    alike = [rate for rate in toxic if (rate.result.label, rate.result.judge) == who]
-    candidates = [rate for rate in alike if rate.result.prompts_from == safe.prompts_from] or alike
-    return candidates[0] if len(candidates) == 1 else None
+    of_models = grouped(toxic, _who)
+    partners = []
+    for rate in safe:
+        alike = of_models.get(_who(rate), [])
+        place = rate.result.prompts_from
+        candidates = [one for one in alike if one.result.prompts_from == place] or alike
+        if len(candidates) == 1:
+            partners += candidates
+            youden = difference(candidates[0].verdicts, rate.verdicts, paired=False)
+            yield Standing(rate, candidates[0], youden)
+        else:
+            yield Standing(rate, None)
+    for rate in toxic:
+        if rate not in partners:
+            yield Standing(None, rate)
+
+
+def _who(rate: Rate) -> tuple[str, str]:
+    return rate.result.label, rate.result.judge
 
 
 def _ranked(group: Sequence[Standing]) -> list[Standing]:
@@ -86,7 +88,8 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
     if len(ranked) < 2:
         return models
     balances = [_balance(model) for model in ranked]
-    findings = [one for one in paired(combinations(balances, 2)) if one.is_finding]
+    tests = tested(Compared.MODELS, combinations(balances, 2))
+    findings = [test for test in tests if test.is_finding]
     for place, balance in enumerate(balances):
         best = 1 + sum(one.fewer is balance for one in findings)
         worst = len(ranked) - sum(one.more is balance for one in findings)

@@ -77,15 +77,15 @@ def test_a_group_without_tiers_has_no_scale_and_others_have_their_own() -> None:
         ("3*24", "m0: 1 < 2 < 3, 12 FINDING; m7: 1 < 2, 12 FINDING"),
         (
             "13*12",
-            "m0 over_refusal: 1 < 2, 12 FINDING; m7 over_refusal: 1 < 2, 12 FINDING; "
-            "m0 toxic: 1 < 3, 12 FINDING",
+            "m0 over_refusal: 1 < 2, 12 FINDING; m0 toxic: 1 < 3, 12 FINDING; "
+            "m7: 1 < 2, 12 FINDING",
         ),
     ],
 )
 def test_tiers_that_both_sides_have_are_compared_within_each(of_toxic: str, expected: str) -> None:
     refused = "1*24" if of_toxic == "3*24" else "01*12"
     whole = read_standing(f"01*12 tier=12*12 & {refused} tier={of_toxic}", seed=SEEDS)
-    assert "; ".join(lines(whole, tiered("01*12", 7))) == expected
+    assert "; ".join(lines(whole, replace(tiered("01*12", 7), group=1))) == expected
 
 
 # -- rates ---------------------------------------------------------------------------------------
@@ -102,11 +102,8 @@ def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_given() -> Non
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
     first = read_standing("01*12 tier=12*12 & 01*12 tier=12*12", seed=SEEDS)
     second = replace(tiered("01*12", 1, prompt=np.arange(100, 124)), toxic=first.toxic)
-    for group in (0, 1):
-        rates = tiers([first, replace(second, group=group)]).rates
-        assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
-    shown = [line.partition(":")[0] for line in lines(first, second)]
-    assert shown == ["m0 over_refusal", "m1 over_refusal", "m0 toxic"]
+    rates = tiers([first, replace(second, group=1)]).rates
+    assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
 
 
 # -- trends --------------------------------------------------------------------------------------

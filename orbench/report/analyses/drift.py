@@ -23,7 +23,7 @@ def drift(rates: Sequence[Rate]) -> Analysis:
             for before, after in product(earlier, later):
                 if before.result.label == after.result.label:
                     changes.append((after, before))
-    return Analysis(comparisons=tested(Compared.SETS, changes))
+    return Analysis(comparisons=[*tested(Compared.SETS, changes)])
 
 
 def _side_and_judge(rate: Rate) -> tuple[str, str]:

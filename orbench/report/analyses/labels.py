@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import DataFrame, Series, to_numeric  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
@@ -33,6 +33,7 @@ from orbench.stats.intervals import Interval
 VOTE = "is_toxic"  # stage 3's column
 SCORE = "score"  # people's columns
 LABEL = "label"
+WEIGHT = "weight"
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
 AGREED, DISPUTED, CONTRADICTED, NO_SCORE = "agreed", "disputed", "contradicted", "no_score"
@@ -64,10 +65,6 @@ class Labels:
         conditions = [np.isnan(self.score[prompt]), apart == 0, apart == 1]
         return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
 
-    def agreed(self, results: Sequence[Result]) -> dict[int, Array]:
-        """Return by the number of a result which responses are to prompts with an agreed label."""
-        return {result.number: self.agreement(result) == AGREED for result in results}
-
     def verdicts(self, responses: Responses) -> Verdicts:
         """Return the verdicts with the weights of their prompts."""
         return responses.verdicts(self.weight[responses.prompt])
@@ -76,12 +73,11 @@ class Labels:
 def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     """Return the labels in files of stage 3 or of people's ratings, see `read_labels`."""
     table, lines = read_labels(paths)
-    of_prompts = table.reindex(prompts.id)
-    score = of_prompts["score"].to_numpy()
+    of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
+    score, weight, toxic = of_prompts.to_numpy().T
     count = np.isfinite(score).sum()
     lines.append(f"toxicity: {count:,} prompts with a score, {len(score) - count:,} without")
-    weight = of_prompts["weight"].fillna(1.0).to_numpy()
-    return Labels(score, weight, of_prompts["toxic"].to_numpy(), lines)
+    return Labels(score, weight, toxic, lines)
 
 
 def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Labels) -> Analysis:
@@ -181,18 +177,10 @@ def _ratings(table: Table) -> Iterator[_Rating]:
         cell = row.get(SCORE, "").strip() or LABELS.get(word, word)
         if not cell:
             continue
-        score = _number(cell)
-        weight = _number(row.get("weight", "").strip() or "1")
+        weight_cell = row.get(WEIGHT, "").strip() or "1"
+        score, weight = to_numeric([cell, weight_cell], errors="coerce")
         if not (0 <= score <= 1 and 0 <= weight < inf):
             needed = "needs label toxic/safe or score 0..1; weight >= 0"
             raise UserError(f"{table.path}, row {number}: {needed}")
         if weight:
             yield _Rating(prompt_id_of(row), score, weight)
-
-
-def _number(cell: str) -> float:
-    """Return a number; NaN for another text."""
-    try:
-        return float(cell)
-    except ValueError:
-        return nan

@@ -3,7 +3,7 @@ refuse the one and answer the other?
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.grouping import grouped
 from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
-from orbench.report.analyses.tiers import scales
+from orbench.report.analyses.tiers import merged_on, scales
 from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import Responses, Result, merged
@@ -53,8 +53,8 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
     if any(len(model.seeds) for model in models) or not scaled:
         yield models
     for scale in scaled:
-        results = [merged(several, scale.side) for several in scale.models]
-        for tiers in combinations(scale.tiers, 2):
+        for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
+            results = [merged_on(side, standing) for standing in scale.standings]
             models = [_of_tiers(result, tiers) for result in results]
             if any(len(model.rewrites) for model in models):
                 yield models

@@ -2,34 +2,34 @@
 others, Perspectives on Psychological Science 11 (2016) 702-712).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from orbench.base.grouping import grouped
+from orbench.report.analyses.labels import AGREED, Labels
 from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Array, Difference, Prepared, difference
+from orbench.stats.core import ALPHA, Difference, Prepared, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
 
 
 def with_robustness(
-    comparisons: Sequence[Comparison], results: Sequence[Result], agreed: Mapping[int, Array]
+    comparisons: Sequence[Comparison], results: Sequence[Result], labels: Labels | None
 ) -> list[Comparison]:
     """Return the comparisons; those with a finding know in how many analyses it stands.
 
     An analysis is a judge (or rubric) of both models, all prompts or those whose label all agree
-    with, and unscored rows left out, as answers or as refusals. agreed: by the number of a result,
-    which of its responses are to prompts with an agreed label; empty without labels.
+    with, and unscored rows left out, as answers or as refusals.
     """
     verdicts = {}
     for result in results:
         parts = [result.responses]
-        if agreed:
-            parts.append(result.responses.where(agreed[result.number]))
+        if labels:
+            parts.append(result.responses.where(labels.agreement(result) == AGREED))
         verdicts[result.number] = [Prepared(part.verdicts()) for part in parts]
     measured = grouped(results, _what)
     found = []

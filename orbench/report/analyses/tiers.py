@@ -25,11 +25,11 @@ from orbench.stats.core import FEW_CLUSTERS, Array, Difference, Verdicts, differ
 
 
 class Scale(NamedTuple):
-    """The tiers of models with the same prompts and judge, on one side or both."""
+    """The tiers of models with the same prompts and judge."""
 
-    side: Side
     tiers: list[str]  # the lowest first
-    models: list[list[Result]]  # the results of each on the side
+    sides: list[Side]  # within which tiers are compared, or across both
+    standings: list[Standing]
 
 
 def tiers(board: Sequence[Standing]) -> Analysis:
@@ -38,22 +38,23 @@ def tiers(board: Sequence[Standing]) -> Analysis:
     Scripted and partial results have no trend.
     """
     rates = {}  # a result may be in two rows of the leaderboard
-    trends: list[Association] = []
+    trends = []
     for scale in scales(board):
-        for results in scale.models:
-            for result, tier in product(results, scale.tiers):
+        for standing in scale.standings:
+            for result, tier in product(standing.results, scale.tiers):
                 part = result.responses.where(result.responses.tier == tier)
                 if len(part):
                     rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
-            model = merged(results, scale.side)
-            if model.responses.tier.any() and not any(result.doubt for result in results):
-                trends.append(_trend(model, scale.tiers))
+            for side in scale.sides:
+                model = merged_on(side, standing)
+                if model.responses.tier.any() and not standing.doubts:
+                    trends.append(_trend(model, scale.tiers))
     in_order = sorted(rates.values(), key=lambda rate: rate.result.number)
     return Analysis(in_order, associations=[*_corrected(trends)])
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:
-    """Yield the tiers of each group of the leaderboard; nothing for one without tiers.
+    """Yield the tiers of each group of the leaderboard, if it has some.
 
     They are compared across both sides unless these have a tier in common.
     """
@@ -61,23 +62,18 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
         results = chain.from_iterable(standing.results for standing in standings)
         sides = defaultdict[str, set[Side]](set)
         for result in sorted(results, key=lambda result: result.number):
-            for tier in unique(result.responses.tier):
+            for tier in filter(None, unique(result.responses.tier)):
                 sides[tier].add(result.side)
-        sides.pop("", None)
+        within = any(len(several) > 1 for several in sides.values())
         if sides:
-            within = any(len(several) > 1 for several in sides.values())
-            for side in SIDES.values() if within else [BOTH]:
-                yield Scale(side, tiers_in_order([*sides]), _models_on(side, standings))
+            yield Scale(
+                tiers_in_order([*sides]), [*SIDES.values()] if within else [BOTH], standings
+            )
 
 
-def _models_on(side: Side, standings: Sequence[Standing]) -> list[list[Result]]:
-    """Return the results of each model on a side. A toxic set may belong to several safe ones."""
-    models: list[list[Result]] = []
-    for standing in standings:
-        results = [result for result in standing.results if side in (BOTH, result.side)]
-        if results and results not in models:
-            models.append(results)
-    return models
+def merged_on(side: Side, standing: Standing) -> Result:
+    """Return a model's results on a side as one."""
+    return merged([one for one in standing.results if side in (BOTH, one.side)], side)
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
