@@ -15,11 +15,11 @@ import numpy as np
 from pandas import Series, unique  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
-from orbench.base.words import SIDES, Side, tiers_in_order
+from orbench.base.words import Side, tiers_in_order
 from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate
-from orbench.report.results import BOTH, Responses, Result, merged
+from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
 from orbench.report.standings import Standing
 from orbench.stats.core import FEW_CLUSTERS, Array, Difference, Verdicts, difference
 
@@ -64,11 +64,11 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
         for result in sorted(results, key=lambda result: result.number):
             for tier in filter(None, unique(result.responses.tier)):
                 sides[tier].add(result.side)
-        within = any(len(several) > 1 for several in sides.values())
+        within = [BOTH]
+        if any(len(several) > 1 for several in sides.values()):
+            within = [SAFE, TOXIC]
         if sides:
-            yield Scale(
-                tiers_in_order([*sides]), [*SIDES.values()] if within else [BOTH], standings
-            )
+            yield Scale(tiers_in_order([*sides]), within, standings)
 
 
 def merged_on(side: Side, standing: Standing) -> Result:
