@@ -79,8 +79,8 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    of_models = [one for one in comparisons if one.family.kind is Compared.MODELS]
-    return [one for one in of_models if one.a.counted is counted]
+    kind = Compared.MODELS, counted
+    return [one for one in comparisons if (one.family.kind, one.a.counted) == kind]
 
 
 def _place(rate: Rate) -> tuple[bool, str, str]:

@@ -61,10 +61,7 @@ class Group:
         ones of all findings, or the higher ones.
         """
         others = len(self.ranked) - 1
-        for model in self.ranked:
-            if model.safe and rates.count(model.safe) >= others:
-                return model
-        return None
+        return next((one for one in self.ranked if rates.count(one.safe) >= others), None)
 
 
 def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:

@@ -104,7 +104,9 @@ class Rate:
     counted: Counted
     verdicts: Verdicts
     mean: Mean
-    with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
+    with_unscored: Interval | None = (
+        None  # whatever unscored rows are; None: their number is not known
+    )
     details: Details | None = None
     unpaired: int = 0  # prompts of pairs without a partner
 

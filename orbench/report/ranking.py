@@ -1,5 +1,6 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -34,18 +35,16 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
     the same prompts and judge.
     """
-    standings = _both_sides(on_side(SAFE, rates), on_side(TOXIC, rates))
-    groups = grouped(standings, _judge_and_prompts)
+    groups = defaultdict[tuple[str, ...], list[Standing]](list)
+    for standing in _both_sides(on_side(SAFE, rates), on_side(TOXIC, rates)):
+        prompt_sets = [result.prompt_set for result in standing.results]
+        groups[standing.judge, *prompt_sets].append(standing)
     board: list[Standing] = []
     for group, models in enumerate(groups.values()):
         for mark_number, standing in enumerate(_ranked(models)):
             part = f"{standing.prompts}, {standing.judge}" if len(groups) > 1 else ""
             board.append(replace(standing, group=group, mark_number=mark_number, part=part))
     return board
-
-
-def _judge_and_prompts(standing: Standing) -> tuple[str, ...]:
-    return standing.judge, *[result.prompt_set for result in standing.results]
 
 
 def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:

@@ -91,12 +91,12 @@ def test_tiers_that_both_sides_have_are_compared_within_each(of_toxic: str, expe
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_given() -> None:
+def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_of_the_board() -> None:
     board = read_board("11 tier=23 prompt=xy seed=99; 011? tier=1212 seed=0011")[::-1]
     rates = tiers(board).rates
     shown = [f"{one.result.model} {one.subset.value} {one.mean.rate}" for one in rates]
-    assert shown == ["m0 2 1.0", "m0 3 1.0", "m1 1 0.5", "m1 2 1.0"]
-    assert rates[3].unscored == 1
+    assert shown == ["m1 1 0.5", "m1 2 1.0", "m0 2 1.0", "m0 3 1.0"]
+    assert rates[1].unscored == 1
 
 
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:

@@ -4,10 +4,9 @@ refuse the one and answer the other?
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product
-from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import UNCATEGORIZED
@@ -20,71 +19,65 @@ from orbench.report.standings import Standing
 from orbench.stats.core import mean
 
 
-class _Pairs(NamedTuple):
-    """A model's rewrites and their seeds. Of two tiers, the lower one is the rewrite."""
-
-    result: Result
-    tiers: tuple[str, ...]  # the lower one first; none: toxic seeds and their rewrites
-    rewrites: Responses
-    seeds: Responses
-
-
 def pairs(board: Sequence[Standing]) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
     rates: list[Rate] = []
     rivals: list[tuple[Rate, Rate]] = []
-    for models in _steps(board):
-        of_step = [*chain.from_iterable(map(_rates, models))]
-        rates += of_step
-        rivals += _rivals(of_step)
+    for step in _steps(board):
+        rates += step
+        rivals += _rivals(step)
     families = grouped(rivals, lambda pair: bool(pair[0].subset.category))
     comparisons = [tested(Compared.PAIRS, family) for family in families.values()]
     return Analysis(rates, [*chain.from_iterable(comparisons)])
 
 
-def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
-    """Yield the pairs of all models of seeds and rewrites, if there are seeds or no tiers; then of
-    each two tiers.
+def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
+    """Yield the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
+    tiers.
     """
-    scaled = [*scales(board)]
-    models = [_of_seeds(standing) for standing in board]
-    if any(len(model.seeds) for model in models) or not scaled:
-        yield models
-    for scale in scaled:
+    tiered = [*scales(board)]
+    of_seeds = [*chain.from_iterable(map(_of_seeds, board))]
+    if any(rate.n for rate in of_seeds) or not tiered:
+        yield of_seeds
+    for scale in tiered:
         for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
-            results = [merged_on(side, standing) for standing in scale.standings]
-            models = [_of_tiers(result, tiers) for result in results]
-            if any(len(model.rewrites) for model in models):
-                yield models
+            of_tiers: list[Rate] = []
+            for standing in scale.standings:
+                of_tiers += _of_tiers(merged_on(side, standing), tiers)
+            if any(rate.n + rate.unpaired for rate in of_tiers):
+                yield of_tiers
 
 
-def _of_seeds(standing: Standing) -> _Pairs:
-    """Return a model's safe prompts and seeds: toxic prompts whose seed id no other one has."""
+def _of_seeds(standing: Standing) -> Iterator[Rate]:
+    """Return the rates of safe prompts and seeds: toxic prompts whose seed id no other one has."""
     none = standing.first.responses.where(np.array([], int))
     safe = standing.safe.result.responses if standing.safe else none
     toxic = standing.toxic.result.responses if standing.toxic else none
     prompts = Series(toxic.prompt).groupby(toxic.seed).transform("nunique")
-    return _Pairs(merged(standing.results), (), safe, toxic.where(prompts.to_numpy() == 1))
+    seeds = toxic.where(prompts.to_numpy() == 1)
+    return _rates(merged(standing.results), safe, seeds, ())
 
 
-def _of_tiers(result: Result, tiers: tuple[str, ...]) -> _Pairs:
-    lower, higher = [result.responses.where(result.responses.tier == tier) for tier in tiers]
-    return _Pairs(result, tiers, lower, higher)
+def _of_tiers(model: Result, tiers: tuple[str, ...]) -> Iterator[Rate]:
+    responses = model.responses
+    lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
+    return _rates(model, lower, higher, tiers)
 
 
-def _rates(model: _Pairs) -> Iterator[Rate]:
+def _rates(
+    model: Result, rewrites: Responses, of_seeds: Responses, tiers: tuple[str, ...]
+) -> Iterator[Rate]:
     """Yield the rates of each outcome, of all pairs and by category.
 
-    With several seeds or responses each, a rate is the probability of a pair of them.
+    With several seeds or responses each, a rate is the probability of a pair of them. Of two tiers,
+    the lower one is the rewrite.
     """
-    rewrites = model.rewrites
-    seeds = DataFrame({"prompt": model.seeds.prompt, "refused": model.seeds.refused})
-    by_seed = seeds.groupby(model.seeds.seed).agg({"prompt": "first", "refused": "mean"})
-    partner = by_seed.reindex(rewrites.seed)
-    is_paired = partner.prompt.notna().to_numpy() & (partner.prompt != rewrites.prompt).to_numpy()
-    seed = partner.refused.where(is_paired).to_numpy()  # NaN: unscored
+    seeds = of_seeds.where(~np.isin(of_seeds.prompt, rewrites.prompt))
+    is_paired = np.isin(rewrites.seed, seeds.seed)
+    by_seed = Series(seeds.refused).groupby(seeds.seed).mean()
+    seed = by_seed.reindex(rewrites.seed).to_numpy()  # NaN: unpaired or unscored
     both = seed * rewrites.refused
     outcomes = {
         Counted.RIGHT: seed - both,
@@ -98,11 +91,11 @@ def _rates(model: _Pairs) -> Iterator[Rate]:
     for category in ["", *categories]:
         chosen = (rewrites.category == category) | (category == "")
         unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
-        subset = Subset(Kind.PAIRS, " < ".join(model.tiers), category, model.tiers)
+        subset = Subset(Kind.PAIRS, " < ".join(tiers), category, tiers)
         for counted, probability in outcomes.items():
             verdicts = rewrites.verdicts()._replace(refused=probability).where(chosen)
-            found = mean(verdicts)
-            yield Rate(model.result, subset, counted, verdicts, found, None, unpaired=unpaired)
+            share = mean(verdicts)
+            yield Rate(model, subset, counted, verdicts, share, unpaired=unpaired)
 
 
 def _rivals(rates: Sequence[Rate]) -> Iterator[tuple[Rate, Rate]]:

@@ -49,8 +49,7 @@ def tiers(board: Sequence[Standing]) -> Analysis:
                 model = merged_on(side, standing)
                 if model.responses.tier.any() and not standing.doubts:
                     trends.append(_trend(model, scale.tiers))
-    in_order = sorted(rates.values(), key=lambda rate: rate.result.number)
-    return Analysis(in_order, associations=[*_corrected(trends)])
+    return Analysis([*rates.values()], associations=[*_corrected(trends)])
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:

@@ -24,6 +24,7 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 class _Terms(NamedTuple):
     """Which prompts have which terms, for all models."""
 
+    prompts: list[str]
     names: Array  # sorted
     has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
@@ -32,16 +33,19 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     """Return the words of each model, and of what only one of two models refuses; nothing where
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
-    results = [standing.safe.result for standing in board if standing.safe]
-    terms = _terms(prompts)
-    models = [(result, _majority(result, prompts)) for result in results]
+    terms = _terms(prompts.text)
+    models = []
     found: list[Association] = []
-    for result, majority in models:
-        found += _associations(prompts, terms, majority, result, None)
+    for standing in board:
+        if standing.safe:
+            result = standing.safe.result
+            majority = _majority(result, len(terms.prompts))
+            models.append((result, majority))
+            found += _associations(terms, majority, result)
     for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
             apart = np.where(of_a == -of_b, of_a, 0)
-            found += _associations(prompts, terms, apart, a, b)
+            found += _associations(terms, apart, a, b)
     return Analysis(associations=found)
 
 
@@ -51,38 +55,37 @@ def terms_in(text: str) -> set[str]:
     return {*words, *map(" ".join, pairwise(words))}
 
 
-def _terms(prompts: Prompts) -> _Terms:
-    """Return the terms of all prompts."""
-    terms = Series([terms_in(text) for text in prompts.text]).explode().dropna()
+def _terms(prompts: list[str]) -> _Terms:
+    terms = Series([terms_in(prompt) for prompt in prompts]).explode().dropna()
     columns, names = factorize(terms.to_numpy(object), sort=True)
-    shape = (len(prompts.text), len(names))
+    shape = (len(prompts), len(names))
     has = csr_array((np.ones(len(terms), int), (terms.index, columns)), shape=shape)
-    return _Terms(names, has)
+    return _Terms(prompts, names, has)
 
 
-def _majority(result: Result, prompts: Prompts) -> Array:
+def _majority(result: Result, prompts: int) -> Array:
     """Return of each prompt whether most of its responses refuse (1) or answer (-1); 0 if they are
     even, or there are none.
     """
     votes = np.nan_to_num(2 * result.responses.refused - 1)
-    return np.sign(np.bincount(result.responses.prompt, votes, len(prompts.text)))
+    return np.sign(np.bincount(result.responses.prompt, votes, prompts))
 
 
 def _associations(
-    prompts: Prompts, terms: _Terms, majority: Array, result: Result, against: Result | None
+    terms: _Terms, majority: Array, result: Result, against: Result | None = None
 ) -> Iterator[Association]:
     """Yield the terms with q below ALPHA of a model, or of two, the strongest first."""
     chosen = np.flatnonzero(majority)
     is_refused = majority[chosen] > 0
-    counts = terms.has[chosen].sum(axis=0)
+    has = terms.has[chosen]
+    counts = has.sum(axis=0)
     kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
-    fewer = min(np.sum(is_refused), np.sum(~is_refused))
+    fewer = np.bincount(is_refused, minlength=2).min()
     if fewer < FEWEST_PROMPTS or not len(kept):
         return
-    features = terms.has[chosen][:, kept]
-    seeds = Series(result.responses.seed, result.responses.prompt)
-    of_prompts = seeds[~seeds.index.duplicated()][chosen]
-    odds = log_odds(features, is_refused, factorize(of_prompts)[0])
+    features = has[:, kept]
+    seeds = Series(result.responses.seed).groupby(result.responses.prompt).first()
+    odds = log_odds(features, is_refused, factorize(seeds[chosen])[0])
     strongest = np.argsort(-abs(odds.z), kind="stable")
     for place in strongest[odds.q[strongest] < ALPHA]:
         refused, answered, estimate, z, q = [column[place].item() for column in odds]
@@ -100,5 +103,5 @@ def _associations(
             z=z,
             refused=refused,
             answered=answered,
-            examples=tuple(prompts.text[row] for row in chosen[on_side[:EXAMPLES]]),
+            examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
         )
