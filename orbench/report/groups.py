@@ -69,10 +69,7 @@ def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> l
     compared = of_models(comparisons, Counted.REFUSED)
     groups = []
     for models in grouped(board, lambda standing: standing.group).values():
-        group = Group(models, [])
-        results = [result for model in group.ranked for result in model.results]
-        for comparison in compared:
-            if comparison.a.result in results and comparison.b.result in results:
-                group.comparisons.append(comparison)
-        groups.append(group)
+        results = {result for model in models if model.is_ranked for result in model.results}
+        of_group = [one for one in compared if {one.a.result, one.b.result} <= results]
+        groups.append(Group(models, of_group))
     return groups

@@ -126,12 +126,9 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    rows = []
-    for one in board:
-        if one.has_both_sides:
-            rows.append((one.group, "", one.rate(SAFE), one.rate(TOXIC)))
-    for model in published:
-        rows.append((len(board), model.prompts, model.over_refusal, model.toxic))
+    both_sides = [one for one in board if one.has_both_sides]
+    rows = [(one.group, "", one.rate(SAFE), one.rate(TOXIC)) for one in both_sides]
+    rows += [(len(board), one.prompts, one.over_refusal, one.toxic) for one in published]
     rates = DataFrame(rows, columns=["group", "published_on", "safe", "toxic"])
     for (_, published_on), group in rates.groupby(["group", "published_on"]):
         n = len(group)

@@ -98,9 +98,10 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
         for score in np.unique(of_row[np.isfinite(of_row)]):
             subset = Subset(Kind.SCORE, f"{score:.7g}")
             rates.append(_rate(result, labels, of_row == score, subset))
-        area, *ends = auc(labels.verdicts(result.responses), labels.score[result.responses.prompt])
-        known = result.responses.scored & np.isfinite(of_row)
-        n = len(np.unique(result.responses.prompt[known]))
+        rated = result.responses.where(np.isfinite(of_row))
+        verdicts = labels.verdicts(rated)
+        area, *ends = auc(verdicts, labels.score[rated.prompt])
+        n = mean(verdicts).prompts
         associations.append(Association(Associated.AUC, result, "", n, area, Interval(*ends)))
     return Analysis(rates=rates, associations=associations)
 
