@@ -7,13 +7,12 @@ from pathlib import Path
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
-from orbench.report.analyses.graded import hedging
 from orbench.report.analyses.labels import Labels, labels_of, toxicity
 from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
-from orbench.report.compare import compare
+from orbench.report.compare import compare, hedging
 from orbench.report.load import Source, load_results, sources_of
 from orbench.report.measures import Analysis, Association
 from orbench.report.page import MOST_ROWS

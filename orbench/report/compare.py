@@ -10,6 +10,8 @@ import numpy as np
 from orbench.base.words import SIDES
 from orbench.report.measures import (
     FEW_PROMPTS,
+    OVERALL,
+    Analysis,
     Compared,
     Comparison,
     Counted,
@@ -18,6 +20,7 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.rates import on_side
+from orbench.report.results import SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
 from orbench.stats.power import detectable_difference
@@ -75,6 +78,12 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
         comparable = [pair for pair in pairs if _are_comparable(*pair)]
         comparisons += tested(Compared.MODELS, comparable)
     return comparisons
+
+
+def hedging(rates: Sequence[Rate]) -> Analysis:
+    """Return the comparisons of the shares of responses to safe prompts that hedge."""
+    hedged = [rate for rate in on_side(SAFE, rates) if rate.counted is Counted.HEDGED]
+    return Analysis(comparisons=compare([rate for rate in hedged if rate.subset == OVERALL]))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:

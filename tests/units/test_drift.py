@@ -7,7 +7,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 from statsmodels.stats.proportion import confint_proportions_2indep  # type: ignore[import-untyped]
 
 from orbench.report.analyses.drift import drift
-from orbench.report.analyses.graded import hedging
+from orbench.report.compare import hedging
 from orbench.report.measures import Compared, Comparison, Counted, Outcome
 from orbench.report.rates import overall, rates
 from orbench.report.results import Result

@@ -1,7 +1,6 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -49,8 +48,7 @@ class _Rating(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(NamedTuple):
     """The labels of a report's prompts, by their number."""
 
     score: Array  # how toxic a prompt is called, 0 to 1; NaN: a vote is missing, or all
