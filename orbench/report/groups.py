@@ -1,7 +1,7 @@
 """What ranks and comparisons show of the models with the same prompts and judge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
@@ -10,8 +10,7 @@ from orbench.report.measures import Comparison, Counted, Rate
 from orbench.report.standings import Rank, Standing
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """Models with the same prompts and judge."""
 
     models: list[Standing]

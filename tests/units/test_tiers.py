@@ -179,6 +179,14 @@ def test_unscored_rows_count_against_the_trend(tier: str, lost: int, outcome: Ou
     assert found.p_worst == (1 if is_turned else worst.p)
 
 
+def test_a_file_on_the_wrong_side_has_a_trend_of_its_own() -> None:
+    wrong = read_standing("& 01*12 tier=12*12", 1, seed=SEEDS)
+    assert lines(tiered("01*12"), wrong) == [
+        "m0 over_refusal: 1 < 2, 12 FINDING",
+        "m1 toxic: 1 < 2, 12 FINDING",
+    ]
+
+
 def test_both_sides_of_a_model_are_one_series_if_no_tier_is_on_both() -> None:
     text = "00*12 tier=12*12 & 1*24 tier=3*24 prompts=t"
     found = only(read_standing(text, seed=SEEDS))

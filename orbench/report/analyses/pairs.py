@@ -44,8 +44,8 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
     for scale in tiered:
         for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
             of_tiers: list[Rate] = []
-            for standing in scale.standings:
-                of_tiers += _of_tiers(merged_on(side, standing), tiers)
+            for model in merged_on(side, scale.standings):
+                of_tiers += _of_tiers(model, tiers)
             if any(rate.n + rate.unpaired for rate in of_tiers):
                 yield of_tiers
 

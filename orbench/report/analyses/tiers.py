@@ -45,9 +45,10 @@ def tiers(board: Sequence[Standing]) -> Analysis:
                 part = result.responses.where(result.responses.tier == tier)
                 if len(part):
                     rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
-            for side in scale.sides:
-                model = merged_on(side, standing)
-                if model.responses.tier.any() and not standing.doubts:
+        sound = [standing for standing in scale.standings if not standing.doubts]
+        for side in scale.sides:
+            for model in merged_on(side, sound):
+                if model.responses.tier.any():
                     trends.append(_trend(model, scale.tiers))
     return Analysis([*rates.values()], associations=[*_corrected(trends)])
 
@@ -70,9 +71,12 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
             yield Scale(tiers_in_order([*sides]), within, standings)
 
 
-def merged_on(side: Side, standing: Standing) -> Result:
-    """Return a model's results on a side as one."""
-    return merged([one for one in standing.results if side in (BOTH, one.side)], side)
+def merged_on(side: Side, standings: Sequence[Standing]) -> Iterator[Result]:
+    """Yield each model's results on a side as one; nothing for a model without."""
+    for standing in standings:
+        results = [result for result in standing.results if side in (BOTH, result.side)]
+        if results:
+            yield merged(results, side)
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
