@@ -1,7 +1,6 @@
 """Two rates compared: each two models on the prompts in common, and families of tests."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import nan
 
@@ -22,7 +21,7 @@ from orbench.report.measures import (
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, difference, worst_case_p
+from orbench.stats.core import ALPHA, Difference, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
 
@@ -57,13 +56,14 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
         p_worst = [worst_case_p(a.prepared, b.prepared) for a, b, _ in gaps]
     family = Family(kind, len(gaps))
     for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
-        comparison = Comparison(a, b, family, gap, p_holm, nan, nan, outcome)
+        detectable = nan
         if is_of_models:
             unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
             detectable = detectable_difference(gap, family.size, unscored)
-            outcome = _doubted(comparison) or outcome
-            comparison = replace(comparison, p_worst=worst, detectable=detectable, outcome=outcome)
-        yield comparison
+            outcome = _doubted(a, b, gap) or outcome
+        else:
+            worst = nan
+        yield Comparison(a, b, family, gap, p_holm, worst, detectable, outcome)
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -103,12 +103,11 @@ def _are_comparable(a: Rate, b: Rate) -> bool:
     return same_judge and a.result.label != b.result.label
 
 
-def _doubted(comparison: Comparison) -> Outcome | None:
-    """Return what a comparison shows whatever its p values are."""
-    a, b = comparison.a, comparison.b
+def _doubted(a: Rate, b: Rate, gap: Difference) -> Outcome | None:
+    """Return what a comparison of models shows whatever its p values are."""
     if a.result.doubt or b.result.doubt:
         return Outcome.DOUBTFUL
     fewest = min(a.n, b.n)
-    if min(fewest, comparison.gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
+    if min(fewest, gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
         return Outcome.TOO_FEW
     return None
