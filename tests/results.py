@@ -243,6 +243,6 @@ def make_comparison(
     **changed: Any,
 ) -> Comparison:
     """Return a comparison with an outcome that its figures need not have. n: prompts in common."""
-    family = Family(Compared.MODELS, a.result.side.name, 3)
+    family = Family(Compared.MODELS, 3)
     comparison = Comparison(a, b, family, make_gap(a, b, n, p), p, p, 0.1, outcome)
     return replace(comparison, **changed)

@@ -7,13 +7,12 @@ from pathlib import Path
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
-from orbench.report.analyses.graded import hedging
-from orbench.report.analyses.labels import labels_of, toxicity
+from orbench.report.analyses.labels import Labels, labels_of, toxicity
 from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
-from orbench.report.compare import compare
+from orbench.report.compare import compare, hedging
 from orbench.report.load import Source, load_results, sources_of
 from orbench.report.measures import Analysis, Association
 from orbench.report.page import MOST_ROWS
@@ -22,7 +21,6 @@ from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.standings import Published, Report
 from orbench.report.write import Outputs, write
-from orbench.stats.core import Array
 
 
 @dataclass(frozen=True)
@@ -72,14 +70,13 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     whole = overall(measured)
     board = leaderboard(whole)
     analyses: list[Analysis] = []
-    agreed: dict[int, Array] = {}
+    labels: Labels | None = None
     lines: list[str] = []
     if options.labels and results:
         labels = labels_of(prompts, options.labels)
-        agreed = labels.agreed(results)
         lines = labels.lines
         analyses.append(toxicity(results, board, labels))
-    comparisons = with_robustness(compare(whole), results, agreed)
+    comparisons = with_robustness(compare(whole), results, labels)
     associations: list[Association] = []
     published: list[Published] = []
     is_on_or_bench = [are_on_or_bench(standing.results) for standing in board]

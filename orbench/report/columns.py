@@ -241,9 +241,7 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("model", "result.model"),
     Column("settings", "result.settings"),
     Column("against", lambda found: found.against and found.against.label, "Against"),
-    Column(
-        "side", lambda found: found.of_side or found.result.side.name, "Side", Shown.ONLY_VARIED
-    ),
+    Column("side", lambda found: found.result.side.name, "Side", Shown.ONLY_VARIED),
     Column("trend", _trend, "Trend"),
     Column("value", "value", "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),

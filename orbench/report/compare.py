@@ -1,14 +1,16 @@
-"""Each two models on the prompts in common."""
+"""Two rates compared: each two models on the prompts in common, and families of tests."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from math import nan
 
 import numpy as np
 
 from orbench.base.words import SIDES
 from orbench.report.measures import (
     FEW_PROMPTS,
+    OVERALL,
+    Analysis,
     Compared,
     Comparison,
     Counted,
@@ -17,25 +19,51 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.rates import on_side
+from orbench.report.results import SAFE
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Difference, Prepared, difference, worst_case_p
+from orbench.stats.core import ALPHA, Difference, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
 
-class Tested(NamedTuple):
-    """The paired test of two rates, corrected by Holm's method for all tests of the family."""
+def corrected(
+    p: Sequence[float], p_worst: Sequence[float]
+) -> Iterator[tuple[float, float, Outcome]]:
+    """Yield both p values of each test of a family by Holm's method, and what they show.
 
-    gap: Difference
-    p_holm: float
-    p_worst: float
+    p_worst: with the unscored rows against the difference.
+    """
+    for of_test, worst in zip(holm(p).tolist(), holm(p_worst).tolist(), strict=True):
+        outcome = Outcome.FINDING
+        if of_test >= ALPHA:
+            outcome = Outcome.NO_DIFFERENCE
+        elif worst >= ALPHA:
+            outcome = Outcome.INCONCLUSIVE
+        yield of_test, worst, outcome
 
 
-def paired_tests(pairs: Sequence[tuple[Prepared, Prepared]]) -> Iterator[Tested]:
-    """Yield the test of each pair of a family."""
-    gaps = [difference(a, b, paired=True) for a, b in pairs]
-    p_holm = holm([gap.p for gap in gaps])
-    p_worst = holm([worst_case_p(a, b) for a, b in pairs])
-    return map(Tested, gaps, p_holm.tolist(), p_worst.tolist())
+def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
+    """Yield the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
+    A finding on models holds whatever unscored rows are.
+    """
+    is_of_models = kind is Compared.MODELS
+    gaps = []
+    for a, b in pairs:
+        gap = difference(a.prepared, b.prepared, paired=kind is not Compared.SETS)
+        if not np.isnan(gap.p):
+            gaps.append((a, b, gap))
+    p = p_worst = [gap.p for _, _, gap in gaps]
+    if is_of_models:
+        p_worst = [worst_case_p(a.prepared, b.prepared) for a, b, _ in gaps]
+    family = Family(kind, len(gaps))
+    for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
+        detectable = nan
+        if is_of_models:
+            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
+            detectable = detectable_difference(gap, family.size, unscored)
+            outcome = _doubted(a, b, gap) or outcome
+        else:
+            worst = nan
+        yield Comparison(a, b, family, gap, p_holm, worst, detectable, outcome)
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -43,27 +71,25 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
     The order is the same after each run: by side, then by model, a baseline last.
     """
-    comparisons = []
+    comparisons: list[Comparison] = []
     ordered = sorted(rates, key=_place)
     for side in SIDES.values():
-        pairs = []
-        for a, b in combinations(on_side(side, ordered), 2):
-            if _are_comparable(a, b):
-                pairs.append((a, b))
-        family = Family(Compared.MODELS, side.name, len(pairs))
-        tests = paired_tests([(a.prepared, b.prepared) for a, b in pairs])
-        for (a, b), test in zip(pairs, tests, strict=True):
-            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
-            detectable = detectable_difference(test.gap, family.size, unscored)
-            outcome = _outcome(a, b, test)
-            comparisons.append(Comparison(a, b, family, *test, detectable, outcome))
+        pairs = combinations(on_side(side, ordered), 2)
+        comparable = [pair for pair in pairs if _are_comparable(*pair)]
+        comparisons += tested(Compared.MODELS, comparable)
     return comparisons
+
+
+def hedging(rates: Sequence[Rate]) -> Analysis:
+    """Return the comparisons of the shares of responses to safe prompts that hedge."""
+    hedged = [rate for rate in on_side(SAFE, rates) if rate.counted is Counted.HEDGED]
+    return Analysis(comparisons=compare([rate for rate in hedged if rate.subset == OVERALL]))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    of_models = [one for one in comparisons if one.family.kind is Compared.MODELS]
-    return [one for one in of_models if one.a.counted is counted]
+    kind = Compared.MODELS, counted
+    return [one for one in comparisons if (one.family.kind, one.a.counted) == kind]
 
 
 def _place(rate: Rate) -> tuple[bool, str, str]:
@@ -72,21 +98,16 @@ def _place(rate: Rate) -> tuple[bool, str, str]:
 
 
 def _are_comparable(a: Rate, b: Rate) -> bool:
-    """Return whether two rates are of two models by the same judge, with prompts in common."""
+    """Return whether two rates are of two models by the same judge."""
     same_judge = a.result.judge_any_version == b.result.judge_any_version
-    common = np.intersect1d(a.prepared.prompts.id, b.prepared.prompts.id)
-    return same_judge and a.result.label != b.result.label and len(common) > 0
+    return same_judge and a.result.label != b.result.label
 
 
-def _outcome(a: Rate, b: Rate, test: Tested) -> Outcome:
-    """Return what a comparison shows. A p value that is missing shows nothing."""
+def _doubted(a: Rate, b: Rate, gap: Difference) -> Outcome | None:
+    """Return what a comparison of models shows whatever its p values are."""
     if a.result.doubt or b.result.doubt:
         return Outcome.DOUBTFUL
-    fewest = min(a.mean.prompts, b.mean.prompts)
-    if test.gap.a.prompts < max(FEW_PROMPTS, fewest / 2):
+    fewest = min(a.n, b.n)
+    if min(fewest, gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
         return Outcome.TOO_FEW
-    if test.p_holm >= ALPHA:
-        return Outcome.NO_DIFFERENCE
-    if test.p_worst >= ALPHA:
-        return Outcome.INCONCLUSIVE
-    return Outcome.FINDING
+    return None

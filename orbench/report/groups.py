@@ -1,7 +1,7 @@
 """What ranks and comparisons show of the models with the same prompts and judge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import of_models
@@ -9,8 +9,7 @@ from orbench.report.measures import Comparison, Counted
 from orbench.report.standings import Standing
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """Models with the same prompts and judge."""
 
     models: list[Standing]
@@ -29,7 +28,7 @@ class Group:
     @property
     def leaders(self) -> list[Standing]:
         """Return the models that no other one is shown to beat."""
-        return [model for model in self.ranked if model.rank and model.rank.best == 1]
+        return [model for model in self.models if model.rank and model.rank.best == 1]
 
     @property
     def findings(self) -> list[Comparison]:
@@ -39,12 +38,10 @@ class Group:
 
 def groups_of(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[Group]:
     """Return the groups of a leaderboard. comparisons: of all kinds."""
+    compared = of_models(comparisons, Counted.REFUSED)
     groups = []
     for models in grouped(board, lambda standing: standing.group).values():
-        group = Group(models, [])
-        results = [result for model in group.ranked for result in model.results]
-        for comparison in of_models(comparisons, Counted.REFUSED):
-            if comparison.a.result in results and comparison.b.result in results:
-                group.comparisons.append(comparison)
-        groups.append(group)
+        results = {result for model in models if model.is_ranked for result in model.results}
+        of_group = [one for one in compared if {one.a.result, one.b.result} <= results]
+        groups.append(Group(models, of_group))
     return groups

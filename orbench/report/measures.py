@@ -110,7 +110,7 @@ class Rate:
     counted: Counted
     verdicts: Verdicts
     mean: Mean
-    with_unscored: Interval | None  # whatever unscored rows are; None: their number is not known
+    with_unscored: Interval | None = None  # whatever they are; None: their number is not known
     details: Details = Details()
     unpaired: int = 0  # prompts of pairs without a partner
 
@@ -175,7 +175,6 @@ class Family(NamedTuple):
     """The tests that Holm's correction is over."""
 
     kind: "Compared"
-    name: str  # the side of models, ...
     size: int  # tests
 
 
@@ -248,12 +247,11 @@ class Association:
     value: str  # the tiers in their order, or the word
     n: int  # seeds of a trend, else prompts
     estimate: float  # the rise, a fraction; the AUC; log-odds
-    interval: Interval | None
-    p: float  # NaN: no test
-    p_adjusted: float  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
-    p_worst: float
-    outcome: Outcome
-    of_side: str = ""  # within which a trend was tested; empty: across both
+    interval: Interval | None = None
+    p: float = np.nan  # NaN: no test
+    p_adjusted: float = np.nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
+    p_worst: float = np.nan
+    outcome: Outcome = Outcome.NO_DIFFERENCE
     higher: float = np.nan  # the rates above and below the seeds' mean tiers
     lower: float = np.nan
     against: Result | None = None  # a second model: words of what only one of both refuses

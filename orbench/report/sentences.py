@@ -25,7 +25,7 @@ from orbench.report.measures import (
 from orbench.report.numerals import percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
-from orbench.report.results import Result
+from orbench.report.results import BOTH, Result
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
@@ -237,8 +237,8 @@ def trend_lines(associations: Iterable[Association]) -> list[str]:
     for trend in associations:
         if trend.kind is Associated.TREND:
             name = trend.result.label
-            if trend.of_side:
-                name += f", {trend.of_side}"
+            if trend.result.side != BOTH:
+                name += f", {trend.result.side.name}"
             found = f"{trend_words(trend)} ({counted(trend.n, 'seed')})"
             lines.append(f"{name}: refusals by tier ({trend.value}): {found}")
     return lines

@@ -7,7 +7,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 from statsmodels.stats.proportion import confint_proportions_2indep  # type: ignore[import-untyped]
 
 from orbench.report.analyses.drift import drift
-from orbench.report.analyses.graded import hedging
+from orbench.report.compare import hedging
 from orbench.report.measures import Compared, Comparison, Counted, Outcome
 from orbench.report.rates import overall, rates
 from orbench.report.results import Result
@@ -32,7 +32,7 @@ def test_the_later_set_is_compared_with_the_earlier_one_unpaired() -> None:
     newcombe = confint_proportions_2indep(40, 80, 8, 80, method="newcomb", compare="diff")
     assert found.gap.interval == pytest.approx(newcombe, abs=0.01)
     assert np.isnan([found.p_worst, found.detectable]).all()
-    assert found.family == (Compared.SETS, "", 1)
+    assert found.family == (Compared.SETS, 1)
 
 
 def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:

@@ -10,15 +10,12 @@ from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.report.analyses.labels import (
-    Label,
     Labels,
-    agreement_line,
     labels_of,
     read_labels,
     toxicity,
 )
 from orbench.report.measures import Analysis, Association, Kind
-from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
 from tests.results import prompts_of
 from tests.units.read_results import read_result, read_standing
@@ -73,7 +70,6 @@ def test_labels_agree_with_a_side_dispute_it_or_contradict_it(text: str, expecte
 def test_without_a_score_a_decided_label_is_none() -> None:
     found = labels("- 0", toxic="0 0")
     assert found.agreement(read_result("01")).tolist() == ["no_score", "agreed"]
-    assert found.agreed([read_result("01", 4)])[4].tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +82,6 @@ def test_without_a_score_a_decided_label_is_none() -> None:
             "0.1: 2, 0.5; 0.3: 1, 0; 0.5: 1, 1; 0.7: 1, 0; 0.9: 1, 1",
         ),
         ("0.333333333333 0.66666667 0.333333333334", "010", "0.3333333: 2, 0; 0.6666667: 1, 1"),
-        # Only scores of prompts that were measured fill the bins.
-        ("0 0.3 0.5 1 0.1 0.2 0.6", "0101", "0: 1, 0; 0.3: 1, 1; 0.5: 1, 0; 1: 1, 1"),
         (
             "0 0.3 0.5 1 0.1 0.2 0.6",
             "0101 & 010 prompt=456",
@@ -252,41 +246,3 @@ def test_what_is_no_rating_stops_with_its_row(tmp_path: Path, columns: str, row:
 def test_a_file_needs_votes_or_ratings(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has neither is_toxic "):
         read_labels([labels_file(tmp_path, "prompt=a verdict=True")])
-
-
-# -- the panel against people ----------------------------------------------------------------------
-
-
-def by_prompt(values: str, weight: str = "") -> dict[str, Label]:
-    """Labels of prompts a, b, ... ."""
-    numbers = read_numbers(values)
-    weights = read_numbers(weight) or [1.0] * len(numbers)
-    rows = zip("abcdefghij", numbers, weights, strict=False)
-    return {name: Label(value, of_row, value) for name, value, of_row in rows}
-
-
-def test_a_panel_is_held_against_people_where_both_decide() -> None:
-    line = agreement_line(by_prompt("1 1 1 0 0 0 0 0 - 1"), by_prompt("1 0.5 0 0 0 0 0.4 1 1 -"))
-    # Two of three toxic prompts are flagged, one of five safe ones: alpha is 1 - 15 * 4 / (2 * 7 *
-    # 10) of the 16 votes, 6 of which are for toxic.
-    alpha = 1 - 15 * 2 * 2 / (2 * 6 * 10)
-    low, high = (100 * end for end in wilson(2, 3))
-    start = f"the panel against people, on 8 prompts: alpha {alpha:.3f}, "
-    assert line.startswith(f"{start}sensitivity 66.7 % [{low:.1f}, {high:.1f}], specificity 80.0 %")
-
-
-def test_people_weigh_in_sensitivity_and_one_outcome_has_no_alpha() -> None:
-    line = agreement_line(by_prompt("1 1 0", "3 1 1"), by_prompt("1 0 0"))
-    assert "sensitivity 75.0 % [" in line
-    line = agreement_line(by_prompt("1"), by_prompt("1"))
-    assert "alpha undefined, sensitivity 100.0 %" in line
-    assert line.endswith("specificity nan % [0.0, 100.0]")
-
-
-def test_the_line_comes_with_both_kinds_of_files(tmp_path: Path) -> None:
-    votes = labels_file(tmp_path, "j1: prompt=a,b is_toxic=T,F")
-    for names, count in (("a,b", 2), ("x,y", 1)):
-        ratings = labels_file(tmp_path, f"prompt={names} label=toxic,safe")
-        lines = labels_of(prompts_of(list("ab")), [votes, ratings]).lines
-        assert len(lines) == count and lines[-1].startswith("toxicity: ")
-    assert agreement_line(by_prompt("1"), {}) == ""

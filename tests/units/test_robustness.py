@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orbench.report.analyses.labels import Labels
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.build import Options, report
 from orbench.report.compare import compare
@@ -33,9 +34,10 @@ def four(*texts: str, fields: str = "") -> list[Result]:
     return results
 
 
-def stands(results: list[Result], agreed: dict[int, Array] | None = None) -> str:
-    """Of each comparison, in how many analyses it stands."""
-    found = with_robustness(compare(overall(rates(results))), results, agreed or {})
+def stands(results: list[Result], toxic: Array | None = None) -> str:
+    """Of each comparison, in how many analyses it stands. toxic: labels of the prompts."""
+    labels = None if toxic is None else Labels(toxic, np.ones(N), toxic, [])
+    found = with_robustness(compare(overall(rates(results))), results, labels)
     return ", ".join("{}/{}".format(*one.robustness or "--") for one in found)
 
 
@@ -82,8 +84,8 @@ def test_an_analysis_is_a_judge_and_a_filling(texts: str, expected: str) -> None
 def test_prompts_with_an_agreed_label_may_show_another_difference() -> None:
     results = four("1*40+0*19+?", "1*6")
     place = np.arange(N)
-    assert stands(results, dict.fromkeys((0, 1), place >= 40)) == "3/6"
-    assert stands(results, dict.fromkeys((0, 1), place < 50)) == "6/6"
+    assert stands(results, 1.0 * (place < 40)) == "3/6"
+    assert stands(results, 1.0 * (place >= 50)) == "6/6"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What the report says of notes, rates, comparisons, trends and correlations."""
 
 from dataclasses import replace
-from math import nan
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import listed, points
 from orbench.report.ranking import Correlation
-from orbench.report.results import TOXIC, Lookalikes
+from orbench.report.results import BOTH, TOXIC, Lookalikes
 from orbench.report.sentences import (
     FEW_SEEDS,
     comparison_lines,
@@ -283,9 +282,11 @@ def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> N
 def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words: str) -> None:
     shown = Outcome[outcome]
     kind = Associated.TREND
-    trend = Association(kind, make_result(), "1 < 2", 40, rise, None, nan, nan, nan, shown)
+    both = make_result(side=BOTH)
+    trend = Association(kind, both, "1 < 2", 40, rise, outcome=shown)
     word = replace(trend, kind=Associated.WORD)
-    assert trend_lines([trend, word, replace(trend, of_side="toxic", n=1)]) == [
+    of_toxic = replace(trend, result=make_result(side=TOXIC), n=1)
+    assert trend_lines([trend, word, of_toxic]) == [
         f"m: refusals by tier (1 < 2): {words} (40 seeds)",
         f"m, toxic: refusals by tier (1 < 2): {words} (1 seed)",
     ]

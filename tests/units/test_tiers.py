@@ -30,7 +30,7 @@ def lines(*board: Standing) -> list[str]:
     """The model of each trend, its side, tiers, seeds and what it shows."""
     shown = []
     for one in tiers(board).associations:
-        where = f"{one.result.model} {one.of_side}".strip()
+        where = f"{one.result.model} {one.result.side.name}".removesuffix(" both")
         shown.append(f"{where}: {one.value}, {one.n} {one.outcome.name}")
     return shown
 
@@ -78,35 +78,32 @@ def test_a_group_without_tiers_has_no_scale_and_others_have_their_own() -> None:
         (
             "13*12",
             "m0 over_refusal: 1 < 2, 12 FINDING; m0 toxic: 1 < 3, 12 FINDING; "
-            "m7 over_refusal: 1 < 2, 12 FINDING",
+            "m7: 1 < 2, 12 FINDING",
         ),
     ],
 )
 def test_tiers_that_both_sides_have_are_compared_within_each(of_toxic: str, expected: str) -> None:
     refused = "1*24" if of_toxic == "3*24" else "01*12"
     whole = read_standing(f"01*12 tier=12*12 & {refused} tier={of_toxic}", seed=SEEDS)
-    assert "; ".join(lines(whole, tiered("01*12", 7))) == expected
+    assert "; ".join(lines(whole, replace(tiered("01*12", 7), group=1))) == expected
 
 
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_given() -> None:
+def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_of_the_board() -> None:
     board = read_board("11 tier=23 prompt=xy seed=99; 011? tier=1212 seed=0011")[::-1]
     rates = tiers(board).rates
     shown = [f"{one.result.model} {one.subset.value} {one.mean.rate}" for one in rates]
-    assert shown == ["m0 2 1.0", "m0 3 1.0", "m1 1 0.5", "m1 2 1.0"]
-    assert rates[3].unscored == 1
+    assert shown == ["m1 1 0.5", "m1 2 1.0", "m0 2 1.0", "m0 3 1.0"]
+    assert rates[1].unscored == 1
 
 
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
     first = read_standing("01*12 tier=12*12 & 01*12 tier=12*12", seed=SEEDS)
     second = replace(tiered("01*12", 1, prompt=np.arange(100, 124)), toxic=first.toxic)
-    for group in (0, 1):
-        rates = tiers([first, replace(second, group=group)]).rates
-        assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
-    shown = [line.partition(":")[0] for line in lines(first, second)]
-    assert shown == ["m0 over_refusal", "m0 toxic", "m1 over_refusal"]
+    rates = tiers([first, replace(second, group=1)]).rates
+    assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
 
 
 # -- trends --------------------------------------------------------------------------------------
@@ -182,8 +179,16 @@ def test_unscored_rows_count_against_the_trend(tier: str, lost: int, outcome: Ou
     assert found.p_worst == (1 if is_turned else worst.p)
 
 
+def test_a_file_on_the_wrong_side_has_a_trend_of_its_own() -> None:
+    wrong = read_standing("& 01*12 tier=12*12", 1, seed=SEEDS)
+    assert lines(tiered("01*12"), wrong) == [
+        "m0 over_refusal: 1 < 2, 12 FINDING",
+        "m1 toxic: 1 < 2, 12 FINDING",
+    ]
+
+
 def test_both_sides_of_a_model_are_one_series_if_no_tier_is_on_both() -> None:
     text = "00*12 tier=12*12 & 1*24 tier=3*24 prompts=t"
     found = only(read_standing(text, seed=SEEDS))
     assert (found.result.side.name, found.result.prompts) == ("both", "p, t")
-    assert (found.higher, found.lower, found.of_side) == (1, 0, "")
+    assert (found.higher, found.lower) == (1, 0)

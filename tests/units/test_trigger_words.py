@@ -79,7 +79,7 @@ def test_log_odds_are_those_of_the_formula(size: int) -> None:
     for one in found:
         shown = (one.estimate, one.z, one.p_adjusted)
         assert shown == pytest.approx((*expected[one.value], q[one.value]))
-        assert (one.of_side, one.interval, one.against) == ("over_refusal", None, None)
+        assert (one.result.side.name, one.against) == ("over_refusal", None)
     assert lines(found)[0] == "kill 1: 240, 60 10"
 
 

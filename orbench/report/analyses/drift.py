@@ -4,12 +4,11 @@ The prompts differ, so the comparison is unpaired.
 """
 
 from collections.abc import Sequence
-from itertools import combinations, product
+from itertools import combinations
 
 from orbench.base.grouping import grouped
-from orbench.report.analyses.families import Contrast, tested
+from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Rate
-from orbench.stats.core import difference
 
 
 def drift(rates: Sequence[Rate]) -> Analysis:
@@ -18,15 +17,12 @@ def drift(rates: Sequence[Rate]) -> Analysis:
     """
     sound = [rate for rate in rates if not rate.result.doubt]
     changes = []
-    for _, several in sorted(grouped(sound, _side_and_judge).items()):
-        sets = grouped(several, lambda rate: rate.result.prompts)
-        for earlier, later in combinations(sets.values(), 2):
-            for before, after in product(earlier, later):
-                if before.result.label == after.result.label:
-                    gap = difference(after.verdicts, before.verdicts, paired=False)
-                    changes.append(Contrast(after, before, gap))
-    return Analysis(comparisons=tested(Compared.SETS, changes))
+    for _, of_model in sorted(grouped(sound, _what).items()):
+        for before, after in combinations(of_model, 2):
+            if before.result.prompts != after.result.prompts:
+                changes.append((after, before))
+    return Analysis(comparisons=[*tested(Compared.SETS, changes)])
 
 
-def _side_and_judge(rate: Rate) -> tuple[str, str]:
-    return rate.result.side.name, rate.result.judge
+def _what(rate: Rate) -> tuple[str, str, str]:
+    return rate.side.name, rate.result.judge, rate.result.label

@@ -3,29 +3,20 @@ refuse the one and answer the other?
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
-from typing import NamedTuple
+from itertools import chain, combinations, product
 
 import numpy as np
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import Series  # type: ignore[import-untyped]
 
-from orbench.base.words import SIDES, UNCATEGORIZED
+from orbench.base.grouping import grouped
+from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
-from orbench.report.analyses.families import Contrast, tested
-from orbench.report.analyses.tiers import responses_on, scales
+from orbench.report.analyses.tiers import merged_on, scales
+from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
-from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
+from orbench.report.results import Responses, Result, merged
 from orbench.report.standings import Standing
-from orbench.stats.core import difference, mean
-
-
-class _Pairs(NamedTuple):
-    """A model's rewrites and their seeds. Of two tiers, the lower one is the rewrite."""
-
-    result: Result
-    tiers: tuple[str, ...]  # the lower one first; none: toxic seeds and their rewrites
-    rewrites: Responses
-    seeds: Responses
+from orbench.stats.core import mean
 
 
 def pairs(board: Sequence[Standing]) -> Analysis:
@@ -33,86 +24,83 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
     rates: list[Rate] = []
-    contrasts: list[Contrast] = []
-    for models in _steps(board):
-        of_models = [list(_rates(model)) for model in models]
-        for own in of_models:
-            rates += own
-        for of_a, of_b in combinations(of_models, 2):
-            contrasts += _contrasts(of_a, of_b)
-    return Analysis(rates, tested(Compared.PAIRS, contrasts))
+    rivals: list[tuple[Rate, Rate]] = []
+    for step in _steps(board):
+        rates += step
+        rivals += _rivals(step)
+    families = grouped(rivals, lambda pair: bool(pair[0].subset.category))
+    comparisons = [tested(Compared.PAIRS, family) for family in families.values()]
+    return Analysis(rates, [*chain.from_iterable(comparisons)])
 
 
-def _steps(board: Sequence[Standing]) -> Iterator[list[_Pairs]]:
-    """Yield the pairs of all models of seeds and rewrites, if there are seeds or no tiers; then of
-    each two tiers.
+def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
+    """Yield the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
+    tiers.
     """
-    tiered = list(scales(board))
-    models = []
-    for standing in board:
-        rewrites = responses_on(standing, SAFE.name)
-        models.append(_Pairs(merged(standing.results), (), rewrites, _single_seeds(standing)))
-    if any(len(model.seeds) for model in models) or not tiered:
-        yield models
+    tiered = [*scales(board)]
+    of_seeds = [*chain.from_iterable(map(_of_seeds, board))]
+    if any(rate.n for rate in of_seeds) or not tiered:
+        yield of_seeds
     for scale in tiered:
-        for side, (lower, higher) in product(scale.sides, combinations(scale.tiers, 2)):
-            models = []
-            for standing in scale.standings:
-                result = merged(standing.results, SIDES.get(side, BOTH))
-                responses = responses_on(standing, side)
-                of_lower = responses.where(responses.tier == lower)
-                of_higher = responses.where(responses.tier == higher)
-                models.append(_Pairs(result, (lower, higher), of_lower, of_higher))
-            if any(len(model.rewrites) for model in models):
-                yield models
+        for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
+            of_tiers: list[Rate] = []
+            for model in merged_on(side, scale.standings):
+                of_tiers += _of_tiers(model, tiers)
+            if any(rate.n + rate.unpaired for rate in of_tiers):
+                yield of_tiers
 
 
-def _single_seeds(standing: Standing) -> Responses:
-    """Return the toxic responses whose seed id no other toxic prompt has: these are seeds."""
-    toxic = responses_on(standing, TOXIC.name)
+def _of_seeds(standing: Standing) -> Iterator[Rate]:
+    """Return the rates of safe prompts and seeds: toxic prompts whose seed id no other one has."""
+    none = standing.first.responses.where(np.array([], int))
+    safe = standing.safe.result.responses if standing.safe else none
+    toxic = standing.toxic.result.responses if standing.toxic else none
     prompts = Series(toxic.prompt).groupby(toxic.seed).transform("nunique")
-    return toxic.where(prompts.to_numpy() == 1)
+    seeds = toxic.where(prompts.to_numpy() == 1)
+    return _rates(merged(standing.results), safe, seeds, ())
 
 
-def _rates(model: _Pairs) -> Iterator[Rate]:
+def _of_tiers(model: Result, tiers: tuple[str, ...]) -> Iterator[Rate]:
+    responses = model.responses
+    lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
+    return _rates(model, lower, higher, tiers)
+
+
+def _rates(
+    model: Result, rewrites: Responses, of_seeds: Responses, tiers: tuple[str, ...]
+) -> Iterator[Rate]:
     """Yield the rates of each outcome, of all pairs and by category.
 
-    With several seeds or responses each, a rate is the probability of a pair of them.
+    With several seeds or responses each, a rate is the probability of a pair of them. Of two tiers,
+    the lower one is the rewrite.
     """
-    seeds = DataFrame({"prompt": model.seeds.prompt, "refused": model.seeds.refused})
-    by_seed = seeds.groupby(model.seeds.seed)
-    partner = by_seed.prompt.first().reindex(model.rewrites.seed).to_numpy()
-    share = by_seed.refused.mean().reindex(model.rewrites.seed).to_numpy()  # NaN: unscored
-    is_paired = np.isfinite(partner) & (partner != model.rewrites.prompt)
-    seed_refused = np.where(is_paired, share, np.nan)
-    categories = set(model.rewrites.category)
-    if categories == {UNCATEGORIZED}:
-        categories = set()
-    for category in ["", *sorted(categories)]:
-        chosen = (model.rewrites.category == category) | (category == "")
-        rewrites = model.rewrites.where(chosen)
-        unpaired = len(np.unique(rewrites.prompt[~is_paired[chosen]]))
-        seed = seed_refused[chosen]
-        rewrite = rewrites.refused
-        both = seed * rewrite
-        outcomes = {
-            Counted.RIGHT: seed - both,
-            Counted.BOTH_REFUSED: both,
-            Counted.BOTH_ANSWERED: 1 - seed - rewrite + both,
-            Counted.REVERSE: rewrite - both,
-        }
-        subset = Subset(Kind.PAIRS, " < ".join(model.tiers), category, model.tiers)
+    seeds = of_seeds.where(~np.isin(of_seeds.prompt, rewrites.prompt))
+    is_paired = np.isin(rewrites.seed, seeds.seed)
+    by_seed = Series(seeds.refused).groupby(seeds.seed).mean()
+    seed = by_seed.reindex(rewrites.seed).to_numpy()  # NaN: unpaired or unscored
+    both = seed * rewrites.refused
+    outcomes = {
+        Counted.RIGHT: seed - both,
+        Counted.BOTH_REFUSED: both,
+        Counted.BOTH_ANSWERED: 1 - seed - rewrites.refused + both,
+        Counted.REVERSE: rewrites.refused - both,
+    }
+    categories = sorted(set(rewrites.category))
+    if categories == [UNCATEGORIZED]:
+        categories = []
+    for category in ["", *categories]:
+        chosen = (rewrites.category == category) | (category == "")
+        unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
+        subset = Subset(Kind.PAIRS, " < ".join(tiers), category, tiers)
         for counted, probability in outcomes.items():
-            verdicts = rewrites.verdicts()._replace(refused=probability)
-            found = mean(verdicts)
-            yield Rate(model.result, subset, counted, verdicts, found, None, unpaired=unpaired)
+            verdicts = rewrites.verdicts()._replace(refused=probability).where(chosen)
+            share = mean(verdicts)
+            yield Rate(model, subset, counted, verdicts, share, unpaired=unpaired)
 
 
-def _contrasts(of_a: Sequence[Rate], of_b: Sequence[Rate]) -> Iterator[Contrast]:
-    """Yield the rates of two models with the same judge, and how they differ."""
-    for a, b in product(of_a, of_b):
-        is_right = a.counted is b.counted is Counted.RIGHT
-        if is_right and a.subset == b.subset and a.result.judge == b.result.judge != UNKNOWN_JUDGE:
-            gap = difference(a.prepared, b.prepared, paired=True)
-            if gap.a.prompts:
-                yield Contrast(a, b, gap)
+def _rivals(rates: Sequence[Rate]) -> Iterator[tuple[Rate, Rate]]:
+    """Yield each two models' rates of the same pairs, by the same judge."""
+    right = [rate for rate in rates if rate.counted is Counted.RIGHT]
+    for (_, judge), several in grouped(right, lambda one: (one.subset, one.result.judge)).items():
+        if judge != UNKNOWN_JUDGE:
+            yield from combinations(several, 2)

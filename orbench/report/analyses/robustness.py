@@ -3,73 +3,65 @@ others, Perspectives on Psychological Science 11 (2016) 702-712).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from orbench.report.analyses.labels import AGREED, Labels
 from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Array, Prepared, difference
+from orbench.stats.core import ALPHA, Difference, Prepared, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
 
-_Who = tuple[str, str, str]  # what was measured, perhaps by several judges
-# All verdicts on a result; with labels also those on prompts with an agreed label.
-_ByJudge = dict[str, list[Prepared]]
+_What = tuple[str, str, str]  # was measured, perhaps by several judges
 
 
 def with_robustness(
-    comparisons: Sequence[Comparison], results: Sequence[Result], agreed: Mapping[int, Array]
+    comparisons: Sequence[Comparison], results: Sequence[Result], labels: Labels | None
 ) -> list[Comparison]:
     """Return the comparisons; those with a finding know in how many analyses it stands.
 
     An analysis is a judge (or rubric) of both models, all prompts or those whose label all agree
-    with, and unscored rows left out, as answers or as refusals. agreed: by the number of a result,
-    which of its responses are to prompts with an agreed label; empty without labels.
+    with, and unscored rows left out, as answers or as refusals.
     """
-    judged = defaultdict[_Who, _ByJudge](dict)
+    measured = defaultdict[_What, dict[str, list[Prepared]]](dict)  # by judge
     for result in results:
-        verdicts = [Prepared(result.responses.verdicts())]
-        if agreed:
-            of_agreed = result.responses.where(agreed[result.number])
-            verdicts.append(Prepared(of_agreed.verdicts()))
-        judged[_who(result)][result.judge] = verdicts
+        parts = [result.responses]
+        if labels:
+            parts.append(result.responses.where(labels.agreement(result) == AGREED))
+        measured[_what(result)][result.judge] = [Prepared(part.verdicts()) for part in parts]
     found = []
     for comparison in comparisons:
         if comparison.is_finding:
-            analyses = _analyses(
-                judged[_who(comparison.a.result)], judged[_who(comparison.b.result)]
-            )
-            comparison = replace(comparison, robustness=_robustness(comparison, analyses))
+            of_a = measured[_what(comparison.a.result)]
+            of_b = measured[_what(comparison.b.result)]
+            held: list[bool] = []
+            for judge in of_a.keys() & of_b.keys():
+                held += _held(comparison.gap, of_a[judge], of_b[judge])
+            if len(held) >= FEWEST:
+                comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
         found.append(comparison)
     return found
 
 
-def _who(result: Result) -> _Who:
+def _what(result: Result) -> _What:
     return result.side.name, result.prompt_set, result.label
 
 
-def _robustness(
-    comparison: Comparison, analyses: Iterable[tuple[Prepared, Prepared]]
-) -> Robustness | None:
-    """Return in how many analyses a finding stands; None if they are few."""
-    held = []
-    for a, b in analyses:
-        gap = difference(a, b, paired=True)
-        if gap.a.prompts:
-            held.append(gap.p < ALPHA and gap.difference * comparison.gap.difference > 0)
-    return Robustness(sum(held), len(held)) if len(held) >= FEWEST else None
-
-
-def _analyses(of_a: _ByJudge, of_b: _ByJudge) -> Iterator[tuple[Prepared, Prepared]]:
-    """Yield the verdicts on both models in each analysis."""
-    for judge in of_a.keys() & of_b.keys():
-        first_a = of_a[judge][0].verdicts
-        first_b = of_b[judge][0].verdicts
-        has_unscored = np.isnan([*first_a.refused, *first_b.refused]).any()
-        for a, b in zip(of_a[judge], of_b[judge], strict=True):
-            yield a, b
-            if has_unscored:
-                yield a.with_answers, b.with_answers
-                yield a.with_refusals, b.with_refusals
+def _held(
+    finding: Difference, of_a: Sequence[Prepared], of_b: Sequence[Prepared]
+) -> Iterator[bool]:
+    """Yield whether a finding stands in each analysis by one judge."""
+    refused = of_a[0].verdicts.refused, of_b[0].verdicts.refused
+    has_unscored = np.isnan(np.concatenate(refused)).any()
+    for a, b in zip(of_a, of_b, strict=True):
+        analyses = [(a, b)]
+        if has_unscored:
+            analyses.append((a.with_answers, b.with_answers))
+            analyses.append((a.with_refusals, b.with_refusals))
+        for pair in analyses:
+            gap = difference(*pair, paired=True)
+            if gap.a.prompts:
+                yield gap.p < ALPHA and gap.difference * finding.difference > 0

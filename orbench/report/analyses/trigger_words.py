@@ -3,16 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from math import nan
 from typing import NamedTuple
 
 import numpy as np
-from pandas import factorize  # type: ignore[import-untyped]
+from pandas import Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
-from orbench.report.results import SAFE, Prompts, Result
+from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array
@@ -23,24 +22,26 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 
 
 class _Terms(NamedTuple):
-    """Which prompts have which terms: a sparse matrix, made once for all models."""
+    """Which prompts have which terms, for all models."""
 
     prompts: list[str]
-    seeds: Array  # of the prompts
     names: Array  # sorted
-    has: csr_array  # prompts x terms, 1 where a prompt has one
+    has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
 
 def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     """Return the words of each model, and of what only one of two models refuses; nothing where
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
-    results = [standing.safe.result for standing in board if standing.safe]
-    terms = _terms(prompts, results)
-    models = [(result, _majority(result, terms)) for result in results]
+    terms = _terms(prompts.text)
+    models = []
     found: list[Association] = []
-    for result, majority in models:
-        found += _associations(terms, majority, result, None)
+    for standing in board:
+        if standing.safe:
+            result = standing.safe.result
+            majority = _majority(result, len(terms.prompts))
+            models.append((result, majority))
+            found += _associations(terms, majority, result)
     for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
             apart = np.where(of_a == -of_b, of_a, 0)
@@ -54,46 +55,37 @@ def terms_in(text: str) -> set[str]:
     return {*words, *map(" ".join, pairwise(words))}
 
 
-def _terms(prompts: Prompts, results: Sequence[Result]) -> _Terms:
-    """Return the terms of all safe prompts."""
-    seeds = np.full(len(prompts.id), -1)
-    for result in reversed(results):  # a prompt with several seeds belongs to the first
-        seeds[result.responses.prompt[::-1]] = result.responses.seed[::-1]
-    rows: list[int] = []
-    terms: list[str] = []
-    for number in np.flatnonzero(seeds >= 0).tolist():
-        of_prompt = terms_in(prompts.text[number])
-        rows += [number] * len(of_prompt)
-        terms += of_prompt
-    columns, names = factorize(np.array(terms, object), sort=True)
-    shape = (len(seeds), len(names))
-    has = csr_array((np.ones(len(rows), int), (rows, columns)), shape=shape)
-    return _Terms(prompts.text, seeds, names, has)
+def _terms(prompts: list[str]) -> _Terms:
+    terms = Series([terms_in(prompt) for prompt in prompts]).explode().dropna()
+    columns, names = factorize(terms.to_numpy(object), sort=True)
+    shape = (len(prompts), len(names))
+    has = csr_array((np.ones(len(terms), int), (terms.index, columns)), shape=shape)
+    return _Terms(prompts, names, has)
 
 
-def _majority(result: Result, terms: _Terms) -> Array:
+def _majority(result: Result, prompts: int) -> Array:
     """Return of each prompt whether most of its responses refuse (1) or answer (-1); 0 if they are
     even, or there are none.
     """
-    scored = result.responses.where(result.responses.scored)
-    balance = np.bincount(scored.prompt, 2 * scored.refused - 1, len(terms.prompts))
-    return np.sign(balance)
+    votes = np.nan_to_num(2 * result.responses.refused - 1)
+    return np.sign(np.bincount(result.responses.prompt, votes, prompts))
 
 
 def _associations(
-    terms: _Terms, majority: Array, result: Result, against: Result | None
+    terms: _Terms, majority: Array, result: Result, against: Result | None = None
 ) -> Iterator[Association]:
     """Yield the terms with q below ALPHA of a model, or of two, the strongest first."""
     chosen = np.flatnonzero(majority)
     is_refused = majority[chosen] > 0
-    counts = terms.has[chosen].sum(axis=0)
+    has = terms.has[chosen]
+    counts = has.sum(axis=0)
     kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
-    fewer = min(np.sum(is_refused), np.sum(~is_refused))
+    fewer = np.bincount(is_refused, minlength=2).min()
     if fewer < FEWEST_PROMPTS or not len(kept):
         return
-    features = terms.has[chosen][:, kept]
-    seed = np.unique(terms.seeds[chosen], return_inverse=True)[1]
-    odds = log_odds(features, is_refused, seed)
+    features = has[:, kept]
+    seeds = Series(result.responses.seed).groupby(result.responses.prompt).first()
+    odds = log_odds(features, is_refused, factorize(seeds[chosen])[0])
     strongest = np.argsort(-abs(odds.z), kind="stable")
     for place in strongest[odds.q[strongest] < ALPHA]:
         refused, answered, estimate, z, q = [column[place].item() for column in odds]
@@ -105,12 +97,8 @@ def _associations(
             value=terms.names[kept[place]],
             n=len(chosen),
             estimate=estimate,
-            interval=None,
-            p=nan,
             p_adjusted=q,
-            p_worst=nan,
             outcome=Outcome.FINDING,
-            of_side=SAFE.name,
             against=against,
             z=z,
             refused=refused,
