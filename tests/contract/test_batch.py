@@ -39,9 +39,19 @@ def message(text: str, reason: str = "end_turn", **members: Any) -> Reply:
     return Reply(json.dumps({**data, "stop_reason": reason, **members}))
 
 
-def failing(status: int, kind: str, said: str = "no") -> Reply:
+def failing(status: int, kind: str) -> Reply:
     """An error of Anthropic's."""
-    return Reply(json.dumps({"type": "error", "error": {"type": kind, "message": said}}), status)
+    return Reply(json.dumps({"type": "error", "error": {"type": kind, "message": "odd"}}), status)
+
+
+def at_first(*replies: Reply, then: Callable[[Body, int], Reply | str] = fold) -> Script:
+    """What the first prompts get at first."""
+
+    def reply(body: Body, seen: int) -> Reply | str:
+        number = int(prompt_of(body)[5:-1])
+        return replies[number] if number < len(replies) and not seen else then(body, seen)
+
+    return reply
 
 
 class Batched:
@@ -57,9 +67,8 @@ class Batched:
 
     def requests(self) -> list[Request]:
         values = {"max_tokens": 9, "temperature": 0.0, "seed": 1}
-        turns = [
-            [requests.message("system", "Be kind."), user(f"Fold {n}?")] for n in range(self.n)
-        ]
+        kind = requests.message("system", "Be kind.")
+        turns = [[kind, user(f"Fold {n}?")] for n in range(self.n)]
         return [Request(model, turn, values) for model in self.models for turn in turns]
 
     def ask(self, wait: bool = True) -> Run:
@@ -92,6 +101,14 @@ class Batched:
         """How many requests each batch had."""
         return [len(ids) for ids in self.server.submitted]
 
+    def ends(self, *outcomes: str) -> None:
+        """Let the batches end so, those after them like the last."""
+        self.server.outcome = lambda number: outcomes[min(number, len(outcomes)) - 1]
+
+    def is_complete(self, *sizes: int) -> bool:
+        """Whether all is answered, by batches of these sizes."""
+        return None not in self.texts and self.sizes == [*sizes]
+
 
 Start = Callable[..., Batched]
 
@@ -116,54 +133,47 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 def test_a_run_that_does_not_wait_submits_once_and_collects_later(start: Start) -> None:
     run = start()
-    run.server.outcome = lambda number: "in_progress"
+    run.ends("in_progress")
     for _ in range(2):
         assert run.ask(wait=False).waiting
         assert run.under_way() == {one.key.hex() for one in run.requests()}
     assert KEY not in run.state.read_text()
-    run.server.outcome = lambda number: "completed"
+    run.ends("completed")
     assert not run.ask(wait=False).waiting and not run.under_way()
-    assert None not in run.texts and run.sizes == [4]
+    assert run.is_complete(4)
 
 
 def test_what_is_ready_is_collected_while_another_batch_is_under_way(start: Start) -> None:
     run = start(models="gpt-x,gpt-y")
-    run.server.outcome = lambda number: "completed" if number == 1 else "in_progress"
+    run.ends("completed", "in_progress")
     assert run.ask(wait=False).waiting
-    assert None not in run.texts and run.sizes == [4, 4]
-    assert len(run.under_way()) == 4
+    assert run.is_complete(4, 4) and len(run.under_way()) == 4
 
 
 def test_unreadable_answers_are_asked_for_in_another_batch(start: Start) -> None:
     run = start()
     run.unreadable = "Folded: Fold 2?"
     run.ask()
-    assert run.sizes == [4, 1]
+    assert run.is_complete(4, 1)
 
 
 def test_what_expired_goes_into_the_next_batch(
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = start()
-    run.server.outcome = lambda number: "expired" if number == 1 else "completed"
+    run.ends("expired", "completed")
     asked = run.ask()
-    assert None not in run.texts and run.sizes == [4, 2]
+    assert run.is_complete(4, 2)
     assert (asked.requests, asked.retried.total()) == (6, 2)
     line = "batch batch_1 is expired: 4 requests, 2 without a result are sent again"
     assert line in capsys.readouterr().err
 
 
 def test_error_results_mean_what_they_mean_live(start: Start) -> None:
-    faults = {
-        ("Fold 0?", 0): error(400, "this prompt is too odd"),
-        ("Fold 1?", 0): error(400, "blocked", code="content_filter"),
-        ("Fold 2?", 0): error(500, "try again"),
-    }
-    run = start(lambda body, seen: faults.get((prompt_of(body), seen)) or fold(body, seen))
-    asked = run.ask()
-    assert [tuple(one) for one in asked.failed.values()] == [
-        ("bad_request", "400: this prompt is too odd")
-    ]
+    odd, blocked = error(400, "too odd"), error(400, "blocked", code="content_filter")
+    run = start(at_first(odd, blocked, error(500)))
+    (failed,) = run.ask().failed.values()
+    assert failed == ("bad_request", "400: too odd")
     assert run.texts == [None, "", "Folded: Fold 2?", "Folded: Fold 3?"]
     assert run.answers[1] and run.answers[1].refused_by_api
     assert run.sizes == [4, 1]
@@ -182,7 +192,7 @@ def test_rejected_parameters_are_left_out_of_the_next_batches_and_noted(start: S
     run = start(reply)
     run.unreadable = "Folded: Fold 2?"
     for over in range(5):  # a run for each batch: the next one knows what the last one learned
-        run.server.outcome = lambda n, over=over: "completed" if n <= over else "in_progress"  # type: ignore[misc]
+        run.ends(*["completed"] * over, "in_progress")
         run.ask(wait=False)
     assert run.sizes == [4, 4, 4, 1]
     (body,) = run.server.bodies["batch_4"].values()
@@ -191,26 +201,24 @@ def test_rejected_parameters_are_left_out_of_the_next_batches_and_noted(start: S
 
 
 def test_a_model_that_answers_does_not_reject_its_parameters(start: Start) -> None:
-    odd = error(400, REJECTS, param="temperature")
-    run = start(lambda body, seen: odd if prompt_of(body) == "Fold 1?" else fold(body, seen))
+    run = start(at_first(error(400, REJECTS, param="temperature")))
     assert [one.kind for one in run.ask().failed.values()] == ["bad_request"]
     assert run.sizes == [4]
 
 
 def test_a_run_stops_after_a_batch_without_any_result(start: Start) -> None:
     run = start()
-    run.server.outcome = lambda number: "failed"
-    asked = run.ask()
-    assert "the last batch had no result (failed: " in asked.stopped
-    assert "by order of [key]" in asked.stopped
+    run.ends("failed")
+    stopped = run.ask().stopped
+    assert "the last batch had no result (failed: " in stopped
+    assert "by order of [key]" in stopped
     assert run.sizes == [4] and not run.state.exists()
 
 
 def test_a_request_that_always_fails_stops_the_run_and_costs_no_other_answer(start: Start) -> None:
     broken = error(500, "broken")
     run = start(lambda body, seen: broken if prompt_of(body) == "Fold 1?" else fold(body, seen))
-    asked = run.ask()
-    assert "500: broken" in asked.stopped and run.sizes == [4, 1]
+    assert "500: broken" in run.ask().stopped and run.sizes == [4, 1]
     assert run.texts.count(None) == 1
 
 
@@ -220,7 +228,7 @@ def test_a_batch_is_no_larger_than_the_service_takes(
     monkeypatch.setattr(batch, "LARGEST_BATCH", 3)
     run = start(n=8)
     run.ask()
-    assert None not in run.texts and run.sizes == [3, 3, 2]
+    assert run.is_complete(3, 3, 2)
 
 
 def test_an_interrupted_run_leaves_its_batch_to_the_next_one(
@@ -232,7 +240,7 @@ def test_an_interrupted_run_leaves_its_batch_to_the_next_one(
         assert run.ask().interrupted
     assert len(run.under_way()) == 4
     assert not run.ask().interrupted
-    assert None not in run.texts and run.sizes == [4]
+    assert run.is_complete(4)
 
 
 def test_faults_that_can_pass_are_retried_unless_a_second_batch_could_come_of_it(
@@ -271,7 +279,7 @@ def test_a_service_that_refuses_stops_the_run_in_one_line(
     assert line in asked.stopped and "\n" not in asked.stopped and KEY not in asked.stopped
     run.server.refuse = {}
     assert not run.ask().stopped
-    assert None not in run.texts and run.sizes == [4]
+    assert run.is_complete(4)
 
 
 def test_replies_with_the_content_type_of_text_are_read(
@@ -312,18 +320,14 @@ def test_a_state_file_that_cannot_be_read_stops_and_is_kept(start: Start, conten
 
 
 def test_message_batches_are_batches_too(start: Start) -> None:
-    replies = {
-        ("Fold 0?", 0): message("", "refusal", stop_details={"category": "bio"}),
-        ("Fold 1?", 0): failing(400, "invalid_request_error", "too odd"),
-        ("Fold 2?", 0): failing(529, "overloaded_error"),
-    }
-    run = start(
-        lambda body, seen: replies.get((prompt_of(body), seen)) or message("Folded."), "claude-x", 8
-    )
-    run.server.outcome = lambda number: "expired" if number == 1 else "completed"
+    refusal = message("", "refusal", stop_details={"category": "bio"})
+    errors = (failing(400, "invalid_request_error"), failing(529, "overloaded_error"))
+    replies = at_first(refusal, *errors, then=lambda body, seen: message("Folded."))
+    run = start(replies, "claude-x", 8)
+    run.ends("expired", "completed")
     asked = run.ask()
     assert run.texts == ["", None, *["Folded."] * 6]
-    assert [one.why for one in asked.failed.values()] == ["400: too odd"]
+    assert [one.why for one in asked.failed.values()] == ["400: odd"]
     assert run.answers[0] and run.answers[0].api_category == "bio"
     assert run.sizes == [8, 5]
     (body, *_) = run.server.bodies["batch_1"].values()
@@ -337,7 +341,7 @@ def test_message_batches_are_batches_too(start: Start) -> None:
 def test_a_run_that_ends_while_it_waits_is_resumed(desk: Desk, number: signal.Signals) -> None:
     desk.prompts(3)
     with BatchServer(fold) as server:
-        desk.url, server.stall = server.url, "retrieve"
+        desk.server, desk.url, server.stall = server, server.url, "retrieve"
         process = desk.start(ALIGN, "--batch")
         assert server.stalled.wait(30)
         process.send_signal(number)
@@ -348,9 +352,8 @@ def test_a_run_that_ends_while_it_waits_is_resumed(desk: Desk, number: signal.Si
         assert "3 requests are already in batches" in desk.stopped(ALIGN)
         assert "already in batches: 3" in desk.stage(ALIGN, "--batch", "--dry_run").stderr
         server.stall = ""
-        assert desk.stage(ALIGN, "--batch").returncode == 0
-    assert len(desk.rows()) == 3
-    assert len(server.submitted) == 1 and not server.requests
+        desk.stage(ALIGN, "--batch")
+    assert desk.tally() == "3 rows, 0 sent" and len(server.submitted) == 1
 
 
 def test_a_measurement_in_batches_writes_its_page_once_all_are_collected(desk: Desk) -> None:
@@ -360,14 +363,11 @@ def test_a_measurement_in_batches_writes_its_page_once_all_are_collected(desk: D
     def play(body: Body, seen: int) -> str:
         return "[[direct_answer]]" if body["model"] == "gpt-judge" else "Fold it."
 
+    pages = list[str]()
     with BatchServer(play) as server:
-        desk.url = server.url
-        pages = list[str]()
         server.outcome = lambda n: "completed" if n <= len(pages) else "in_progress"
         for _ in range(3):
-            done = desk.run("measure.py", *flags)
-            assert done.returncode == 0, done.stderr
-            pages.append(done.stdout)
+            pages.append(desk.run("measure.py", *flags, url=server.url).stdout)
     assert pages == ["", "", "results/results.html\n"]
     assert [len(ids) for ids in server.submitted] == [3, 3]
     assert {body["max_tokens"] for body in server.requests} == {16}  # only endpoints were tried

@@ -65,7 +65,6 @@ def typed(desk: Desk, script: str) -> tuple[Done, str]:
     name, *flags = shlex.split(line[1])
     folder = Path(script).parts[0]
     done = desk.run(desk.folder / folder / name, *flags, cwd=desk.folder / folder)
-    assert done.returncode == 0, done.stderr
     return done, f"{folder}/{done.stdout.strip()}"
 
 
@@ -74,9 +73,9 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     desk.serve(play)
     _, seeds = typed(desk, GENERATE)
     assert seeds == "toxic_prompt_generator/harmful_prompts.csv"
-    assert len({row["prompt"] for row in desk.rows(seeds)}) == 2000
-    lines = (desk.folder / seeds).read_text().splitlines(keepends=True)
-    (desk.folder / seeds).write_text("".join(lines[:7]))  # six will do
+    assert len(set(desk.cells("prompt", seeds))) == 2000
+    lines = desk.text(seeds).splitlines(keepends=True)
+    desk.write(seeds, "".join(lines[:7]))  # six will do
     assert typed(desk, REWRITE)[1] == "rewritter/harmful_prompts_rewrite.csv"
     name = "harmful_prompts_rewrite_moderation_merged_gpt-5.4-mini_prompt"
     assert typed(desk, MODERATE)[1] == f"moderator/{name}.csv"
@@ -85,7 +84,7 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     five, checked = typed(desk, CHECK)
     end = "_response_check_merged_gpt-5.4-mini.csv"
     assert Path(checked).name == f"gpt-5.4_merged_{name}{end}"
-    assert {row["category"] for row in desk.rows(checked)} == {"harmful"}
+    assert set(desk.cells("category", checked)) == {"harmful"}
     tables = re.findall(r"overall +(\d+) +(\d+) +([\d.]+)%", five.stderr)
     assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
 
@@ -95,7 +94,6 @@ def test_the_chain_of_the_docs_runs_in_a_script(desk: Desk) -> None:
     desk.serve(play)
     (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", FIVE_STAGES, re.MULTILINE)
     done = desk.shell(chain)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     assert len(desk.rows(done.stdout.strip())) == 400  # of 500 rewrites, one in five is toxic
 
@@ -167,7 +165,7 @@ def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
 ) -> None:
     done = named(desk, script)
     _, _, name, added, _ = NAMES[script]
-    assert (done.returncode, done.stdout) == (0, name + "\n"), done.stderr
+    assert done.stdout == name + "\n"
     read = {GENERATE: "", CHECK: "prompt category response"}.get(script, "prompt category")
     assert set(desk.rows(name)[0]) == {*read.split(), *added.split()}
     stem = name.removesuffix(".csv")
@@ -179,11 +177,11 @@ def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
 def test_merge_result_false_writes_one_file_per_verdict(desk: Desk, script: str) -> None:
     merged, _, parts = NAMES[script][2:]
     done = named(desk, script, "--merge_result=False")
-    assert done.returncode == 0 and done.stdout.strip() in parts, done.stderr
+    assert done.stdout.strip() in parts
     assert {name: len(desk.rows(name)) for name in parts} == parts
     assert not (desk.folder / merged).exists()
     assert named(desk, script).stdout == merged + "\n"
-    assert len(desk.server.requests) == 3  # the answers were in the log
+    assert desk.sent == 3  # the answers were in the log
 
 
 STRANGE = (
@@ -199,17 +197,16 @@ def test_every_cell_of_the_input_passes_through_unchanged(desk: Desk) -> None:
     path = desk.csv("p.csv", ("prompt", "note", "id"), rows)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as Excel writes it
     desk.serve(lambda body, seen: prompt_of(body))
-    done = desk.stage(ALIGN, "--output_path=r.csv")
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, "--output_path=r.csv")
     for column in ("prompt", "note", "response"):
         assert [row[column] for row in desk.rows("r.csv")] == list(STRANGE)
     assert sorted(map(prompt_of, desk.server.requests)) == sorted(STRANGE)
     for script, said in ((MODERATE, "[[none]]"), (CHECK, "[[direct_answer]]")):
         desk.serve(said)
-        assert desk.stage(script, "--overwrite").returncode == 0
-        assert [row["note"] for row in desk.rows()] == list(STRANGE)
+        desk.stage(script, "--overwrite")
+        assert desk.cells("note") == list(STRANGE)
     desk.serve("[[Who folds?]]")
-    assert desk.stage(REWRITE, "--overwrite").returncode == 0
+    desk.stage(REWRITE, "--overwrite")
     (row,) = desk.rows()  # of equal rewrites one is kept
     assert (row["toxic_seed"], row["note"], row["id"]) == ("NA", "NA", "0")
 
@@ -237,9 +234,8 @@ def test_the_exit_status_says_how_a_run_ended_and_stdout_is_the_path(desk: Desk,
     reply, flags, status, out = STATUSES[name]
     desk.prompts(3)
     desk.serve(reply)
-    done = desk.stage(ALIGN, *flags)
-    assert (done.returncode, done.stdout) == (status, out), done.stderr
-    assert "Traceback" not in done.stderr
+    done = desk.stage(ALIGN, *flags, status=status)
+    assert done.stdout == out
     assert not set("\x1b\x07") & set(done.stderr)  # model text cannot write to the terminal
 
 
@@ -258,9 +254,8 @@ def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
     desk.prompts(1)
     desk.serve()
     line = f"python {ROOT / ALIGN} --model=gpt-x --input_file=p.csv --output_path=o.csv {how}"
-    done = desk.shell(line)
-    assert (done.returncode, done.stdout) == (status, out), done.stderr
-    assert "Traceback" not in done.stderr
+    done = desk.shell(line, status=status)
+    assert done.stdout == out
     assert len(desk.rows(out.strip() or "o.csv")) == 1
     assert status == 0 or "o.csv was written" in done.stderr
 
@@ -291,20 +286,7 @@ def test_a_key_reaches_no_file_and_no_message(desk: Desk, place: str) -> None:
     reply, flags = PLACES[place]
     desk.prompts(3)
     host = f"127.0.0.1:{desk.serve(reply).port}"
-    done = desk.stage(ALIGN, *(flag.replace("HOST", host) for flag in flags))
-    assert "Traceback" not in done.stderr
+    words = [flag.replace("HOST", host) for flag in flags]
+    done = desk.stage(ALIGN, *words, status=None)
     texts = [done.stdout, done.stderr, *(data.decode() for data in desk.files().values())]
     assert not any(KEY in text for text in texts)
-
-
-def test_keys_come_from_the_nearest_env_file_and_the_environment_wins(desk: Desk) -> None:
-    desk.prompts(1)
-    server, deep = desk.serve(), desk.folder / "deep"
-    deep.mkdir()
-    lines = (f"OPENAI_BASE_URL={server.url}", "OPENAI_API_KEY=from-the-file-1234567")
-    (desk.folder / ".env").write_text("\n".join(lines))
-    for env, key in (({}, "from-the-file-1234567"), ({"OPENAI_API_KEY": KEY}, KEY)):
-        flags = (f"--model=gpt-{key[:4]}", "--input_file=../p.csv")
-        done = desk.run(ALIGN, *flags, cwd=deep, url="", env=env)
-        assert done.returncode == 0, done.stderr
-        assert f"Bearer {key}" in server.headers

@@ -26,7 +26,6 @@ from tests.server import NOBODY, Body, Reply, Script, Server, by_number, error, 
 TOO_LONG = error(400, "too long")
 OVERLOADED = error(503, "overloaded")
 WRONG_KEY = error(401, "wrong key")
-TURNED_AWAY = error(403, "not from here")
 HANG = Reply(fault="hang")
 REJECTIONS = tomllib.loads(Path(__file__).with_name("rejections.toml").read_text("utf-8"))
 
@@ -137,7 +136,7 @@ def test_what_follows_from_an_answer_is_asked_in_the_same_run(desk: Desk) -> Non
         one.key: other for one, other in zip([*rows, *again], [*again, *last], strict=True)
     }
     desk.ask(rows, models, following.get)
-    assert len(desk.server.requests) == 15
+    assert desk.server.sent == 15
     assert all(desk.answered(last))
 
 
@@ -228,29 +227,6 @@ def test_a_server_that_is_not_there_stops_the_run_without_many_attempts(desk: De
     assert "is it running?" in asked.stopped and "127.0.0.1" in asked.stopped
     assert asked.requests <= 16 and asked.left_out
     assert "is it running?" in desk.ask(to(model, 2), [model], max_retries=0).stopped
-
-
-def test_three_403s_before_any_answer_are_a_wrong_key(desk: Desk) -> None:
-    models = desk.models(TURNED_AWAY)
-    asked = desk.ask(to(models[0], 50), models, concurrency=1)
-    assert "rejected the key" in asked.stopped
-    assert len(desk.server.requests) == 3
-
-
-def test_a_403_fails_alone_once_anything_was_answered(desk: Desk) -> None:
-    models = desk.models(by_number(dict.fromkeys(range(1, 6), TURNED_AWAY)))
-    rows = to(models[0], 9)
-    for _ in range(2):  # in the second run the answers are in the log
-        asked = desk.ask(rows, models, concurrency=1)
-        assert desk.failures(rows) == ["bad_request"] * 5
-        assert not asked.left_out
-
-
-def test_20_failures_in_a_row_leave_a_model_out(desk: Desk) -> None:
-    models = desk.models(by_number({19: "Folded."}, TOO_LONG))
-    asked = desk.ask(to(models[0], 100), models, concurrency=1)
-    assert birds(desk.server) == list(range(40))
-    assert "20 requests in a row failed" in asked.stopped and "too long" in asked.stopped
 
 
 # -- the end of a run --------------------------------------------------------------------------

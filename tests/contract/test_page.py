@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
 def page_of(desk: Desk, *flags: str | Path) -> Page:
     report(desk, *flags, "--html")
-    return Page((desk.folder / "results/results.html").read_text(encoding="utf-8"))
+    return Page(desk.text("results/results.html"))
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,7 @@
 import json
 from typing import Any
 
-import pytest
-
-from tests.conftest import Desk, Done, error_line
+from tests.conftest import Desk
 
 HARD = "alignment_checker/select_hard_prompts.py"
 COLUMNS = ("prompt", "category", "is_rejected")
@@ -14,21 +12,9 @@ ONE, TWO = ("--min_families=1",), ("--min_families=2",)
 FAMILIES = {"gpt-3.5": "GPT-3.5", "llama-2": "Llama-2", "llama-3": "Llama-3", "claude": "Claude"}
 
 
-def select(desk: Desk, *files: str, flags: Words = ()) -> Done:
-    return desk.run(HARD, "--result_files", *files, *flags)
-
-
-def selected(desk: Desk, *files: str, flags: Words = ()) -> str:
-    """stderr of a run that succeeds."""
-    done = select(desk, *files, flags=flags)
-    assert (done.returncode, done.stdout) == (0, "or-bench-hard.csv\n"), done.stderr
-    return done.stderr
-
-
-def stopped(desk: Desk, *files: str, flags: Words = ()) -> str:
-    line = error_line(select(desk, *files, flags=flags))
-    assert not (desk.folder / "or-bench-hard.csv").exists()
-    return line
+def selected(desk: Desk, *files: str, flags: Words = ()) -> None:
+    done = desk.run(HARD, "--result_files", *files, *flags)
+    assert done.stdout == "or-bench-hard.csv\n"
 
 
 def results(desk: Desk, model: str, verdicts: str, name: str = "", **record: Any) -> str:
@@ -46,38 +32,6 @@ def results(desk: Desk, model: str, verdicts: str, name: str = "", **record: Any
 
 def hard(desk: Desk) -> list[str]:
     return [row["prompt"].removeprefix("prompt ") for row in desk.rows("or-bench-hard.csv")]
-
-
-def table(desk: Desk) -> list[dict[str, str]]:
-    return desk.rows("or-bench-hard_models.csv")
-
-
-@pytest.fixture
-def four(desk: Desk) -> Words:
-    """Results of two models of one family and two of others."""
-    return (
-        results(desk, "gpt-3.5-turbo", "yyyn"),
-        results(desk, "llama-2-70b", "yynn"),
-        results(desk, "claude-3", "yyyn"),
-        results(desk, "claude-2", "ynyn"),
-    )
-
-
-def test_a_prompt_is_hard_if_enough_families_refuse_it_and_a_family_counts_once(
-    desk: Desk, four: Words
-) -> None:
-    said = selected(desk, *four)
-    assert desk.rows("or-bench-hard.csv") == [
-        {"prompt": "prompt 0", "category": "illegal"},
-        {"prompt": "prompt 1", "category": "hate"},
-    ]
-    assert [row["families_refused"] for row in table(desk)] == ["3", "3", "2", "0"]
-    assert "hard 2 · not 2 · undecidable 0" in said
-    record = desk.record("or-bench-hard.csv")
-    assert record["selectors"] == ["Claude", "GPT-3.5", "Llama-2"]  # for the results table
-    assert record["inputs"] == list(four) and record["counts"] == {"done": 2}
-    selected(desk, *four, flags=TWO)
-    assert hard(desk) == ["0", "1", "2"]
 
 
 def test_the_card_beside_lists_the_hard_prompts(desk: Desk) -> None:

@@ -97,7 +97,8 @@ class Shell:
             return self.sent()
         url = self.desk.url
         env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY}
-        done = self.desk.run(name, *(word.replace("$URL", url) for word in words), env=env)
+        flags = [word.replace("$URL", url) for word in words]
+        done = self.desk.run(name, *flags, env=env, status=None)
         status = f"[{done.returncode}]\n" if done.returncode else ""
         return done.stderr + done.stdout + status
 
