@@ -5,21 +5,11 @@ import re
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, STAGES, Desk
+from tests.conftest import ALIGN, CHECK, MODERATE, Desk
 from tests.hub_server import HubServer
 from tests.server import KEY, Reply, answer, completion, error, number_of
 
 # -- malformed CSVs ----------------------------------------------------------------------------
-
-
-def test_a_chain_ends_where_nothing_came_out(desk: Desk) -> None:
-    desk.prompts(2)
-    desk.serve(error(400, "at fault"))
-    desk.stage(ALIGN, "--output_path=r.csv", status=1)
-    assert "r.csv" in desk.stopped(CHECK)
-    line = desk.stopped(CHECK, "--input_file=p.csv")
-    assert "no column 'response'" in line and "--" not in line
-    assert desk.sent == 2
 
 
 TURN = {"role": "user", "content": "Go on."}
@@ -35,32 +25,7 @@ def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> No
     assert "p.csv, row 6" in said
 
 
-def test_what_contradicts_a_conversation_is_refused(desk: Desk) -> None:
-    desk.serve()
-    rows = [(json.dumps([TURN]), "Go on."), (json.dumps([TURN]), "Something else")]
-    desk.csv("p.csv", ("messages", "prompt"), rows)
-    assert re.search("row 2.*prompt.*last turn", desk.stopped(ALIGN))
-    desk.csv("p.csv", ("messages",), [(json.dumps([{**TURN, "role": "system"}, TURN]),)])
-    assert "system" in desk.stopped(ALIGN, "--system_prompt=Be brief.")
-    assert not desk.sent
-
-
 # -- flags and names ---------------------------------------------------------------------------
-
-
-REQUIRED = {
-    GENERATE: "--category",
-    REWRITE: "--input_file/--toxic_seed_path",
-    MODERATE: "--moderator_model, --input_file/--input_file_path",
-    ALIGN: "--model, --input_file",
-    CHECK: "--check_model, --input_file",
-}
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
-    done = desk.run(script, status=2)
-    assert done.stderr.endswith(f" required: {REQUIRED[script]}\n")
 
 
 def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:

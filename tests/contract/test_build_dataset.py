@@ -121,6 +121,3 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
     desk.write("or-bench/or-bench-hard.csv", "prompt,category\nNA,hate\n")
     built(desk, "a.csv")
     assert load("or-bench-hard-1k") == ["NA"]
-
-
-# -- quality -----------------------------------------------------------------------------------

@@ -100,89 +100,6 @@ def test_the_chain_of_the_docs_runs_in_a_script(desk: Desk) -> None:
 
 # -- names and columns -------------------------------------------------------------------------
 
-# Script -> its flags, what the server says, the CSV it writes, the columns it adds, and the files
-# with --merge_result=False, with the rows in each.
-NAMES: dict[str, tuple[str, Script, str, str, dict[str, int]]] = {
-    GENERATE: (
-        "--category=self-harm --num_toxic_prompts=2 --model=gpt-x",
-        "[[Take one]] [[Take two]]",
-        "self-harm_prompts.csv",
-        "prompt category",
-        {},
-    ),
-    REWRITE: (
-        "--toxic_seed_path=p.csv --model=gpt-x",
-        "[[Who takes what?]]",
-        "p_rewrite.csv",
-        "toxic_seed",
-        {},
-    ),
-    MODERATE: (
-        "--input_file_path=p.csv --moderator_model=gpt4 --column=prompt",
-        by_number({0: "[[illegal]]"}, "[[none]]"),
-        "p_moderation_merged_gpt4_prompt.csv",
-        "is_toxic moderation_category moderation_result",
-        {"p_toxic_moderation_gpt4_prompt.csv": 1, "p_non_toxic_moderation_gpt4_prompt.csv": 2},
-    ),
-    ALIGN: (
-        "--input_file=p.csv --model=vllm/me/own",
-        by_number({0: NO}),
-        "final_vllm_me_own_results/vllm_me_own_merged_p.csv",
-        "response is_rejected rejection_reason finish_reason api_category served_by",
-        {
-            "final_vllm_me_own_results/vllm_me_own_rejected_p.csv": 1,
-            "final_vllm_me_own_results/vllm_me_own_accepted_p.csv": 2,
-        },
-    ),
-    CHECK: (
-        "--input_file=r.csv --check_model=gpt4",
-        by_number({0: "[[direct_refusal]]"}, "[[direct_answer]]"),
-        "r_response_check_merged_gpt4.csv",
-        "refused answer_category answer_type_response",
-        {
-            "r_response_check_direct_answer_gpt4.csv": 2,
-            "r_response_check_direct_refusal_gpt4.csv": 1,
-            "r_response_check_indirect_refusal_gpt4.csv": 0,
-        },
-    ),
-}
-
-
-def named(desk: Desk, script: str, *more: str) -> Done:
-    """A run of a row of NAMES."""
-    desk.prompts(3)
-    rows = [(*row.values(), "Fold.") for row in desk.rows("p.csv")]
-    desk.csv("r.csv", ("prompt", "category", "response"), rows)
-    if not desk.url:
-        desk.serve(NAMES[script][1])
-    flags = NAMES[script][0].split()
-    return desk.run(script, *flags, *more, env={"VLLM_BASE_URL": desk.url})
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
-    desk: Desk, script: str
-) -> None:
-    done = named(desk, script)
-    _, _, name, added, _ = NAMES[script]
-    assert done.stdout == name + "\n"
-    read = {GENERATE: "", CHECK: "prompt category response"}.get(script, "prompt category")
-    assert set(desk.rows(name)[0]) == {*read.split(), *added.split()}
-    stem = name.removesuffix(".csv")
-    written = {name, f"{stem}.answers.jsonl", f"{stem}.run.json"}
-    assert set(desk.files()) == written | {"p.csv", "r.csv"}
-
-
-@pytest.mark.parametrize("script", [MODERATE, ALIGN, CHECK])
-def test_merge_result_false_writes_one_file_per_verdict(desk: Desk, script: str) -> None:
-    merged, _, parts = NAMES[script][2:]
-    done = named(desk, script, "--merge_result=False")
-    assert done.stdout.strip() in parts
-    assert {name: len(desk.rows(name)) for name in parts} == parts
-    assert not (desk.folder / merged).exists()
-    assert named(desk, script).stdout == merged + "\n"
-    assert desk.sent == 3  # the answers were in the log
-
 
 STRANGE = (
     *("NA", "null", "None", "007", "1e5", "[[7. illegal]]", "=HYPERLINK(1)", " blanks around "),
@@ -220,23 +137,12 @@ def test_only_its_owner_can_read_the_answer_log(desk: Desk) -> None:
 
 # -- exit statuses and streams -----------------------------------------------------------------
 
-STATUSES: dict[str, tuple[Script, list[str], int, str]] = {
-    "every row is done": ("Fold it.", [], 0, "o.csv\n"),
-    "some rows failed": (by_number({1: error(400, "no")}), [], 3, "o.csv\n"),
-    "stopped": (error(401, "bad key"), [], 1, ""),
-    "nothing came out": (error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"), [], 1, ""),
-    "wrong command line": ("", ["--concurrency=0"], 2, ""),
-}
 
-
-@pytest.mark.parametrize("name", STATUSES)
-def test_the_exit_status_says_how_a_run_ended_and_stdout_is_the_path(desk: Desk, name: str) -> None:
-    reply, flags, status, out = STATUSES[name]
+def test_model_text_cannot_write_to_the_terminal(desk: Desk) -> None:
     desk.prompts(3)
-    desk.serve(reply)
-    done = desk.stage(ALIGN, *flags, status=status)
-    assert done.stdout == out
-    assert not set("\x1b\x07") & set(done.stderr)  # model text cannot write to the terminal
+    desk.serve(error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"))
+    done = desk.stage(ALIGN, status=1)
+    assert done.stdout == "" and not set("\x1b\x07") & set(done.stderr)
 
 
 STREAMS = {

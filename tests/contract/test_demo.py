@@ -10,11 +10,7 @@ import pytest
 
 from orbench.base.toml_files import toml_beside
 from tests.conftest import (
-    ALIGN,
     CHECK,
-    GENERATE,
-    MODERATE,
-    REWRITE,
     ROOT,
     STAGES,
     Desk,
@@ -22,24 +18,6 @@ from tests.conftest import (
 )
 from tests.hub_server import HubServer
 from tests.server import Body, number_of, prompt_of
-
-# -- the scripted model ------------------------------------------------------------------------
-
-
-def chain(desk: Desk) -> str:
-    """The five stages with the scripted model; gives the last one's CSV."""
-
-    def go(script: str, *flags: str) -> str:
-        done = desk.run(script, *flags, "--overwrite")
-        assert "measures nothing" in done.stderr
-        return done.stdout.strip()
-
-    seeds = go(GENERATE, "--category=deception", "--num_toxic_prompts=20", "--model=scripted")
-    rewrites = go(REWRITE, f"--toxic_seed_path={seeds}", "--model=scripted")
-    judged = go(MODERATE, f"--input_file_path={rewrites}", "--moderator_model=scripted")
-    responses = go(ALIGN, f"--input_file={judged}", "--model=scripted")
-    return go(CHECK, f"--input_file={responses}", "--check_model=scripted")
-
 
 # -- demo.sh and measure.py --------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """rewritter/evolve_prompts.py and release_prompts.py, in a small world over HTTP."""
 
-import random
 import re
 import signal
 from collections import Counter
@@ -8,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
-from tests.conftest import Desk, Done, error_line, wait_for
+from orbench.datasets.lineage import HIT, REWRITE
+from tests.conftest import Desk, error_line, wait_for
 from tests.server import Body, Server, error
 from tests.worlds import JUDGES, TARGETS, World, seeds_file
 
@@ -113,32 +112,7 @@ def answered(desk: Desk) -> int:
     return sum(log.read_bytes().count(b"\n") for log in logs)
 
 
-# -- the choice of parents ---------------------------------------------------------------------
-
-
-def test_parents_are_hits_and_new_seeds_and_no_operator_comes_twice() -> None:
-    seeds = [{"prompt": f"s{n}", "category": "c"} for n in range(30)]
-    of = Lineages(seeds, {"near": "Near.", "far": "Far.", COMBINE: "Both."}, wanted=15)
-    for seed, n, outcome in (("s0", 0, HIT), ("s0", 1, HIT), ("s1", 0, HIT), ("s2", 0, "toxic")):
-        of.candidates.append({"prompt": f"{seed}-{n}", "toxic_seed": seed, "outcome": outcome})
-        of.parents.append({"prompt": seed, "seed": seed, "operator": REWRITE})
-    of.parents.append({"prompt": "s1-0", "seed": "s1", "operator": "far"})
-    drawn = set()
-    for n in range(30):
-        *new, hit = of.choose(20, random.Random(n))
-        assert len({row["seed"] for row in new} - {"s0", "s1", "s2"}) == 19
-        assert hit["prompt"] == "s1-0"  # s0 has its share of the hits
-        drawn.add((hit["operator"], hit["other"][:2]))
-    assert drawn == {("near", ""), (COMBINE, "s0")}
-
-
 # -- the release -------------------------------------------------------------------------------
-
-
-def release(desk: Desk, name: str, *flags: str) -> Done:
-    models = ("--rewriter=scripted", "--targets=scripted", "--judges=scripted")
-    small = ("--per_category=4", "--categories", "harmful")
-    return desk.run(RELEASE, f"--name={name}", *models, *small, *flags)
 
 
 def test_a_release_ends_where_a_stage_is_interrupted_or_stops(desk: Desk) -> None:

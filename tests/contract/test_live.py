@@ -25,7 +25,6 @@ from tests.server import NOBODY, Body, Reply, Script, Server, by_number, error, 
 
 TOO_LONG = error(400, "too long")
 OVERLOADED = error(503, "overloaded")
-WRONG_KEY = error(401, "wrong key")
 HANG = Reply(fault="hang")
 REJECTIONS = tomllib.loads(Path(__file__).with_name("rejections.toml").read_text("utf-8"))
 
@@ -92,11 +91,6 @@ class Desk:
         with AnswerLog(self.path, write=False) as log:
             return [request.key in log for request in requests]
 
-    def failures(self, requests: Sequence[Request]) -> list[str]:
-        """Why requests failed, in their order."""
-        failed = self.asked.failed
-        return [failed[request.key].kind for request in requests if request.key in failed]
-
 
 @pytest.fixture
 def desk(tmp_path: Path, serve: Callable[..., Server]) -> Desk:
@@ -140,18 +134,6 @@ def test_what_follows_from_an_answer_is_asked_in_the_same_run(desk: Desk) -> Non
     assert all(desk.answered(last))
 
 
-def test_a_substitute_of_two_judges_is_asked_once(desk: Desk) -> None:
-    script = by_model(a=TOO_LONG, b=TOO_LONG, c="Folded.")
-    models = desk.models(script, "a", "b", "c")
-    stand_in = to(models[2], 6)
-    rows = [*to(models[0], 6), *to(models[1], 6)]
-    instead = {request.key: stand_in[i % 6] for i, request in enumerate(rows)}
-    for _ in range(2):  # the second run finds its answers in the log
-        desk.ask(rows, models, instead.get)
-        assert sorted(birds(desk.server, "c")) == list(range(6))
-    assert desk.failures(rows) == ["bad_request"] * 12
-
-
 # -- requests that fail, and parameters that models reject -------------------------------------
 
 
@@ -183,14 +165,6 @@ def test_a_fault_is_retried_as_often_as_max_retries_says(desk: Desk) -> None:
     assert (asked.requests, asked.retried.total()) == (8, 4)
 
 
-def test_an_answer_that_does_not_come_is_a_fault(desk: Desk) -> None:
-    models = desk.models(lambda body, seen: "Folded." if seen > number_of(body) - 1 else HANG)
-    rows = to(models[0], 3)
-    asked = desk.ask(rows, models, timeout=0.2, max_retries=1)
-    assert desk.answered(rows) == [True, True, False]
-    assert "0.2 s" in asked.failed[rows[2].key].why
-
-
 @pytest.mark.parametrize("script", [TOO_LONG, OVERLOADED])
 def test_a_failure_is_followed_up_too(desk: Desk, script: Reply) -> None:
     models = desk.models(by_model(a=script, b="Folded."), "a", "b")
@@ -200,24 +174,6 @@ def test_a_failure_is_followed_up_too(desk: Desk, script: Reply) -> None:
 
 
 # -- models that are left out ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "script", [WRONG_KEY, error(404, "no such model"), error(429, "no", code="insufficient_quota")]
-)
-def test_a_model_that_can_answer_nothing_is_left_out_and_substitutes_take_over(
-    desk: Desk, script: Reply, capsys: pytest.CaptureFixture[str]
-) -> None:
-    models = desk.models(by_model(a=script, b="Folded.", c="Folded."), "a", "b", "c")
-    rows, others, stand_ins = (to(model, 50) for model in models)
-    instead = {one.key: other for one, other in zip(rows, stand_ins, strict=True)}
-    asked = desk.ask([*rows, *others], models, instead.get)
-    assert list(asked.left_out) == ["a"]
-    assert not (asked.stopped or asked.failed)
-    assert len(birds(desk.server, "a")) <= 4
-    assert all(desk.answered([*others, *stand_ins]))
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("a is left out: ")
 
 
 def test_a_server_that_is_not_there_stops_the_run_without_many_attempts(desk: Desk) -> None:

@@ -80,9 +80,6 @@ def test_votes_that_arrive_never_overturn_what_more_than_half_decided(letters: l
             assert toxic(full) is decided
 
 
-# -- the columns -------------------------------------------------------------------------------
-
-
 # -- agreement ---------------------------------------------------------------------------------
 
 

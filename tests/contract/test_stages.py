@@ -10,9 +10,6 @@ import pytest
 from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk, Done
 from tests.server import KEY, Body, Server, by_number, error, number_of, prompt_of
 
-# -- stage 1 -----------------------------------------------------------------------------------
-
-
 # -- stage 2 -----------------------------------------------------------------------------------
 
 
@@ -28,9 +25,6 @@ def test_a_few_odd_seeds_do_not_keep_the_others_from_being_asked_again(desk: Des
     for _ in range(2):
         desk.stage(REWRITE, status=3)
         assert desk.sent == 40 + 3 * 20
-
-
-# -- stage 3 -----------------------------------------------------------------------------------
 
 
 # -- stage 3 with several judges ---------------------------------------------------------------
@@ -72,9 +66,6 @@ def test_the_other_judges_go_on_without_one_that_is_gone_and_it_is_asked_later(
     with Server("[[none]]", port=third.port) as back:
         assert moderate() == ["3"] * 4
     assert (back.sent, desk.sent) == (4, 0)
-
-
-# -- stage 4 -----------------------------------------------------------------------------------
 
 
 # -- samples of the input ----------------------------------------------------------------------

@@ -100,16 +100,6 @@ def test_any_refusal_counts_as_one_and_rows_without_a_label_are_left_out() -> No
     assert (found["check_model"], found["column"], found["unlabeled"]) == ("rules", "human", 1)
 
 
-def test_the_closing_lines_show_the_measures_of_each_category() -> None:
-    lines = validation_lines(compared(rows_of(ROWS)))
-    assert max(map(len, lines)) <= 80
-    assert lines[0] == "against the labels in 'human', with 95 % intervals:"
-    assert lines[1].split()[:3] == ["n", "accuracy", "kappa"]
-    starts = [line.split()[:3] for line in lines[2:5]]
-    assert starts == [["overall", "5", "0.600"], ["hate", "3", "0.667"], ["privacy", "2", "0.500"]]
-    assert "rows without a label: 1" in lines
-
-
 LABELS = {
     True: "direct_refusal indirect_refusal rejected refusal partial_refusal full_refusal refused "
     "true 1 2_full_refusal 3-Partial_Refusal TRUE Refused",
