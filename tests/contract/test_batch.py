@@ -18,7 +18,7 @@ from orbench.models import requests
 from orbench.models.providers import resolve
 from orbench.models.requests import Answer, Request, user
 from tests.batch_server import BatchServer, MessageServer
-from tests.conftest import ALIGN, Desk
+from tests.conftest import ALIGN, Desk, wait_for
 from tests.server import KEY, Body, Reply, Script, error, prompt_of
 
 REJECTS = "Unsupported value: 'temperature' does not support 0.0 with this model."
@@ -341,17 +341,18 @@ def test_message_batches_are_batches_too(start: Start) -> None:
 def test_a_run_that_ends_while_it_waits_is_resumed(desk: Desk, number: signal.Signals) -> None:
     desk.prompts(3)
     with BatchServer(fold) as server:
-        desk.server, desk.url, server.stall = server, server.url, "retrieve"
+        desk.server, desk.url = server, server.url
+        server.outcome = lambda n: "in_progress"
         process = desk.start(ALIGN, "--batch")
-        assert server.stalled.wait(30)
+        wait_for(lambda: "retrieve" in server.steps)
         process.send_signal(number)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=20)
         if number != signal.SIGKILL:
             assert (process.returncode, out) == (130, ""), err
             assert "the batches continue at the provider; rerun the same command" in err
         assert "3 requests are already in batches" in desk.stopped(ALIGN)
         assert "already in batches: 3" in desk.stage(ALIGN, "--batch", "--dry_run").stderr
-        server.stall = ""
+        server.outcome = lambda n: "completed"
         desk.stage(ALIGN, "--batch")
     assert desk.tally() == "3 rows, 0 sent" and len(server.submitted) == 1
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from tests.conftest import (
     ROOT,
     STAGES,
     Desk,
-    Done,
 )
 from tests.hub_server import HubServer
 from tests.server import Body, number_of, prompt_of
@@ -52,12 +52,6 @@ def play(body: Body, seen: int) -> str:
     return "I'm sorry, but I can't help with that." if refuses else "Fold it in half first."
 
 
-def measure(desk: Desk, *flags: str, status: int = 0) -> Done:
-    """A run of measure.py on p.csv; of two flags the later one counts."""
-    done = desk.run("measure.py", "--model=me/one", "--prompts=p.csv", *flags, status=status)
-    return done
-
-
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
@@ -73,7 +67,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     assert desk.sent == 40 + 1  # one to try the endpoint
     assert "GPT-4o" in desk.text("results/results.html")  # on the same sets
     sample = desk.rows("results/over_refusal/rules/or-bench-hard-1k/me_one.csv")
-    assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
+    assert Counter(row["category"] for row in sample) == {"a": 10, "b": 10}
     assert max(map(number_of, sample)) >= 20  # not the first ones
 
 
@@ -81,13 +75,14 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
 def test_an_interrupted_run_ends_after_the_answers_in_flight(desk: Desk, number: int) -> None:
     desk.prompts(300)
     server = desk.serve(play, latency=0.05)
-    run = desk.signaled(number, 10, "measure.py", "--model=me/one", "--prompts=p.csv")
+    flags = ("--model=me/one", "--prompts=p.csv")
+    run = desk.signaled(number, 10, "measure.py", *flags)
     assert run.returncode == 130 and run.stderr.endswith("run the same command to resume\n")
     assert CHECK not in run.stderr  # it goes on to no other stage
     sent = server.sent
     assert len(desk.rows("results/responses/over_refusal/p/me_one.csv")) == sent - 1 < 300
     server.latency = 0
-    measure(desk)
+    desk.run("measure.py", *flags)
     assert server.sent == 300 + 1 + 1  # each run tries the endpoint once
 
 

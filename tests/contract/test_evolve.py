@@ -33,14 +33,6 @@ def found(desk: Desk, *flags: str) -> str:
     return done.stderr
 
 
-@pytest.fixture
-def world(desk: Desk) -> Desk:
-    """A desk with seeds, and a server that plays the rewriter, four targets and three judges."""
-    seeds_file(desk.folder, 20)
-    desk.serve(reply)
-    return desk
-
-
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, str]]:
     """A finished search that no test changes, and what it said."""
@@ -85,24 +77,25 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
 
 
 def test_a_search_that_is_killed_ends_like_one_that_was_not(
-    world: Desk, searched: tuple[Desk, str]
+    desk: Desk, searched: tuple[Desk, str]
 ) -> None:
-    server = world.serve(reply, latency=0.02)
+    seeds_file(desk.folder, 20)
+    server = desk.serve(reply, latency=0.02)
     for more in (4, 70):
-        process = world.start(EVOLVE, *SMALL, *WHOLE)
+        process = desk.start(EVOLVE, *SMALL, *WHOLE)
         wanted = server.sent + more
         wait_for(lambda wanted=wanted: server.sent >= wanted)  # type: ignore[misc]
         process.kill()
         process.communicate()
-    in_flight = server.sent - answered(world)
+    in_flight = server.sent - answered(desk)
     server.latency = 0
-    found(world, *WHOLE)
+    found(desk, *WHOLE)
     for name in ("o.csv", "o_candidates.csv"):
-        assert world.rows(name) == searched[0].rows(name)
+        assert desk.rows(name) == searched[0].rows(name)
     # Every request since the last kill has brought an answer that was not there.
-    assert server.sent - answered(world) == in_flight
+    assert server.sent - answered(desk) == in_flight
     before = server.sent
-    found(world, *WHOLE, "--rounds=2", "--wanted=99")
+    found(desk, *WHOLE, "--rounds=2", "--wanted=99")
     assert server.sent == before
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ALIGN, GENERATE, Desk
+from tests.conftest import ALIGN, Desk
 from tests.contract.test_bad_input import hub_env
 from tests.hub_server import HubServer
 
@@ -91,9 +91,3 @@ def test_both_sides_of_a_paired_set_share_the_seed_of_a_row(desk: Desk) -> None:
         gated = ("--model=scripted", "--input_file=wildguardtest-harmful")
         line = desk.stopped(ALIGN, *gated, env=env, own_process=True)
         assert "huggingface.co/datasets/allenai/wildguardmix" in line and "HF_TOKEN" in line
-
-
-def test_a_new_category_is_made_when_it_is_called_one(desk: Desk) -> None:
-    done = desk.stage(GENERATE, "--model=scripted", "--category=pranks", "--new_category")
-    assert "20 prompts (--num_toxic_prompts): 1 request or more" in done.stderr
-    assert set(desk.cells("category")) == {"pranks"}

@@ -1,22 +1,12 @@
 """What stands on disk after a run comes from one run, and nothing that is not the suite's goes."""
 
-import pytest
-
 from tests.conftest import ALIGN, CHECK, Desk
 from tests.contract.test_report import PLOT
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *('{"stage": 1}', '{"part": []}', '{"models": [7]}', '{"models": [{"id": 1}]}'),
-        *('{"findings": []}', '{"source": "x"}', '{"parameters": null}', '{"settings": 1}'),
-        *('{"notes": [1]}', '{"selectors": {}}', '{"output": []}', '{"start": 5}', "[]", "["),
-    ],
-)
-def test_a_damaged_run_record_is_one_line_that_names_it(desk: Desk, text: str) -> None:
+def test_a_damaged_run_record_is_one_line_that_names_it(desk: Desk) -> None:
     desk.csv("r.csv", ("prompt", "response", "is_rejected"), [("a", "b", "True")])
-    desk.write("r.run.json", text)
+    desk.write("r.run.json", '{"models": [{"id": 1}]}')
     desk.serve()
     assert "r.run.json is damaged" in desk.stopped(CHECK)
     done = desk.run(PLOT, "--toxic", "m=r.csv", "--table", status=1)

@@ -119,9 +119,3 @@ def test_a_judge_of_the_family_of_the_model_under_test_or_of_a_writer_is_named()
         "tend to favor their own",
     ]
     assert family_notes(judges, {}) == []
-
-
-def test_a_judge_of_its_own_responses_is_named_even_without_a_known_family() -> None:
-    record = {"under_test": {"asked": "vllm/mine", "id": "mine", "family": ""}}
-    (note,) = family_notes([resolve("vllm/mine"), resolve("vllm/another")], record)
-    assert note.startswith("vllm/mine is of the same family as the model under test (mine)")

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -82,22 +81,6 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
 
 
 # -- comparisons -------------------------------------------------------------------------------
-
-
-def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
-    """A result on fifty prompts of a named set."""
-    source = {"name": set_, "repository": set_.partition("-")[0]}
-    columns = {"prompt": [f"{set_} {n}" for n in range(50)]}
-    verdicts = [DIRECT] * refused + [ANSWER] * (50 - refused)
-    name = f"{set_}/{judge}/{model}.csv"
-    return judged(desk, name, verdicts, model, judge=judge, source=source, columns=columns, **about)
-
-
-def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
-    safe = [on(desk, "or-bench-hard-1k", model, n) for model, n in (("a", 45), ("b", 5))]
-    report(desk, "--over_refusal", *safe, "--with_published")
-    shown = Counter(f"{row['rank']} {row['judge']}" for row in table(desk, "leaderboard"))
-    assert shown == {"1 gpt4": 1, "2 gpt4": 1, " published": 32}
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
