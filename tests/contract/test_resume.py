@@ -511,8 +511,8 @@ def test_imported_answers_write_the_bytes_of_live_ones_without_any_endpoint(desk
     desk.stage(ALIGN, LIVE, status=3)
     done = desk.stage(ALIGN, "--export_requests=q.jsonl", url=NOBODY)
     assert done.stdout == "" and "o.csv" not in desk.files()
-    results = worked_off(desk.folder / "q.jsonl", lambda body: server.reply_to(body, b""))
-    write_lines(desk.folder / "r.jsonl", results[::-1])
+    results = worked_off(desk, reply=lambda body: server.reply_to(body, b""))
+    write_lines(desk, "r.jsonl", results[::-1])
     done = desk.stage(ALIGN, "--import_answers=r.jsonl", url=NOBODY, status=3)
     assert done.stdout == "o.csv\n" and as_live(desk)
 
