@@ -44,6 +44,15 @@ class BatchServer(Server):
         self.submitted: list[list[str]] = []
         self.steps: list[str] = []
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many requests each batch had."""
+        return [len(ids) for ids in self.submitted]
+
+    def ends(self, *outcomes: str) -> None:
+        """Let the batches end so, those after them like the last."""
+        self.outcome = lambda number: outcomes[min(number, len(outcomes)) - 1]
+
     def take(self, head: str, raw: bytes) -> Reply:
         line = head.partition("\r\n")[0].replace(" /v1", " ", 1).partition(" HTTP")[0]
         for pattern, step in STEPS.items():

@@ -522,7 +522,7 @@ def test_a_batch_is_submitted_once_and_collected_by_the_same_command(desk: Desk)
     with BatchServer(SOME) as server:
         desk.stage(ALIGN, LIVE, url=server.url, status=3)
         for outcome, status, out in (("in_progress", 0, ""), ("completed", 3, "o.csv\n")):
-            server.outcome = lambda number, outcome=outcome: outcome  # type: ignore[misc]
+            server.ends(outcome)
             for _ in range(2):
                 done = desk.stage(ALIGN, "--batch=submit", url=server.url, status=status)
                 assert done.stdout == out
@@ -533,7 +533,7 @@ def test_a_batch_is_submitted_once_and_collected_by_the_same_command(desk: Desk)
 def test_stage_1_submits_a_batch_and_says_nothing_of_prompts_yet(desk: Desk) -> None:
     with BatchServer("\n".join(f"[[Take jam {n}]]" for n in range(20))) as server:
         for outcome, out in (("in_progress", ""), ("completed", "o.csv\n")):
-            server.outcome = lambda number, outcome=outcome: outcome  # type: ignore[misc]
+            server.ends(outcome)
             assert desk.stage(GENERATE, "--batch=submit", url=server.url).stdout == out
     assert len(desk.rows()) == 20
 
