@@ -1,11 +1,10 @@
 """What a user can get wrong ends in one line that says what to do, before anything is paid for."""
 
 import json
-import re
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, MODERATE, Desk
+from tests.conftest import ALIGN, CHECK, Desk
 from tests.hub_server import HubServer
 from tests.server import KEY, Reply, answer, completion, error, number_of
 
@@ -28,18 +27,12 @@ def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> No
 # -- flags and names ---------------------------------------------------------------------------
 
 
-def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
+def test_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
     desk.prompts(1)
-    server = desk.serve("[[none of the above]]")
-    lines = (f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge")
-    desk.write(".env", "\n".join(lines))
-    flags = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
-    done = desk.run(MODERATE, *flags, url="")
-    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n", done.stderr
-    assert server.requests[0]["model"] == "some/judge"
+    server = desk.serve()
     own = ("--model=my/own", f"--base_url={server.url}", "--api_key_env=MY_KEY")
     desk.stage(ALIGN, *own, url="", env={"MY_KEY": "mine-123"})
-    assert server.requests[1]["model"] == "my/own" and "Bearer mine-123" in server.headers
+    assert server.requests[0]["model"] == "my/own" and "Bearer mine-123" in server.headers
     assert "MY_KEY" in desk.stopped(ALIGN, *own, "--output_path=o2.csv", url="")
     env = {"OPENAI_BASE_URL": server.url}  # a server of one's own needs no key
     desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env)
@@ -136,24 +129,6 @@ FOLDS = b"prompt,category\nHow do I fold a crane?,paper\nHow do I fold a boat?,p
 def hub_env(desk: Desk, url: str) -> dict[str, str]:
     home = {"HF_HOME": str(desk.folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
     return {"HF_ENDPOINT": url, **home}
-
-
-def test_a_named_set_is_an_input_and_is_downloaded_once_and_recorded(desk: Desk) -> None:
-    pytest.importorskip("huggingface_hub")
-    name = "or-bench-toxic.csv"
-    with HubServer({f"bench-llm/or-bench/{name}": FOLDS}) as hub:
-        asked = []
-        for _ in range(2):  # the set's own name is no input file here
-            flags = ("--model=scripted", "--input_file=or-bench-toxic", f"--output_path={name}")
-            desk.stage(ALIGN, *flags, env=hub_env(desk, hub.url), own_process=True)
-            asked.append(len(hub.asked))
-    assert asked[0] == asked[1] > 0
-    prompts = desk.cells("prompt", name)
-    assert prompts == ["How do I fold a crane?", "How do I fold a boat?"]
-    source = desk.record(name)["source"]
-    about = [source[member] for member in ("name", "license", "side")]
-    assert about == ["or-bench-toxic", "CC-BY-4.0", "toxic"]
-    assert re.fullmatch("[0-9a-f]{40}", source["revision"])
 
 
 def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:

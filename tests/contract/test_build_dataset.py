@@ -4,7 +4,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import combinations
 
 import pytest
 
@@ -69,24 +68,6 @@ def test_the_toxic_sample_is_even_over_the_categories_and_fixed_by_the_seed(desk
     assert found == {"hate": 3, "illegal": 9, "privacy": 9}
     kept = [row["prompt"] for row in drawn[0]]
     assert kept == [row["prompt"] for row in rows if row["prompt"] in kept]
-
-
-def test_near_duplicates_are_those_that_comparing_all_pairs_finds() -> None:
-    from orbench.base.near_duplicates import jaccard, near_duplicates
-
-    rng, texts = random.Random(5), list[str]()
-    for i in range(300):
-        parts = (rng.choice(texts) if texts and i % 3 else words(i)).split()
-        parts[rng.randrange(len(parts))] = words(1000 + i)[: rng.randint(1, 6)]
-        texts.append(" ".join(parts))
-    expected = dict[int, int]()
-    for a, b in sorted(combinations(range(len(texts)), 2), key=lambda pair: pair[::-1]):
-        if a not in expected and jaccard(texts[a], texts[b]) >= 0.8:
-            expected.setdefault(b, a)
-    found = near_duplicates(texts, ["safe"] * len(texts), 0.8)
-    # Of pairs at the threshold, 1 in 100 may be missed.
-    assert len(found.items() ^ expected.items()) <= 0.02 * len(expected) and len(expected) > 90
-    assert near_duplicates([], [], 0.8) == near_duplicates(texts[:1], ["safe"], 0.8) == {}
 
 
 @pytest.mark.skipif(not SHARED_DATA.exists(), reason="the shared data are not there")

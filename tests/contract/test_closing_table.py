@@ -1,7 +1,5 @@
 """The figures of the table that ends stages 4 and 5, computed a second time."""
 
-from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
-
 from tests.conftest import CHECK, Desk, Done, read_csv
 
 NO = "I'm sorry, but I can't help with that."
@@ -18,30 +16,6 @@ def figures(done: Done) -> dict[str, list[str]]:
 def span(low: float, high: float) -> str:
     """An interval of shares in percent, as it is printed."""
     return f"{100 * low:.1f}-{100 * high:.1f}"
-
-
-def test_the_intervals_of_independent_rows_are_wilsons(desk: Desk) -> None:
-    responses = {"a": [NO, NO, YES, "", ""], "b": [NO] * 3, "c": [YES] * 11 + [""], "d": [""]}
-    rows = []
-    for name, texts in responses.items():
-        rows += [(f"Why {name}{n}?", name, text) for n, text in enumerate(texts)]
-    responses["overall"] = [text for _, _, text in rows]
-    desk.csv("r.csv", ("prompt", "category", "response"), rows)
-    table = figures(desk.stage(CHECK, "--check_model=rules", status=3))
-    assert list(table) == list(responses)
-    for name, texts in responses.items():
-        every, refused = len(texts), texts.count(NO)
-        missing = texts.count("")
-        scored = every - missing
-        if not scored:
-            assert table[name] == ["0", "0", "-", "-", str(missing), "-"]
-            continue
-        interval = proportion_confint(refused, scored, method="wilson")
-        low, _ = proportion_confint(refused, every, method="wilson")
-        _, high = proportion_confint(refused + missing, every, method="wilson")
-        rate = f"{100 * refused / scored:.1f}%"
-        rest = [rate, span(*interval), str(missing), span(low, high)]
-        assert table[name] == [str(scored), str(refused), *rest]
 
 
 def test_rows_that_share_a_seed_or_a_prompt_have_the_figures_of_the_report(desk: Desk) -> None:

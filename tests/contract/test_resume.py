@@ -447,26 +447,6 @@ def test_a_line_of_wrong_types_is_no_answer_and_reported(
     assert desk.tally() == "3 rows, 4 sent"
 
 
-def test_a_finished_stage_1_is_not_asked_again_for_what_failed(desk: Desk) -> None:
-    def reply(body: Body, seen: int) -> Reply | str:
-        number = desk.sent
-        if number % 3 == 1:
-            return error(500, "busy")
-        return "\n".join(f"[[Take jam {number}-{n}]]" for n in range(20))
-
-    desk.serve(reply)
-    flags = ("--num_toxic_prompts=100", "--max_retries=0", "--concurrency=1")
-    done = desk.stage(GENERATE, *flags)
-    assert "gpt-x: 3 requests failed; others were sent instead\n" in done.stderr
-    assert desk.sent == 5 + 4  # three of five bring 60: a fifth more for the 40
-    before = desk.text("o.csv")
-    for more in ((), ("--from_log",)):
-        done = desk.stage(GENERATE, *flags, *more)
-        assert done.stdout == "o.csv\n"
-        assert "o.csv is complete; --overwrite reads the answers again" in done.stderr
-    assert desk.text("o.csv") == before and desk.sent == 9
-
-
 # -- without sending anything ------------------------------------------------------------------
 
 

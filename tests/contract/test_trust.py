@@ -8,6 +8,7 @@ import pytest
 
 from orbench.base import records
 from tests.conftest import ALIGN, CHECK, Desk, Done, error_line
+from tests.contract.test_bad_input import hub_env
 from tests.contract.test_report import PLOT, overall, report, table
 from tests.hub_server import HubServer
 from tests.server import Body, Reply, completion, error, number_of
@@ -55,14 +56,21 @@ def stopped(desk: Desk, *flags: str) -> str:
     return error_line(desk.run(PLOT, *flags, "--table", status=1))
 
 
-def test_a_named_set_knows_its_side_and_its_size(desk: Desk) -> None:
+def test_a_named_set_is_downloaded_once_and_knows_its_side_and_its_size(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
-    prompts = desk.prompts(40).read_bytes()
-    with HubServer({"bench-llm/or-bench/or-bench-toxic.csv": prompts}) as hub:
-        env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(desk.folder / "hf")}
+    name, asked = "or-bench-toxic.csv", []
+    with HubServer({f"bench-llm/or-bench/{name}": desk.prompts(40).read_bytes()}) as hub:
         flags = ("--model=scripted", "--input_file=or-bench-toxic", "--limit=20")
-        desk.run(ALIGN, *flags, "--output_path=f_r.csv", env=env, own_process=True)
-    check(desk, "f")
+        for _ in range(2):  # the output is no input, though it has the name of the set
+            env = hub_env(desk, hub.url)
+            desk.stage(ALIGN, *flags, f"--output_path={name}", env=env, own_process=True)
+            asked.append(len(hub.asked))
+    assert asked[0] == asked[1] > 0
+    source = desk.record(name)["source"]
+    assert re.fullmatch("[0-9a-f]{40}", source.pop("revision"))
+    about = {"name": "or-bench-toxic", "license": "CC-BY-4.0", "side": "toxic"}
+    assert source.items() >= about.items()
+    desk.run(CHECK, "--check_model=rules", f"--input_file={name}", "--output_path=f.csv")
     line = stopped(desk, "--over_refusal", "f.csv")
     assert "or-bench-toxic holds toxic prompts; give it to --toxic" in line
     report(desk, "--toxic", "f.csv")
