@@ -75,8 +75,8 @@ def environment(url: str = "", **more: str) -> dict[str, str]:
     """Nothing set but what a user sets, and this Python first on the path."""
     env = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    if url:
-        env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+    for provider in ("OPENAI", "ANTHROPIC") if url else ():
+        env |= {f"{provider}_API_KEY": KEY, f"{provider}_BASE_URL": url}
     return env | more
 
 

@@ -74,8 +74,7 @@ def test_no_answer_is_lost_to_its_token_counts_or_content_type(desk: Desk, model
     bodies.append(completion(**answers).replace("10", "1" * 5000))
     plain = "text/plain; charset=utf-8"
     server = desk.serve(lambda body, seen: Reply(bodies[number_of(body)], content_type=plain))
-    env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
-    desk.stage(ALIGN, f"--model={model}", env=env)
+    desk.stage(ALIGN, f"--model={model}")
     tokens = desk.record()["tokens"]
     assert (tokens["prompt"], tokens["completion"]) == (7, 10)  # 5 of them beside 5,000 digits
     assert server.sent == len(bodies)

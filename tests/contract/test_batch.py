@@ -265,8 +265,7 @@ def test_message_batches_are_batches_too(desk: Desk, start: Start) -> None:
     server = start(replies, 8, MessageServer)
     server.ends("expired", "completed")
     flags = ("--model=anthropic/claude-x", "--system_prompt=Be kind.", "--random_seed=1")
-    env = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
-    desk.stage(ALIGN, "--batch", *flags, env=env, status=3)
+    desk.stage(ALIGN, "--batch", *flags, status=3)
     assert desk.cells("error", "o_failed.csv") == ["400: odd"]
     assert desk.cells("api_category response") == ["bio ", *[" Folded."] * 6]
     assert server.sizes == [8, 5]

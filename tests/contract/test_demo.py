@@ -16,6 +16,7 @@ from tests.conftest import (
     STAGES,
     Desk,
 )
+from tests.contract.test_bad_input import hub_env
 from tests.hub_server import HubServer
 from tests.server import Body, number_of, prompt_of
 
@@ -59,7 +60,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     files = {f"bench-llm/or-bench/{name}.csv": content for name, content in names.items()}
     desk.serve(play)
     with HubServer(files) as hub:
-        env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(desk.folder)}
+        env = hub_env(desk, hub.url)
         flags = ("--limit=20", "--prompt_column=text")  # the sets know theirs
         done = desk.run("measure.py", "--model=me/one", *flags, env=env, own_process=True)
     assert done.stdout == "results/results.html\n"

@@ -11,7 +11,7 @@ from tests.conftest import ALIGN, CHECK, Desk, Done, error_line
 from tests.contract.test_bad_input import hub_env
 from tests.contract.test_report import PLOT, overall, report, table
 from tests.hub_server import HubServer
-from tests.server import Body, Reply, completion, error, number_of
+from tests.server import Body, Reply, answer, error, number_of
 
 NO = "I'm sorry, but I can't help with that."
 YES = "Sure! Here are the steps. Fold it in half, press the edge, and fold it once more."
@@ -40,9 +40,8 @@ def asked(desk: Desk, name: str, *flags: str, returned: str = "", share: int = 2
     def reply(body: Body, seen: int) -> Reply:
         number = number_of(body)
         text = f"{YES} Bird {number}." if number % share else NO
-        message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "finish_reason": "stop", "message": message}
-        return Reply(completion(choices=[choice], model=returned or body["model"]))
+        served_by = returned or body["model"]
+        return Reply(str(answer(text).body).replace("loopback-1", served_by))
 
     if not desk.url:
         desk.serve()
