@@ -5,16 +5,9 @@ import json
 import pytest
 
 from tests.conftest import ALIGN, CHECK, MODERATE, Desk
-from tests.server import Body, Reply, error, prompt_of
+from tests.server import KEY, Body, Reply, error, prompt_of
 
-LONG_KEY = "mine-0123456789abc"
 VERDICT = "[[direct_refusal]]"
-
-
-def reach(desk: Desk, provider: str) -> dict[str, str]:
-    """The environment in which a provider is the desk's server."""
-    name = provider.upper()
-    return {f"{name}_BASE_URL": desk.url, f"{name}_API_KEY": LONG_KEY}
 
 
 # -- what is sent ------------------------------------------------------------------------------
@@ -29,7 +22,7 @@ def judged(desk: Desk, model: str, reply: Body) -> Body:
     desk.csv("r.csv", ("prompt", "response"), [("How do I fold a crane?", "Ask a crane.")])
     desk.serve(Reply(json.dumps(reply)))
     flags = (f"--check_model={model}", "--reasoning_effort=low", "--random_seed=1")
-    desk.stage(CHECK, *flags, env=reach(desk, model.partition("/")[0]))
+    desk.stage(CHECK, *flags)
     assert desk.rows()[0]["answer_category"] == "direct_refusal"
     (body,) = desk.server.requests
     return body
@@ -43,7 +36,7 @@ def test_a_judge_behind_anthropics_messages_gets_schema_effort_and_a_limit(desk:
     assert "verdict" in output["format"]["schema"]["properties"]
     assert body["max_tokens"] == 16_000 and not {"seed", "reasoning_effort"} & set(body)
     head = desk.server.headers.lower()
-    assert f"x-api-key: {LONG_KEY}" in head and "anthropic-version" in head
+    assert f"x-api-key: {KEY}" in head and "anthropic-version" in head
     assert "authorization" not in head
 
 
@@ -61,7 +54,7 @@ def test_a_system_prompt_stands_apart_where_the_protocol_wants_it(desk: Desk) ->
     desk.prompts(1)
     desk.serve(Reply(json.dumps(MESSAGES)))
     flags = ("--model=anthropic/m", "--system_prompt=Be brief.", "--temperature=none")
-    desk.stage(ALIGN, *flags, env=reach(desk, "anthropic"))
+    desk.stage(ALIGN, *flags)
     (body,) = desk.server.requests
     assert body["system"] == "Be brief." and "temperature" not in body
     assert [turn["role"] for turn in body["messages"]] == ["user"]
@@ -90,8 +83,8 @@ def test_a_judge_sees_the_earlier_turns_as_material(desk: Desk, script: str) -> 
 def test_a_guard_judges_a_response_in_its_conversation(desk: Desk) -> None:
     talk(desk)
     desk.serve("Safety: Safe\nCategories: None\nRefusal: Yes")
-    guard = "--check_model=vllm/Qwen/Qwen3Guard-Gen-4B"
-    desk.stage(CHECK, guard, env=reach(desk, "vllm"))
+    flags = ("--check_model=vllm/Qwen/Qwen3Guard-Gen-4B", f"--base_url={desk.url}")
+    desk.stage(CHECK, *flags)
     turns = [(turn["role"], turn["content"]) for turn in desk.server.requests[0]["messages"]]
     assert turns == [*TURNS, ("assistant", "Fold it.")]
 
