@@ -1,6 +1,5 @@
 """Result files through plot_results.py into rates, comparisons and tables."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -91,18 +90,6 @@ def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
     rows = read_csv(SHARED_DATA / "published_overall_rates.csv")
     names = ("over_refusal_rate", "toxic_rejection_rate")
     assert rates == {row["model"]: [float(row[name]) for name in names] for row in rows}
-
-
-def test_samples_of_a_set_of_different_size_have_tables_of_their_own(desk: Desk) -> None:
-    files = []
-    for model, rows in (("a", 80), ("b", 40), ("c", 80)):
-        path = judged(desk, f"{model}.csv", [DIRECT] * rows, model, source={"name": "or-hard"})
-        files.append(path)
-    report(desk, "--over_refusal", *files)
-    names = {row["prompts"] for row in table(desk)}
-    assert len(names) == 2 and all(name.startswith("or-hard ") for name in names)
-    titles = re.findall("## (Over-refusal rate by category.*)", markdown(desk))
-    assert {*titles} == {f"Over-refusal rate by category: {name}, gpt4" for name in names}
 
 
 # -- what is given -----------------------------------------------------------------------------
