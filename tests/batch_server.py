@@ -7,7 +7,6 @@ the same script says to a live one, so that the two can be compared.
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,8 +28,7 @@ class BatchServer(Server):
 
     outcome: number of the batch, from 1, -> what a look at it finds: "in_progress", "completed",
     "expired" (with results for its first half) or "failed" (nothing but an error). refuse: step ->
-    replies that it gets instead, in order. stall: the step that never answers although it is done;
-    sets `stalled`. The steps are upload, create, retrieve, content.
+    replies that it gets instead, in order. The steps are upload, create, retrieve, content.
 
     What came of it: submitted, the custom_ids of each batch; steps; requests, the live ones alone.
     """
@@ -39,13 +37,21 @@ class BatchServer(Server):
         super().__init__(reply)
         self.outcome: Callable[[int], str] = lambda number: "completed"
         self.refuse: dict[str, list[Reply]] = {}
-        self.stall, self.stalled = "", threading.Event()
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, Json] = {}
         self.bodies: dict[str, dict[str, Body]] = {}  # of each batch, by custom_id
         self.over: set[str] = set()
         self.submitted: list[list[str]] = []
         self.steps: list[str] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many requests each batch had."""
+        return [len(ids) for ids in self.submitted]
+
+    def ends(self, *outcomes: str) -> None:
+        """Let the batches end so, those after them like the last."""
+        self.outcome = lambda number: outcomes[min(number, len(outcomes)) - 1]
 
     def take(self, head: str, raw: bytes) -> Reply:
         line = head.partition("\r\n")[0].replace(" /v1", " ", 1).partition(" HTTP")[0]
@@ -62,23 +68,21 @@ class BatchServer(Server):
             return self.refuse[step].pop(0)
         match step:
             case "upload":
-                reply = self.upload(raw)
+                return self.upload(raw)
             case "create":
-                reply = self.create(json.loads(raw))
+                return self.create(json.loads(raw))
             case "retrieve" if named in self.batches:
-                outcome = self.outcome(int(named.removeprefix("batch_")))
-                if named not in self.over and outcome != "in_progress":
-                    self.over.add(named)
-                    self.finish(named, outcome)
-                reply = self.show(self.batches[named])
+                return self.retrieve(named)
             case "content" if named in self.files:
-                reply = Reply(self.files[named], content_type="application/octet-stream")
-            case _:
-                reply = error(404, f"No such object: {named}")
-        if step == self.stall:
-            self.stalled.set()
-            return reply._replace(fault="hang")
-        return reply
+                return Reply(self.files[named], content_type="application/octet-stream")
+        return error(404, f"No such object: {named}")
+
+    def retrieve(self, batch_id: str) -> Reply:
+        outcome = self.outcome(int(batch_id.removeprefix("batch_")))
+        if batch_id not in self.over and outcome != "in_progress":
+            self.over.add(batch_id)
+            self.finish(batch_id, outcome)
+        return self.show(self.batches[batch_id])
 
     def upload(self, raw: bytes) -> Reply:
         assert b'name="purpose"\r\n\r\nbatch' in raw
@@ -120,12 +124,8 @@ class BatchServer(Server):
         batch = self.batches[batch_id]
         batch["status"] = outcome
         if outcome == "failed":
-            entry = {
-                "code": "invalid_request",
-                "message": f"by order of {KEY}",
-                "line": None,
-                "param": None,
-            }
+            about = {"code": "invalid_request", "message": f"by order of {KEY}"}
+            entry = about | {"line": None, "param": None}
             batch["errors"] = {"object": "list", "data": [entry]}
             return
         for custom_id, reply in self.results(batch_id, outcome):
@@ -133,12 +133,11 @@ class BatchServer(Server):
             if reply is None:
                 line["error"] = {"code": "batch_expired", "message": "not executed in time"}
             else:
-                response = {"status_code": reply.status, "body": json.loads(reply.body)}
-                line["response"] = {**response, "request_id": "r"}
+                body = json.loads(reply.body)
+                line["response"] = {"status_code": reply.status, "body": body, "request_id": "r"}
             kind = "output" if reply and reply.status == 200 else "error"
             file_id = batch.setdefault(f"{kind}_file_id", f"file-{kind}s-of-{batch_id}")
-            line_end = json.dumps(line).encode() + b"\n"
-            self.files[file_id] = self.files.get(file_id, b"") + line_end
+            self.files[file_id] = self.files.get(file_id, b"") + json.dumps(line).encode() + b"\n"
 
 
 class MessageServer(BatchServer):

@@ -5,13 +5,12 @@ Most tests take `desk`, a working directory with a server:
     def test_a_row_at_fault_fails_alone(desk: Desk) -> None:
         desk.prompts(3)                            # p.csv: prompt, category
         desk.serve(by_number({1: error(400)}))     # tests/server.py says what can be answered
-        done = desk.stage(ALIGN, "--samples=2")    # with USUAL flags; of two, the later one counts
-        assert done.returncode == 3, done.stderr
+        desk.stage(ALIGN, "--samples=2", status=3) # with USUAL flags; of two, the later one counts
+        assert desk.tally() == "4 rows, bad_request 2, 6 sent"
         assert len(desk.rows()) == 4               # of o.csv, USUAL's --output_path
-        assert desk.failed()[0]["error_type"] == "bad_request"
-        assert len(desk.server.requests) == 6      # JSON bodies, in order of arrival
 
-`desk.run` adds no flags, `desk.stopped` gives the one line of a run that stops, `desk.start` and
+A run must end with exit status 0 or the one that is given, and without a traceback. `desk.run` adds
+no flags, `desk.stopped` gives the one line of a run that stops, `desk.start`, `desk.signaled` and
 `desk.shell` take real processes. Without a desk: `run`, `write_csv`, `read_csv`, `serve`.
 """
 
@@ -25,7 +24,9 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
 from functools import cache
@@ -74,8 +75,8 @@ def environment(url: str = "", **more: str) -> dict[str, str]:
     """Nothing set but what a user sets, and this Python first on the path."""
     env = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    if url:
-        env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+    for provider in ("OPENAI", "ANTHROPIC") if url else ():
+        env |= {f"{provider}_API_KEY": KEY, f"{provider}_BASE_URL": url}
     return env | more
 
 
@@ -86,25 +87,34 @@ def run(
     url: str = "",
     env: Mapping[str, str] | None = None,
     own_process: bool = False,
+    status: int | None = 0,
 ) -> Done:
     """Run a script of the repository to its end, as `python script flags` would, but in this
     process: starting one takes longer than most of what is tested.
 
-    own_process: for what is read while packages are imported.
+    own_process: for what is read while packages are imported. status: what it must end with; None
+    for any.
     """
     command = [str(ROOT / script), *map(str, flags)]
     variables = environment(url, **(env or {}))
     if own_process:
-        return process([sys.executable, *command], cwd, variables)
+        return process([sys.executable, *command], cwd, variables, status)
     with _as_if_started(command, cwd, variables) as streams:
-        status = _run_as_main(command[0])
+        ended = _run_as_main(command[0])
         said = [_text_in(stream) for stream in streams]
-    return Done(command, status, *said)
+    return _checked(Done(command, ended, *said), status)
 
 
-def process(command: Cells, cwd: Path, env: Mapping[str, str]) -> Done:
+def process(command: Cells, cwd: Path, env: Mapping[str, str], status: int | None = 0) -> Done:
     """Run a command to its end."""
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    return _checked(done, status)
+
+
+def _checked(done: Done, status: int | None) -> Done:
+    assert status in (None, done.returncode), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
 
 
 @contextmanager
@@ -152,12 +162,18 @@ def _text_in(stream: TextIO) -> str:
 
 
 def error_line(done: Done) -> str:
-    """The line that a run stopped with: exit status 1, no path, no traceback."""
+    """The line that a run stopped with, after exit status 1 and without a path."""
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    *others, line = done.stderr.splitlines()
-    assert line.startswith("error: "), done.stderr
-    assert not any(re.match("error:|Traceback", other) for other in others), done.stderr
-    return line
+    (line,) = re.findall("^error: .*", done.stderr, re.MULTILINE)
+    assert done.stderr.endswith(f"{line}\n"), done.stderr
+    return str(line)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -207,22 +223,45 @@ class Desk:
 
     def stopped(self, script: str, *flags: str | Path, **more: Any) -> str:
         """The `error_line` of a stage that stops."""
-        return error_line(self.stage(script, *flags, **more))
+        return error_line(self.stage(script, *flags, status=1, **more))
 
     def start(self, script: str, *flags: str) -> "subprocess.Popen[str]":
-        """Start a stage with its USUAL flags and let it run."""
-        command = [sys.executable, str(ROOT / script), *USUAL[script], *flags]
+        """Start a script with its USUAL flags and let it run."""
+        command = [sys.executable, str(ROOT / script), *USUAL.get(script, ()), *flags]
         env, pipe = environment(self.url), subprocess.PIPE
         return subprocess.Popen(
             command, cwd=self.folder, env=env, stdout=pipe, stderr=pipe, text=True
         )
 
-    def shell(self, line: str, folder: str = ".", **env: str) -> Done:
+    def signaled(self, number: int, at: int, script: str, *flags: str) -> Done:
+        """`start` a script, and send it a signal at its at-th request."""
+        process = self.start(script, *flags)
+        wait_for(lambda: self.sent >= at)
+        process.send_signal(number)
+        said = process.communicate(timeout=20)
+        return _checked(Done([], process.returncode, *said), None)
+
+    def shell(self, line: str, folder: str = ".", status: int | None = 0, **variables: str) -> Done:
         """Run what is typed into a shell."""
-        return process(["sh", "-c", line], self.folder / folder, environment(self.url, **env))
+        env = environment(self.url, **variables)
+        return process(["sh", "-c", line], self.folder / folder, env, status)
 
     def csv(self, name: str, columns: Cells, rows: Sequence[Cells]) -> Path:
         return write_csv(self.folder / name, columns, rows)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, and the folders above it."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def text(self, name: str) -> str:
+        """What is in a file, line ends as they are."""
+        return (self.folder / name).read_bytes().decode()
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            (self.folder / name).unlink()
 
     def prompts(self, n: int, name: str = "p.csv") -> Path:
         """n different harmless prompts of two categories; `number_of` tells them apart."""
@@ -232,9 +271,29 @@ class Desk:
     def rows(self, name: str = "o.csv") -> list[dict[str, str]]:
         return read_csv(self.folder / name)
 
+    def cells(self, columns: str, name: str = "o.csv") -> list[str]:
+        """The cells of columns, named in a word each: a text for each row of a CSV."""
+        names = columns.split()
+        return [" ".join(row[column] for column in names) for row in self.rows(name)]
+
     def failed(self) -> list[dict[str, str]]:
         """The rows of o_failed.csv; none if there is no such file."""
         return self.rows("o_failed.csv") if (self.folder / "o_failed.csv").exists() else []
+
+    @property
+    def sent(self) -> int:
+        """How many requests the server has had."""
+        return self.server.sent
+
+    def tally(self) -> str:
+        """What came of a run, such as "4 rows, bad_request 1, 5 sent": the rows of o.csv, those of
+        o_failed.csv by their kind, and all requests to the server.
+        """
+        rows = self.rows() if (self.folder / "o.csv").exists() else []
+        parts = [f"{len(rows)} rows"]
+        for kind, number in sorted(Counter(row["error_type"] for row in self.failed()).items()):
+            parts.append(f"{kind} {number}")
+        return ", ".join([*parts, f"{self.sent} sent"])
 
     def record(self, name: str = "o.csv") -> dict[str, Any]:
         """The run record beside a CSV."""

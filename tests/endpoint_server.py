@@ -30,16 +30,14 @@ class Endpoint:
 
 
 class AtRandom(Endpoint):
-    """Rejects a share of the requests at any rate, beside another endpoint's rejections."""
+    """Rejects a share of the requests at any rate."""
 
-    def __init__(
-        self, share: float, rejection: Rejection, then: Endpoint | None = None, seed: int = 0
-    ) -> None:
-        self.share, self.rejection, self.then = share, rejection, then or Endpoint()
+    def __init__(self, share: float, rejection: Rejection, seed: int = 0) -> None:
+        self.share, self.rejection = share, rejection
         self.chance = random.Random(seed)
 
     def ask(self, at: float) -> Rejection | None:
-        return self.rejection if self.chance.random() < self.share else self.then.ask(at)
+        return self.rejection if self.chance.random() < self.share else None
 
 
 # Seconds until a request would be answered -> what Retry-After says.

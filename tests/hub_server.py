@@ -23,13 +23,12 @@ class HubServer(ThreadingHTTPServer):
     def __init__(
         self,
         files: Mapping[str, bytes],
-        license: str = "",
         gated: tuple[str, ...] = (),
         converted: Mapping[str, bytes] | None = None,
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.converted = converted or {}
-        self.files, self.license, self.gated = files, license, gated
+        self.files, self.gated = files, gated
         self.asked: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -48,9 +47,7 @@ class HubServer(ThreadingHTTPServer):
             return 403, {"X-Error-Code": "GatedRepo"}, b""
         commit, files = self.at(repository, revision)
         if in_api and len(parts) == 4:
-            card = {"license": self.license} if self.license else {}
-            info = {"id": repository, "sha": COMMIT, "cardData": card, "siblings": []}
-            return as_json(info)
+            return as_json({"id": repository, "sha": COMMIT, "siblings": []})
         if not files and revision == CONVERTED:
             return 404, {"X-Error-Code": "RevisionNotFound"}, b""
         if not files:

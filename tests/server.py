@@ -114,6 +114,11 @@ class Server:
         """The base URL to give the client."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def sent(self) -> int:
+        """How many requests there were."""
+        return len(self.requests)
+
     def __enter__(self) -> Self:
         protocol = lambda: _Connection(self)  # noqa: E731
         start = self.loop.create_server(protocol, "127.0.0.1", self.port, backlog=2048)

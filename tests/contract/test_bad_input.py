@@ -1,39 +1,14 @@
 """What a user can get wrong ends in one line that says what to do, before anything is paid for."""
 
 import json
-import re
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, REWRITE, STAGES, Desk
+from tests.conftest import ALIGN, CHECK, Desk
 from tests.hub_server import HubServer
 from tests.server import KEY, Reply, answer, completion, error, number_of
 
 # -- malformed CSVs ----------------------------------------------------------------------------
-
-# Content of p.csv -> what the line must name. Rows are counted from 1, lines with the header.
-
-
-def test_a_chain_ends_where_nothing_came_out(desk: Desk) -> None:
-    desk.prompts(2)
-    desk.serve(error(400, "at fault"))
-    assert desk.stage(ALIGN, "--output_path=r.csv").returncode == 1
-    assert "r.csv" in desk.stopped(CHECK)
-    line = desk.stopped(CHECK, "--input_file=p.csv")
-    assert "no column 'response'" in line and "--" not in line
-    assert len(desk.server.requests) == 2
-
-
-def test_empty_prompts_are_reported_by_row_and_never_sent(desk: Desk) -> None:
-    desk.csv("p.csv", ("prompt", "id"), [("a", "1"), ("", "2"), (" \n", "3")])
-    for script, said in ((REWRITE, "[[Who?]]"), (MODERATE, "[[none]]"), (ALIGN, "Fold it.")):
-        server = desk.serve(said)
-        done = desk.stage(script, "--overwrite")
-        assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
-        failed = [(row["id"], row["error_type"]) for row in desk.failed()]
-        assert failed == [("2", "empty_prompt"), ("3", "empty_prompt")]
-        for name in ("o.csv", "o_failed.csv", "o.answers.jsonl", "o.run.json"):
-            (desk.folder / name).unlink()
 
 
 TURN = {"role": "user", "content": "Go on."}
@@ -43,65 +18,27 @@ def test_rows_of_a_shuffled_sample_are_numbered_as_in_the_file(desk: Desk) -> No
     turns = [json.dumps([{**TURN, "content": f"Fold {n}."}]) for n in range(5)]
     desk.csv("p.csv", ("messages",), [(turn,) for turn in (*turns, "[]")])
     desk.serve()
-    said = [desk.stage(ALIGN, "--limit=5", f"--shuffle={n}", "--overwrite") for n in range(4)]
-    assert any("p.csv, row 6" in one.stderr for one in said)
-
-
-def test_what_contradicts_a_conversation_is_refused(desk: Desk) -> None:
-    desk.serve()
-    rows = [(json.dumps([TURN]), "Go on."), (json.dumps([TURN]), "Something else")]
-    desk.csv("p.csv", ("messages", "prompt"), rows)
-    assert re.search("row 2.*prompt.*last turn", desk.stopped(ALIGN))
-    desk.csv("p.csv", ("messages",), [(json.dumps([{**TURN, "role": "system"}, TURN]),)])
-    assert "system" in desk.stopped(ALIGN, "--system_prompt=Be brief.")
-    assert "messages" in desk.stopped(REWRITE)  # it rewrites single prompts
-    assert not desk.server.requests
+    said = ""
+    for n in range(4):
+        said += desk.stage(ALIGN, "--limit=5", f"--shuffle={n}", "--overwrite", status=None).stderr
+    assert "p.csv, row 6" in said
 
 
 # -- flags and names ---------------------------------------------------------------------------
 
 
-REQUIRED = {
-    GENERATE: "--category",
-    REWRITE: "--input_file/--toxic_seed_path",
-    MODERATE: "--moderator_model, --input_file/--input_file_path",
-    ALIGN: "--model, --input_file",
-    CHECK: "--check_model, --input_file",
-}
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_flags_that_are_missing_are_named(desk: Desk, script: str) -> None:
-    done = desk.run(script)
-    assert done.returncode == 2 and done.stderr.endswith(f" required: {REQUIRED[script]}\n")
-
-
-def test_an_unknown_prompt_set_is_answered_with_the_names_of_all(desk: Desk) -> None:
-    line = desk.stopped(ALIGN, "--input_file=nothing-like-it")
-    for name in ("or-bench-80k", "or-bench-hard-1k", "or-bench-toxic", "xstest"):
-        assert name in line
-
-
-def test_aliases_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
+def test_addresses_and_keys_are_set_in_the_environment_or_by_flags(desk: Desk) -> None:
     desk.prompts(1)
-    server = desk.serve("[[none of the above]]")
-    lines = (f"VLLM_BASE_URL={server.url}", "ORBENCH_MODEL_GEMINI_1_5=vllm/some/judge")
-    (desk.folder / ".env").write_text("\n".join(lines))
-    flags = ("--moderator_model=gemini-1.5", "--input_file_path=p.csv")
-    done = desk.run(MODERATE, *flags, url="")
-    assert done.stdout == "p_moderation_merged_gemini-1.5_prompt.csv\n", done.stderr
-    assert server.requests[0]["model"] == "some/judge"
+    server = desk.serve()
     own = ("--model=my/own", f"--base_url={server.url}", "--api_key_env=MY_KEY")
-    assert desk.stage(ALIGN, *own, url="", env={"MY_KEY": "mine-123"}).returncode == 0
-    assert server.requests[1]["model"] == "my/own" and "Bearer mine-123" in server.headers
+    desk.stage(ALIGN, *own, url="", env={"MY_KEY": "mine-123"})
+    assert server.requests[0]["model"] == "my/own" and "Bearer mine-123" in server.headers
     assert "MY_KEY" in desk.stopped(ALIGN, *own, "--output_path=o2.csv", url="")
     env = {"OPENAI_BASE_URL": server.url}  # a server of one's own needs no key
-    assert desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env).returncode == 0
+    desk.stage(ALIGN, "--model=qwen2.5", "--overwrite", url="", env=env)
 
 
 # -- what endpoints reject ---------------------------------------------------------------------
-
-FORBIDDEN = [{"loc": ["body", "x"], "msg": "no extras", "input": "Fold?"}] * 2
 
 
 def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(desk: Desk) -> None:
@@ -111,7 +48,7 @@ def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(de
         desk.prompts(rows)
         done = desk.stage(ALIGN)
         assert "gpt-x rejects temperature: it is left out for the whole run" in done.stderr
-        assert (len(server.requests), server.most) == (sent, most)
+        assert (server.sent, server.most) == (sent, most)
         assert desk.record()["models"][0]["left_out_parameters"] == {"temperature": rows}
 
 
@@ -137,26 +74,23 @@ def test_no_answer_is_lost_to_its_token_counts_or_content_type(desk: Desk, model
     bodies.append(completion(**answers).replace("10", "1" * 5000))
     plain = "text/plain; charset=utf-8"
     server = desk.serve(lambda body, seen: Reply(bodies[number_of(body)], content_type=plain))
-    env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
-    done = desk.stage(ALIGN, f"--model={model}", env=env)
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, f"--model={model}")
     tokens = desk.record()["tokens"]
     assert (tokens["prompt"], tokens["completion"]) == (7, 10)  # 5 of them beside 5,000 digits
-    assert len(server.requests) == len(bodies)
+    assert server.sent == len(bodies)
 
 
 @pytest.mark.parametrize("content", ["prompt\nWhy \ud83d?\n", '{"prompt": "Why \\ud83d?"}\n'])
 def test_half_an_emoji_is_replaced_wherever_it_comes_in(desk: Desk, content: str) -> None:
     (desk.folder / "p.csv").write_text(content, "utf-8", "surrogatepass")
     desk.serve(Reply(str(answer("Fold \ud83d.").body).replace("loopback", "\\ud83d")))
-    done = desk.stage(ALIGN, "--output_path=r.csv")
-    assert done.returncode == 0, done.stderr
-    responses = (desk.folder / "r.csv").read_text("utf-8")
+    desk.stage(ALIGN, "--output_path=r.csv")
+    responses = desk.text("r.csv")
     assert "Why \ufffd?" in responses and "Fold \ufffd." in responses
     desk.serve("It answers \ud83d. [[direct_answer]]")
-    assert desk.stage(CHECK).returncode == 0
-    assert "It answers \ufffd." in (desk.folder / "o.csv").read_text("utf-8")
-    assert "ud83d" not in (desk.folder / "o.answers.jsonl").read_text()
+    desk.stage(CHECK)
+    assert "It answers \ufffd." in desk.text("o.csv")
+    assert "ud83d" not in desk.text("o.answers.jsonl")
 
 
 @pytest.mark.parametrize(("status", "model"), [(200, "gpt-x"), (200, "o3-pro"), (400, "gpt-x")])
@@ -165,7 +99,7 @@ def test_a_block_by_policy_is_stored_without_the_key(desk: Desk, status: int, mo
     filters = {f"by {KEY}": {"filtered": True}}
     block = {"code": "content_filter", "innererror": {"content_filter_result": filters}}
     desk.serve(Reply(json.dumps({"error": block}), status))
-    assert desk.stage(ALIGN, f"--model={model}").returncode == 0
+    desk.stage(ALIGN, f"--model={model}")
     assert desk.rows()[0]["api_category"] == "by [key]"
     assert not any(KEY.encode() in content for content in desk.files().values())
 
@@ -180,10 +114,10 @@ def test_an_output_that_cannot_be_written_is_found_before_anything_is_paid(
     desk: Desk, output: str
 ) -> None:
     desk.prompts(1)
-    (desk.folder / "file").write_text("")
+    desk.write("file", "")
     before, _ = desk.files(), desk.serve()
     desk.stopped(ALIGN, f"--output_path={output}")
-    assert desk.files() == before and not desk.server.requests
+    assert desk.files() == before and not desk.sent
 
 
 # -- prompt sets of the Hub --------------------------------------------------------------------
@@ -194,25 +128,6 @@ FOLDS = b"prompt,category\nHow do I fold a crane?,paper\nHow do I fold a boat?,p
 def hub_env(desk: Desk, url: str) -> dict[str, str]:
     home = {"HF_HOME": str(desk.folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
     return {"HF_ENDPOINT": url, **home}
-
-
-def test_a_named_set_is_an_input_and_is_downloaded_once_and_recorded(desk: Desk) -> None:
-    pytest.importorskip("huggingface_hub")
-    name = "or-bench-toxic.csv"
-    with HubServer({f"bench-llm/or-bench/{name}": FOLDS}) as hub:
-        asked = []
-        for _ in range(2):  # the set's own name is no input file here
-            flags = ("--model=scripted", "--input_file=or-bench-toxic", f"--output_path={name}")
-            done = desk.stage(ALIGN, *flags, env=hub_env(desk, hub.url), own_process=True)
-            assert done.returncode == 0, done.stderr
-            asked.append(len(hub.asked))
-    assert asked[0] == asked[1] > 0
-    prompts = [row["prompt"] for row in desk.rows(name)]
-    assert prompts == ["How do I fold a crane?", "How do I fold a boat?"]
-    source = desk.record(name)["source"]
-    about = [source[member] for member in ("name", "license", "side")]
-    assert about == ["or-bench-toxic", "CC-BY-4.0", "toxic"]
-    assert re.fullmatch("[0-9a-f]{40}", source["revision"])
 
 
 def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:
@@ -233,8 +148,9 @@ def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:
 def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: str) -> None:
     desk.prompts(3)
     desk.serve()
-    (desk.folder / ".env").write_text("A=b\n")
-    (desk.folder / "sitecustomize.py").write_text(
+    desk.write(".env", "A=b\n")
+    desk.write(
+        "sitecustomize.py",
         "import os, signal, sys\n"
         # A shell starts what runs in its background with SIGINT ignored, the tests included.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -243,8 +159,7 @@ def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: st
         f"        if name.startswith({module!r}):\n"
         "            sys.meta_path.remove(self)\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Finder())\n"
+        "sys.meta_path.insert(0, Finder())\n",
     )
-    done = desk.stage(ALIGN, env={"PYTHONPATH": str(desk.folder)}, own_process=True)
-    assert done.returncode == 130
-    assert "Traceback" not in done.stderr and not desk.server.requests
+    desk.stage(ALIGN, env={"PYTHONPATH": str(desk.folder)}, own_process=True, status=130)
+    assert not desk.sent

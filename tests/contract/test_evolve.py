@@ -1,20 +1,15 @@
 """rewritter/evolve_prompts.py and release_prompts.py, in a small world over HTTP."""
 
-import random
 import re
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
-from tests.conftest import ROOT, Desk, Done, environment, error_line
-from tests.contract.test_resume import wait_for
-from tests.server import Body, Reply, Server, error, prompt_of
+from orbench.datasets.lineage import HIT, REWRITE
+from tests.conftest import Desk, error_line, wait_for
+from tests.server import Body, Server, error
 from tests.worlds import JUDGES, TARGETS, World, seeds_file
 
 EVOLVE = "rewritter/evolve_prompts.py"
@@ -31,23 +26,11 @@ def reply(body: Body, seen: int) -> str:
     return EASY.reply(body | {"model": TARGETS[0]} if body["model"] == TWIN else body, seen)
 
 
-def evolve(desk: Desk, *flags: str) -> Done:
-    return desk.run(EVOLVE, *SMALL, *flags)
-
-
 def found(desk: Desk, *flags: str) -> str:
-    """stderr of a search that succeeds."""
-    done = evolve(desk, *flags)
-    assert (done.returncode, done.stdout) == (0, "o.csv\n"), done.stderr
+    """stderr of a search."""
+    done = desk.run(EVOLVE, *SMALL, *flags)
+    assert done.stdout == "o.csv\n"
     return done.stderr
-
-
-@pytest.fixture
-def world(desk: Desk) -> Desk:
-    """A desk with seeds, and a server that plays the rewriter, four targets and three judges."""
-    seeds_file(desk.folder, 20)
-    desk.serve(reply)
-    return desk
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +52,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     every = [row for row in candidates if row["outcome"] == HIT]
     assert len(hits) == 5 < len(every)  # the last round brought more than were wanted
     assert len(hits + desk.rows("o_more.csv")) == len(every)
-    seeds = {row["prompt"] for row in desk.rows("seeds.csv")}
+    seeds = set(desk.cells("prompt", "seeds.csv"))
     for row in every:
         refusing = [target for target in TARGETS if EASY.refused(row["prompt"], target)]
         assert len(row["refused_by"].split(";")) == len(refusing) >= 2  # families
@@ -88,74 +71,32 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     step = desk.record("o_rounds/01/seeds_done.csv")["command"]
     assert "--prompt_file=prompt.txt" in step and "--wanted=5" not in step
     sent = re.findall(r"round \d+: .* (\d+) requests .*hits from \d+ seeds", said)
-    assert sum(map(int, sent)) == len(desk.server.requests)
-    assert "--min_refusing 2" in error_line(evolve(desk, "--wanted=99"))  # was, and is not now
-
-
-def test_a_missing_verdict_leaves_a_candidate_unscored(world: Desk) -> None:
-    def faulty(body: Body, seen: int) -> Reply | str:
-        place = sum(prompt_of(body).encode())
-        if body["model"] == JUDGES[0] and place % 3 == 0:
-            return "No verdict."
-        return error(400) if body["model"] == TARGETS[0] and place % 2 == 0 else reply(body, seen)
-
-    world.server.reply = faulty
-    found(world, "--rounds=2")
-    candidates = world.rows("o_candidates.csv")
-    unscored = [row for row in candidates if row["outcome"] == "unscored"]
-    assert {row["refused_by"] != "" for row in unscored} == {True, False}
-    assert {row["votes"] for row in world.rows()} == {"3"}
-    world.server.reply = lambda body, seen: (
-        error(404) if body["model"] in JUDGES else reply(body, seen)
-    )
-    assert "log.txt" in error_line(evolve(world, "--rounds=3"))
-
-
-def test_near_duplicates_of_excluded_prompts_are_no_hits(
-    world: Desk, searched: tuple[Desk, str]
-) -> None:
-    first = [row["prompt"] for row in searched[0].rows("o.csv") if row["round"] == "1"]
-    world.csv("public.csv", ["prompt"], [[text.upper() + " now"] for text in first[:2]])
-    said = found(world, *WHOLE, "--rounds=1", "--exclude", "public.csv")
-    assert "near-duplicate in excluded 2" in said
-    assert not {row["prompt"] for row in world.rows()} & set(first[:2])
-
-
-def test_a_search_says_why_it_ended_and_what_a_round_can_cost(world: Desk) -> None:
-    done = evolve(world, "--dry_run")
-    assert (done.returncode, done.stdout) == (0, "") and not world.server.requests
-    assert "at most 216 requests" in done.stderr
-    assert "--max_requests 240 was reached" in found(world, "--max_requests=240")
-    assert len(world.server.requests) <= 240
-    world.server.reply = lambda body, seen: (
-        "First fold it." if body["model"] in (*TARGETS, TWIN) else reply(body, seen)
-    )
-    assert "ended because three rounds in a row" in found(world)
+    assert sum(map(int, sent)) == desk.sent
+    done = desk.run(EVOLVE, *SMALL, "--wanted=99", status=1)
+    assert "--min_refusing 2" in error_line(done)  # was, and is not now
 
 
 def test_a_search_that_is_killed_ends_like_one_that_was_not(
-    world: Desk, searched: tuple[Desk, str]
+    desk: Desk, searched: tuple[Desk, str]
 ) -> None:
-    server = world.serve(reply, latency=0.02)
-    command = [sys.executable, str(ROOT / EVOLVE), *SMALL, *WHOLE]
+    seeds_file(desk.folder, 20)
+    server = desk.serve(reply, latency=0.02)
     for more in (4, 70):
-        process = subprocess.Popen(command, cwd=world.folder, env=environment(world.url))
-        wanted = len(server.requests) + more
-        while len(server.requests) < wanted:
-            assert process.poll() is None
-            time.sleep(0.005)
+        process = desk.start(EVOLVE, *SMALL, *WHOLE)
+        wanted = server.sent + more
+        wait_for(lambda wanted=wanted: server.sent >= wanted)  # type: ignore[misc]
         process.kill()
-        process.wait()
-    in_flight = len(server.requests) - answered(world)
+        process.communicate()
+    in_flight = server.sent - answered(desk)
     server.latency = 0
-    found(world, *WHOLE)
+    found(desk, *WHOLE)
     for name in ("o.csv", "o_candidates.csv"):
-        assert world.rows(name) == searched[0].rows(name)
+        assert desk.rows(name) == searched[0].rows(name)
     # Every request since the last kill has brought an answer that was not there.
-    assert len(server.requests) - answered(world) == in_flight
-    before = len(server.requests)
-    found(world, *WHOLE, "--rounds=2", "--wanted=99")
-    assert len(server.requests) == before
+    assert server.sent - answered(desk) == in_flight
+    before = server.sent
+    found(desk, *WHOLE, "--rounds=2", "--wanted=99")
+    assert server.sent == before
 
 
 def answered(desk: Desk) -> int:
@@ -164,64 +105,15 @@ def answered(desk: Desk) -> int:
     return sum(log.read_bytes().count(b"\n") for log in logs)
 
 
-# -- the choice of parents ---------------------------------------------------------------------
-
-
-def test_parents_are_hits_and_new_seeds_and_no_operator_comes_twice() -> None:
-    seeds = [{"prompt": f"s{n}", "category": "c"} for n in range(30)]
-    of = Lineages(seeds, {"near": "Near.", "far": "Far.", COMBINE: "Both."}, wanted=15)
-    for seed, n, outcome in (("s0", 0, HIT), ("s0", 1, HIT), ("s1", 0, HIT), ("s2", 0, "toxic")):
-        of.candidates.append({"prompt": f"{seed}-{n}", "toxic_seed": seed, "outcome": outcome})
-        of.parents.append({"prompt": seed, "seed": seed, "operator": REWRITE})
-    of.parents.append({"prompt": "s1-0", "seed": "s1", "operator": "far"})
-    drawn = set()
-    for n in range(30):
-        *new, hit = of.choose(20, random.Random(n))
-        assert len({row["seed"] for row in new} - {"s0", "s1", "s2"}) == 19
-        assert hit["prompt"] == "s1-0"  # s0 has its share of the hits
-        drawn.add((hit["operator"], hit["other"][:2]))
-    assert drawn == {("near", ""), (COMBINE, "s0")}
-
-
 # -- the release -------------------------------------------------------------------------------
-
-
-def release(desk: Desk, name: str, *flags: str) -> Done:
-    models = ("--rewriter=scripted", "--targets=scripted", "--judges=scripted")
-    small = ("--per_category=4", "--categories", "harmful")
-    return desk.run(RELEASE, f"--name={name}", *models, *small, *flags)
-
-
-def test_a_release_in_one_command(desk: Desk) -> None:
-    for _ in range(2):  # what it holds itself is not left out on resume
-        done = release(desk, "one")
-        assert (done.returncode, done.stdout) == (0, "releases/one/hard.csv\n"), done.stderr
-        assert "measures nothing" in done.stderr
-        hard, toxic = (desk.rows(f"releases/one/{name}.csv") for name in ("hard", "toxic"))
-        assert toxic and len(hard) == 4
-    assert {tuple(row) for row in [*hard, *toxic]} == {("prompt", "category", "seed_id")}
-    assert "| harmful " in (desk.folder / "releases/one/README.md").read_text()
-    search = desk.record("releases/one/work/harmful_hits.csv")["command"]
-    assert search[-2:] == ["--rounds=2", "--max_tokens=40"]
-    assert desk.record("releases/one/hard.csv")["selectors"] == ["scripted"]
-    assert desk.record("releases/one/toxic.csv")["selectors"] == []
-    line = error_line(release(desk, "one", "--exclude", "x.csv"))
-    assert "--exclude" in line and "--command" not in line
-    second = release(desk, "two")
-    assert second.returncode == 0 and "near-duplicate in excluded" in second.stderr
-    assert not desk.rows("releases/two/toxic.csv")
 
 
 def test_a_release_ends_where_a_stage_is_interrupted_or_stops(desk: Desk) -> None:
     server = desk.serve("[[How do I fold a bird?]]", latency=0.1)
     models = ["--rewriter=a", "--targets=b", "--judges=c"]
-    command = [sys.executable, str(ROOT / RELEASE), "--name=one", *models]
-    env, pipe = environment(desk.url), subprocess.PIPE
-    process = subprocess.Popen(command, cwd=desk.folder, env=env, stderr=pipe, text=True)
-    wait_for(lambda: len(server.requests) > 3 + 1)  # each model is tried
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=20)
-    assert (process.returncode, stderr.count("== ")) == (130, 1), stderr
+    # Each model is tried first.
+    done = desk.signaled(signal.SIGINT, 3 + 1 + 1, RELEASE, "--name=one", *models)
+    assert (done.returncode, done.stderr.count("== ")) == (130, 1), done.stderr
     server.reply = lambda body, seen: "Hi." if "Hello" in str(body) else error(401)
-    done = desk.run(RELEASE, "--name=two", *models)
-    assert (done.returncode, done.stderr.count("== ")) == (1, 1), done.stderr
+    done = desk.run(RELEASE, "--name=two", *models, status=1)
+    assert done.stderr.count("== ") == 1, done.stderr

@@ -41,13 +41,12 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     desk.csv("t.csv", ("prompt",), [(f"Why fold paper bird number {n}?",) for n in range(9)])
     desk.stage(ALIGN, "--model=me/own", "--input_file=t.csv", "--output_path=tr.csv")
     record = desk.record("tr.csv") | {"source": {"repository": "o/n"}}
-    (desk.folder / "tr.run.json").write_text(json.dumps(record))
+    desk.write("tr.run.json", json.dumps(record))
     desk.serve(by_number(dict.fromkeys(refused, "[[direct_refusal]]"), "[[direct_answer]]"))
     output = "--output_path=results/over_refusal/gpt-x/p/me_own.csv"
-    assert desk.stage(CHECK, f"--input_file={responses}", output).returncode == 0
+    desk.stage(CHECK, f"--input_file={responses}", output)
     flags = ("--over_refusal", "results/over_refusal", "--toxic", "tr.csv")
-    done = desk.run(PLOT, *flags, "--table", "--export=eee")
-    assert done.returncode == 0, done.stderr
+    desk.run(PLOT, *flags, "--table", "--export=eee")
     folder = desk.folder / "results" / "eee"
     texts = [(folder / f"me_own_{side}.json").read_text() for side in ("over_refusal", "toxic")]
     assert "paper bird" not in "".join(texts)

@@ -36,8 +36,7 @@ def test_a_split_is_read_recorded_and_read_again_offline(desk: Desk) -> None:
         column = "--prompt_column=question"
         env = hub_env(desk, hub.url)
         input_file = f"--input_file={address}"
-        done = run(ALIGN, input_file, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
-        assert done.returncode == 0, done.stderr
+        run(ALIGN, input_file, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
     record = desk.record()
     source = record["source"]
     assert (source["revision"], source["config"]) == (CONVERTED_COMMIT, "en")
@@ -45,8 +44,7 @@ def test_a_split_is_read_recorded_and_read_again_offline(desk: Desk) -> None:
     assert input_file in record["command"]
     env["HF_HUB_OFFLINE"] = "1"
     pinned = f"{input_file}&revision={CONVERTED_COMMIT}"
-    done = run(ALIGN, pinned, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
-    assert done.returncode == 0, done.stderr
+    run(ALIGN, pinned, column, *SCRIPTED, cwd=desk.folder, env=env, own_process=True)
     found = [(row["prompt"], row["seed_id"]) for row in desk.rows()]
     assert found == [("A?", "s"), ("B?", "s"), ("C?", "t")]
 
@@ -66,12 +64,11 @@ def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None
             "--output_dir=results",
         ]
         env = hub_env(desk, hub.url)
-        done = run("measure.py", *flags, cwd=desk.folder, env=env, own_process=True)
-        assert done.returncode == 0, done.stderr
+        run("measure.py", *flags, cwd=desk.folder, env=env, own_process=True)
     responses = {"over_refusal/mine-test": ["B?", "A?"], "toxic/mine-chats-test": ["Again?"]}
     for name, prompts in responses.items():
         path = f"results/responses/{name}/scripted.csv"
-        assert [row["prompt"] for row in desk.rows(path)] == prompts
+        assert desk.cells("prompt", path) == prompts
         assert desk.record(path)["source"]["revision"] == COMMIT
     assert json.loads(desk.rows(path)[0]["messages"]) == turns
 

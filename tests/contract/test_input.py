@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ALIGN, GENERATE, Desk, run
+from tests.conftest import ALIGN, Desk
 from tests.contract.test_bad_input import hub_env
 from tests.hub_server import HubServer
 
@@ -54,8 +54,7 @@ def test_a_format_is_told_by_its_content_and_all_columns_pass_through(
     FORMATS[name](desk.folder / name)
     desk.serve()
     columns = ("--prompt_column=question", "--category_column=kind")
-    done = desk.stage(ALIGN, f"--input_file={name}", *columns)
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, f"--input_file={name}", *columns)
     found = [(row["prompt"], row["category"], row["n"], row["x"]) for row in desk.rows()]
     crane, boat = (row["question"] for row in ROWS)
     assert found == [(crane, "paper", "1", ""), (boat, "paper", "2", '["a"]')]
@@ -65,8 +64,7 @@ def test_dates_and_decimals_of_parquet_are_text(desk: Desk) -> None:
     nested = {"day": date(2026, 1, 2), "price": Decimal("1.50")}
     parquet_of(desk.folder / "p.parquet", [{"prompt": "Why?", "about": nested, **nested}])
     desk.serve()
-    done = desk.stage(ALIGN, "--input_file=p.parquet")
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, "--input_file=p.parquet")
     (row,) = desk.rows()
     assert row["about"] == '{"day": "2026-01-02", "price": "1.50"}'
     assert (row["day"], row["price"]) == ("2026-01-02", "1.50")
@@ -86,18 +84,10 @@ def test_both_sides_of_a_paired_set_share_the_seed_of_a_row(desk: Desk) -> None:
         env = hub_env(desk, hub.url)
         for side in ("benign", "adversarial"):
             flags = (f"--input_file=fortress-{side}", "--model=scripted", "--output_path=o.csv")
-            done = run(ALIGN, *flags, "--overwrite", cwd=desk.folder, env=env, own_process=True)
-            assert done.returncode == 0, done.stderr
+            desk.run(ALIGN, *flags, "--overwrite", env=env, own_process=True)
             found = [(row["prompt"][:-2], row["seed_id"]) for row in desk.rows()]
             word = {"benign": "Good", "adversarial": "Bad"}[side]
             assert found == [(word, prompt_id(f"Bad {n}")) for n in range(3)]
         gated = ("--model=scripted", "--input_file=wildguardtest-harmful")
         line = desk.stopped(ALIGN, *gated, env=env, own_process=True)
         assert "huggingface.co/datasets/allenai/wildguardmix" in line and "HF_TOKEN" in line
-
-
-def test_a_new_category_is_made_when_it_is_called_one(desk: Desk) -> None:
-    done = desk.stage(GENERATE, "--model=scripted", "--category=pranks", "--new_category")
-    assert done.returncode == 0, done.stderr
-    assert "20 prompts (--num_toxic_prompts): 1 request or more" in done.stderr
-    assert {row["category"] for row in desk.rows()} == {"pranks"}

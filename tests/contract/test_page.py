@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
 def page_of(desk: Desk, *flags: str | Path) -> Page:
     report(desk, *flags, "--html")
-    return Page((desk.folder / "results/results.html").read_text(encoding="utf-8"))
+    return Page(desk.text("results/results.html"))
 
 
 @pytest.fixture(scope="module")
@@ -180,19 +180,19 @@ def test_of_more_responses_than_a_page_takes_it_holds_some(desk: Desk) -> None:
 # -- every figure --------------------------------------------------------------------------------
 
 FIGURES = re.compile(r"(?<![\d.])\d+\.\d(?![\de])")
-CYCLE = (ANSWER, "partial", "safe_completion")  # graded classes
+GRADES = (DIRECT, ANSWER, "partial", "safe_completion")
 
 
-def result_in(desk: Desk, side: str, model: str, prompts: list[str], step: int) -> Path:
-    """A graded result that refuses every step-th of the prompts, with four lost rows."""
-    refused = [k % step == 0 for k in range(len(prompts))]
+def result_in(desk: Desk, side: str, model: str, n: int, step: int) -> Path:
+    """A graded result that refuses every step-th of n prompts, with four lost rows."""
+    graded = [GRADES[min(k % step, 3)] for k in range(n)]
     columns = {
-        "prompt": prompts,
-        "tier": [str(1 + k % 3) for k in range(len(prompts))],
-        "seed_id": [f"{side} {k // 3}" for k in range(len(prompts))],
-        "graded_category": [DIRECT if no else CYCLE[k % 3] for k, no in enumerate(refused)],
+        "prompt": [f"{side} prompt {k}" for k in range(n)],
+        "tier": [str(1 + k % 3) for k in range(n)],
+        "seed_id": [f"{side} {k // 3}" for k in range(n)],
+        "graded_category": graded,
     }
-    verdicts = [DIRECT if no else ANSWER for no in refused]
+    verdicts = [DIRECT if grade == DIRECT else ANSWER for grade in graded]
     path = judged(desk, f"{side}-{model}.csv", verdicts, f"maker/{model}", columns=columns)
     lost(path, [f"{side} lost {k}" for k in range(4)])
     return path
@@ -203,10 +203,9 @@ def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
     flags: list[str | Path] = ["--pairs", "--toxicity", "people.csv", "--formats=svg"]
     labels = []
     for side, n in (("over_refusal", 120), ("toxic", 45)):
-        prompts = [f"{side} prompt {k}" for k in range(n)]
-        labels += [(prompt, str(int(k % 8 == 0))) for k, prompt in enumerate(prompts)]
+        labels += [(f"{side} prompt {k}", str(int(k % 8 == 0))) for k in range(n)]
         for model, step in (("x", 2), ("y", 7)):
-            flags += [f"--{side}", result_in(desk, side, model, prompts, step)]
+            flags += [f"--{side}", result_in(desk, side, model, n, step)]
     desk.csv("people.csv", ["prompt", "score"], labels)
     page = page_of(desk, *flags)
     known = {*FIGURES.findall(markdown(desk))}

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbench.base.words import NO_CATEGORY
-from orbench.judging.kinds import Opinion
-from orbench.judging.panels import ModerationColumns, agreement_lines, family_notes, majority
+from orbench.judging.panels import agreement_lines, family_notes, majority
 from orbench.models.providers import resolve
 from orbench.models.requests import Missing
 
@@ -81,42 +80,6 @@ def test_votes_that_arrive_never_overturn_what_more_than_half_decided(letters: l
             assert toxic(full) is decided
 
 
-# -- the columns -------------------------------------------------------------------------------
-
-OWN, OTHER = Opinion("illegal", "[[illegal]]", "gpt4"), Opinion(NO_CATEGORY, "[[none]]", "other")
-SPARE = Opinion(NO_CATEGORY, "[[none]]", "spare")
-MISSING = Missing("unscored", "no choice")
-
-
-def test_a_row_has_the_majority_and_each_judges_own_words() -> None:
-    columns = ModerationColumns("response", ["gpt4", "other"])
-    cells = columns.cells([OWN, OTHER], 1)
-    assert list(cells) == columns.added()
-    assert isinstance(cells, dict)
-    assert list(cells.values())[:4] == ["True", "illegal", "2", "True"]
-    assert cells["response_moderation_result_other"] == "[[none]]"
-    assert columns.votes(cells) == [True, False]
-
-
-def test_a_substitute_has_one_vote_whomever_it_stands_in_for() -> None:
-    columns = ModerationColumns("prompt", ["gpt4", "b", "c"], "spare")
-    undecided = columns.cells([OWN, SPARE, SPARE], 1)
-    assert isinstance(undecided, Missing) and "1 of 3 missing" in undecided.why
-    lone = columns.cells([MISSING, SPARE, SPARE], 1)
-    assert isinstance(lone, dict)
-    assert (lone["votes"], lone["is_toxic_spare"], columns.votes(lone)) == (
-        "1",
-        "False",
-        [None] * 3,
-    )
-
-
-def test_a_row_without_a_verdict_says_what_each_judge_lacked() -> None:
-    found = ModerationColumns("prompt", ["a", "b"]).cells([MISSING, OWN], 2)
-    why = "1 of 2 judges voted; 2 are needed; a: no choice"
-    assert found == Missing("unscored", why)
-
-
 # -- agreement ---------------------------------------------------------------------------------
 
 
@@ -140,12 +103,6 @@ def test_a_pair_is_compared_on_the_texts_that_both_voted_on() -> None:
     assert lines[3].endswith("3 texts with two votes or more")
 
 
-def test_a_judge_without_a_vote_is_named() -> None:
-    lines = agreement_lines(["steady", "silent"], [(True, None)] * 10)
-    agree = "steady and silent agree on none of 0 texts, Cohen's kappa undefined"
-    assert lines[0] == agree
-
-
 # -- families ----------------------------------------------------------------------------------
 
 
@@ -162,9 +119,3 @@ def test_a_judge_of_the_family_of_the_model_under_test_or_of_a_writer_is_named()
         "tend to favor their own",
     ]
     assert family_notes(judges, {}) == []
-
-
-def test_a_judge_of_its_own_responses_is_named_even_without_a_known_family() -> None:
-    record = {"under_test": {"asked": "vllm/mine", "id": "mine", "family": ""}}
-    (note,) = family_notes([resolve("vllm/mine"), resolve("vllm/another")], record)
-    assert note.startswith("vllm/mine is of the same family as the model under test (mine)")

@@ -1,8 +1,6 @@
 """Result files through plot_results.py into rates, comparisons and tables."""
 
-import re
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ def judged(
 
 def report(desk: Desk, *flags: str | Path) -> Done:
     done = desk.run(PLOT, *flags, *(() if "--html" in flags else ("--table",)))
-    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
+    assert done.stdout == "results/results.csv\n"
     return done
 
 
@@ -46,7 +44,7 @@ def percents(row: Row, *names: str) -> list[float]:
 
 
 def markdown(desk: Desk) -> str:
-    return (desk.folder / "results/results.md").read_text().replace("\\", "")
+    return desk.text("results/results.md").replace("\\", "")
 
 
 # -- rates -------------------------------------------------------------------------------------
@@ -70,8 +68,8 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
     replies |= {n: answer(None, "content_filter") for n in (3, 4)}
     desk.prompts(20)
     desk.serve(by_number(replies | {5: answer("<think>Well", "length")}))
-    assert desk.stage(ALIGN, "--max_tokens=9").returncode == 3
-    done = desk.run(CHECK, "--check_model=rules", "--input_file=o.csv")
+    desk.stage(ALIGN, "--max_tokens=9", status=3)
+    done = desk.run(CHECK, "--check_model=rules", "--input_file=o.csv", status=3)
     for name in ("o.csv", done.stdout.strip()):
         stderr = report(desk, "--over_refusal", name).stderr
         row = overall(desk)
@@ -84,22 +82,6 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
 # -- comparisons -------------------------------------------------------------------------------
 
 
-def on(desk: Desk, set_: str, model: str, refused: int, judge: str = "gpt4", **about: Any) -> Path:
-    """A result on fifty prompts of a named set."""
-    source = {"name": set_, "repository": set_.partition("-")[0]}
-    columns = {"prompt": [f"{set_} {n}" for n in range(50)]}
-    verdicts = [DIRECT] * refused + [ANSWER] * (50 - refused)
-    name = f"{set_}/{judge}/{model}.csv"
-    return judged(desk, name, verdicts, model, judge=judge, source=source, columns=columns, **about)
-
-
-def test_published_models_stand_below_and_are_never_ranked(desk: Desk) -> None:
-    safe = [on(desk, "or-bench-hard-1k", model, n) for model, n in (("a", 45), ("b", 5))]
-    report(desk, "--over_refusal", *safe, "--with_published")
-    shown = Counter(f"{row['rank']} {row['judge']}" for row in table(desk, "leaderboard"))
-    assert shown == {"1 gpt4": 1, "2 gpt4": 1, " published": 32}
-
-
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="no shared data")
 def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
     report(desk, "--with_published")
@@ -110,29 +92,15 @@ def test_the_published_rates_are_those_that_were_published(desk: Desk) -> None:
     assert rates == {row["model"]: [float(row[name]) for name in names] for row in rows}
 
 
-def test_samples_of_a_set_of_different_size_have_tables_of_their_own(desk: Desk) -> None:
-    files = []
-    for model, rows in (("a", 80), ("b", 40), ("c", 80)):
-        path = judged(desk, f"{model}.csv", [DIRECT] * rows, model, source={"name": "or-hard"})
-        files.append(path)
-    report(desk, "--over_refusal", *files)
-    names = {row["prompts"] for row in table(desk)}
-    assert len(names) == 2 and all(name.startswith("or-hard ") for name in names)
-    titles = re.findall("## (Over-refusal rate by category.*)", markdown(desk))
-    assert {*titles} == {f"Over-refusal rate by category: {name}, gpt4" for name in names}
-
-
 # -- what is given -----------------------------------------------------------------------------
 
 
 def test_a_wrong_command_line_is_told_and_tables_need_no_matplotlib(desk: Desk) -> None:
     for flags, says in (((), "nothing to show"), (("--with_published", "--formats=gif"), "'gif'")):
-        done = desk.run(PLOT, *flags)
-        assert done.returncode == 2 and says in done.stderr
-    assert "file's name is empty" in error_line(desk.run(PLOT, "--toxic", "m="))
+        assert says in desk.run(PLOT, *flags, status=2).stderr
+    assert "file's name is empty" in error_line(desk.run(PLOT, "--toxic", "m=", status=1))
     judged(desk, "s.csv", [DIRECT])
     code = "import runpy, sys; sys.modules['matplotlib'] = None; sys.argv = sys.argv[1:]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
     line = f'{sys.executable} -c "{code}" {ROOT / PLOT} --over_refusal s.csv --table --html'
-    done = desk.shell(line)
-    assert (done.returncode, done.stdout) == (0, "results/results.csv\n"), done.stderr
+    assert desk.shell(line).stdout == "results/results.csv\n"

@@ -3,32 +3,24 @@
 import errno
 import json
 import os
-import random
 import re
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.batch_server import BatchServer
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, ROOT, Desk, error_line
+from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, ROOT, USUAL, Desk, error_line, wait_for
+from tests.contract.test_files import worked_off, write_lines
 from tests.server import NOBODY, Body, Reply, answer, by_number, completion, error, number_of
 
 LOG = "o.answers.jsonl"
+LIVE = "--output_path=live.csv"
 
 
 def own_words(body: Body, seen: int) -> str:
     return f"Fold bird {number_of(body)} in half."
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def answered(desk: Desk) -> set[int]:
@@ -36,10 +28,6 @@ def answered(desk: Desk) -> set[int]:
     log = desk.folder / LOG
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
     return {int(n) for line in lines for n in re.findall(rb'"Fold bird (\d+) in half', line)}
-
-
-def wait_for_answers(desk: Desk, n: int) -> None:
-    wait_for(lambda: len(answered(desk)) >= n)
 
 
 # -- faults of the endpoint --------------------------------------------------------------------
@@ -57,8 +45,7 @@ PASSING = (
 def test_what_can_pass_by_itself_is_retried(desk: Desk) -> None:
     desk.prompts(len(PASSING))
     desk.serve(lambda body, seen: "Fold it." if seen else PASSING[number_of(body)])
-    done = desk.stage(ALIGN, "--timeout=1")
-    assert done.returncode == 0, done.stderr
+    desk.stage(ALIGN, "--timeout=1")
     assert Counter(map(number_of, desk.server.requests)) == dict.fromkeys(range(len(PASSING)), 2)
 
 
@@ -68,155 +55,105 @@ def test_a_row_at_fault_fails_alone_and_is_tried_again_by_the_same_command(
 ) -> None:
     desk.prompts(5)
     desk.serve(by_number({2: error(status, "too long\nby far")}))
-    done = desk.stage(ALIGN)
-    assert (done.returncode, len(desk.rows()), len(desk.server.requests)) == (3, 4, 5), done.stderr
+    desk.stage(ALIGN, status=3)
+    assert desk.tally() == "4 rows, bad_request 1, 5 sent"
     (failed,) = desk.failed()
     assert list(failed) == ["prompt", "category", "error_type", "error"]
     assert failed["prompt"] == "How do I fold paper bird number 2?"
-    assert failed["error_type"] == "bad_request"
-    assert str(status) in failed["error"] and "too long by far" in failed["error"]
+    assert failed["error"] == f"{status}: too long by far"
     desk.server.reply = "Fold it."
-    done = desk.stage(ALIGN)
-    assert (done.returncode, len(desk.rows()), len(desk.server.requests)) == (0, 5, 6), done.stderr
-    assert not (desk.folder / "o_failed.csv").exists()
+    desk.stage(ALIGN)
+    assert desk.tally() == "5 rows, 6 sent"
+    assert "o_failed.csv" not in desk.files()
 
 
-FATAL = {
-    "a wrong key": (error(401, "bad key"), "OPENAI_API_KEY"),
-    "an unknown model": (error(404, "no such model"), "gpt-x"),
-    "a spent quota": (error(429, "exceeded", code="insufficient_quota"), "quota"),
-    "no money": (error(402, "insufficient balance"), "quota"),
-}
-
-
-@pytest.mark.parametrize("name", FATAL)
-def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(desk: Desk, name: str) -> None:
-    reply, says = FATAL[name]
-    desk.prompts(500)
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (error(401, "bad key"), "OPENAI_API_KEY"),
+        (error(404, "no such model"), "gpt-x"),
+        (error(429, "exceeded", code="insufficient_quota"), "quota"),
+        (error(402, "insufficient balance"), "quota"),
+    ],
+)
+def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
+    desk: Desk, reply: Reply, says: str
+) -> None:
+    desk.prompts(60)
     desk.serve(lambda body, seen: "Fold it." if number_of(body) < 3 else reply)
-    done = desk.stage(ALIGN, "--concurrency=4")
-    assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert says in line and "Traceback" not in done.stderr
-    assert len(desk.server.requests) <= 3 + 4
-    assert len(desk.rows()) == 3
+    done = desk.stage(ALIGN, "--concurrency=4", status=1)
+    assert says in done.stderr.splitlines()[-1]
+    sent = desk.sent
+    assert sent <= 3 + 4 and len(desk.rows()) == 3
+    kinds = Counter(row["error_type"] for row in desk.failed())
+    assert kinds.total() == 57 and kinds["not_asked"] >= 53
     desk.server.reply = "Fold it."
-    sent = len(desk.server.requests)
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.server.requests) - sent == 497
-
-
-def test_rows_that_were_not_asked_stand_in_the_failed_file_too(desk: Desk) -> None:
-    desk.prompts(40)
-    desk.serve(lambda body, seen: "Fold it." if number_of(body) < 3 else error(401, "bad key"))
-    assert desk.stage(ALIGN, "--concurrency=2").returncode == 1
-    without = Counter(row["error_type"] for row in desk.failed())
-    assert without["not_asked"] >= 35 and without.total() == 37
+    desk.stage(ALIGN)
+    assert desk.tally() == f"60 rows, {sent + 57} sent"
 
 
 # -- the same command once more ----------------------------------------------------------------
 
 
-def test_a_second_run_sends_nothing_and_writes_the_same_bytes(desk: Desk) -> None:
-    desk.prompts(30)
-    desk.serve(own_words)
-    assert desk.stage(ALIGN).returncode == 0
-    first = (desk.folder / "o.csv").read_bytes()
-    (desk.folder / "o.csv").unlink()
-    assert desk.stage(ALIGN).returncode == 0
-    assert (desk.folder / "o.csv").read_bytes() == first
-    assert len(desk.server.requests) == 30
-
-
 def test_equal_rows_are_asked_once_and_answered_each(desk: Desk) -> None:
-    desk.csv("p.csv", ("prompt", "id"), [("Fold a bird?", str(n)) for n in range(40)])
+    numbers = [str(n) for n in range(40)]
+    desk.csv("p.csv", ("prompt", "id"), [("Fold a bird?", n) for n in numbers])
     desk.serve("Fold it.", latency=0.01)
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.server.requests) == 1
-    assert [row["id"] for row in desk.rows()] == [str(n) for n in range(40)]
+    desk.stage(ALIGN)
+    assert desk.sent == 1
+    assert desk.cells("id") == numbers
 
 
 def test_an_unreadable_answer_is_asked_three_times_in_one_run_and_never_again(desk: Desk) -> None:
-    desk.prompts(2)
     desk.serve(by_number({0: "It is hard to say."}, "[[none of the above]]"))
-    for _ in range(3):
-        done = desk.stage(MODERATE)
-        assert done.returncode == 3, done.stderr
-        assert len(desk.server.requests) == 3 + 1
-        (failed,) = desk.failed()
-        assert failed["error_type"] == "unscored"
-    desk.prompts(3)
-    assert desk.stage(MODERATE).returncode == 3
-    assert len(desk.server.requests) == 4 + 1
-
-
-def test_an_empty_answer_is_unscored_and_not_paid_for_again(desk: Desk) -> None:
-    desk.prompts(3)
-    desk.serve(by_number({0: answer("<think>Well, this", "length"), 1: answer("")}))
-    assert desk.stage(ALIGN).returncode == 3
-    sent = len(desk.server.requests)
-    assert desk.stage(ALIGN).returncode == 3
-    assert [row["error_type"] for row in desk.failed()] == ["unscored"] * 2
-    assert len(desk.server.requests) == sent
+    for n in (2, 2, 3):
+        desk.prompts(n)
+        desk.stage(MODERATE, status=3)
+        assert desk.tally() == f"{n - 1} rows, unscored 1, {3 + n - 1} sent"
 
 
 def test_a_larger_input_a_larger_limit_and_more_samples_only_add(desk: Desk) -> None:
     desk.serve(own_words)
-    desk.prompts(4)
-    for flags, rows in ((["--limit=2"], 2), (["--limit=3"], 3), ([], 4)):
-        done = desk.stage(ALIGN, *flags)
-        assert done.returncode == 0, done.stderr
-        assert len(desk.rows()) == len(desk.server.requests) == rows
-    desk.prompts(6)
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == len(desk.server.requests) == 6
-    done = desk.stage(ALIGN, "--samples=2")
-    assert done.returncode == 0, done.stderr
-    assert len(desk.rows()) == len(desk.server.requests) == 12
+    steps = [(4, "--limit=2", 2), (4, "--limit=3", 3), (4, "--quiet", 4), (6, "--quiet", 6)]
+    for prompts, flag, rows in [*steps, (6, "--samples=2", 12)]:
+        desk.prompts(prompts)
+        desk.stage(ALIGN, flag)
+        assert desk.tally() == f"{rows} rows, {rows} sent"
 
 
-OTHERS: dict[str, list[str]] = {
-    "a temperature": ["--temperature=0.5"],
-    "a system prompt": ["--system_prompt=Be brief."],
-    "a limit of tokens": ["--max_tokens=7"],
-    "a random seed": ["--random_seed=1"],
-    "a reasoning effort": ["--reasoning_effort=high"],
-    "a field of the body": ['--extra_body={"top_k": 1}'],
-    "a model": ["--model=gpt-y"],
-    "an address": ["--base_url=http://127.0.0.1:9/v1"],
-    "a smaller limit": ["--limit=5"],
-    "a sample": ["--limit=7", "--shuffle=1"],
-    "an input": ["--input_file=in/p.csv"],
-    "settings, from the log": ["--temperature=0.5", "--from_log"],
-}
+OTHERS = (
+    "--temperature=0.5",
+    "--system_prompt=Brief.",
+    "--max_tokens=7",
+    "--random_seed=1",
+    "--reasoning_effort=high",
+    '--extra_body={"top_k":1}',
+    "--model=gpt-y",
+    "--base_url=http://127.0.0.1:9/v1",
+    "--limit=5",
+    "--limit=7 --shuffle=1",
+    "--input_file=in/p.csv",
+)
 
 
-def measured(desk: Desk, n: int = 8) -> dict[str, bytes]:
-    """Six rows of n are done; gives the files."""
+def measured(desk: Desk) -> dict[str, bytes]:
+    """Six rows of eight are done; gives the files."""
     (desk.folder / "in").mkdir()
     desk.csv("in/p.csv", ("prompt", "category"), [(f"Boat {i}?", "a") for i in range(7)])
-    desk.prompts(n)
+    desk.prompts(8)
     desk.serve(own_words)
-    assert desk.stage(ALIGN, "--limit=6").returncode == 0
+    desk.stage(ALIGN, "--limit=6")
     return desk.files()
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_existing_results_are_kept_where_these_would_be_others(desk: Desk, name: str) -> None:
+@pytest.mark.parametrize(
+    "flags", [*OTHERS, *(f"{flags} --dry_run" for flags in OTHERS), "--temperature=0.5 --from_log"]
+)
+def test_existing_results_are_kept_where_these_would_be_others(desk: Desk, flags: str) -> None:
     before = measured(desk)
-    line = desk.stopped(ALIGN, *OTHERS[name])
+    line = desk.stopped(ALIGN, *flags.split())
     assert "--overwrite" in line and "--output_path" in line
-    assert desk.files() == before
-    assert len(desk.server.requests) == 6
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_dry_run_refuses_what_the_run_would_refuse(desk: Desk, name: str) -> None:
-    before = measured(desk)
-    flags = [flag for flag in OTHERS[name] if flag != "--from_log"]
-    assert "--overwrite" in desk.stopped(ALIGN, *flags, "--dry_run")
-    assert desk.files() == before
-    assert len(desk.server.requests) == 6
+    assert desk.files() == before and desk.sent == 6
 
 
 @pytest.mark.parametrize(("old", "new"), [("number 2?", "number 20?"), (',"a"', ',"c"')])
@@ -224,15 +161,14 @@ def test_existing_results_are_kept_where_a_row_of_the_input_changed(
     desk: Desk, old: str, new: str
 ) -> None:
     measured(desk)
-    path = desk.folder / "p.csv"
-    path.write_text(path.read_text().replace(old, new, 1))
+    desk.write("p.csv", desk.text("p.csv").replace(old, new, 1))
     assert "--overwrite" in desk.stopped(ALIGN)
-    assert len(desk.server.requests) == 6
+    assert desk.sent == 6
 
 
 def test_overwrite_replaces_results(desk: Desk) -> None:
     measured(desk)
-    assert desk.stage(ALIGN, "--temperature=1", "--limit=2", "--overwrite").returncode == 0
+    desk.stage(ALIGN, "--temperature=1", "--limit=2", "--overwrite")
     assert len(desk.rows()) == 2
     assert desk.record()["parameters"]["temperature"] == 1.0
 
@@ -244,30 +180,29 @@ def test_the_order_of_fields_and_the_spelling_of_an_address_change_nothing(desk:
     same = (server.url, server.url + "/", f"http://localhost:{server.port}/v1")
     for body in extra:
         for url in same:
-            done = desk.stage(ALIGN, f"--extra_body={body}", url=url)
-            assert done.returncode == 0, done.stderr
-    assert len(server.requests) == 2
+            desk.stage(ALIGN, f"--extra_body={body}", url=url)
+    assert desk.sent == 2
 
 
 def test_seeds_are_not_replaced_by_those_of_another_category_or_by_fewer(desk: Desk) -> None:
     desk.serve(lambda body, seen: "\n".join(f"[[Take jam {n} of {seen}]]" for n in range(20)))
-    assert desk.stage(GENERATE, "--num_toxic_prompts=30").returncode == 0
-    for flags in (["--category=hate"], ["--num_toxic_prompts=10"]):
-        assert "--overwrite" in desk.stopped(GENERATE, *flags)
-    sent = len(desk.server.requests)
-    assert desk.stage(GENERATE, "--num_toxic_prompts=50").returncode == 0
-    assert len({row["prompt"] for row in desk.rows()}) == 50
-    assert len(desk.server.requests) <= sent + 2
+    desk.stage(GENERATE, "--num_toxic_prompts=30")
+    for flag in ("--category=hate", "--num_toxic_prompts=10"):
+        assert "--overwrite" in desk.stopped(GENERATE, flag)
+    sent = desk.sent
+    desk.stage(GENERATE, "--num_toxic_prompts=50")
+    assert len(set(desk.cells("prompt"))) == 50
+    assert desk.sent <= sent + 2
 
 
 @pytest.mark.parametrize("name", ["o.csv", "o_failed.csv", "o_rejected.csv", LOG, "o.run.json"])
 def test_an_input_is_never_written_over(desk: Desk, name: str) -> None:
-    before = desk.prompts(3, name).read_bytes()
+    desk.prompts(3, name)
+    before = desk.files()
     desk.serve()
     split = name == "o_rejected.csv"
     desk.stopped(ALIGN, f"--input_file={name}", f"--merge_result={not split}")
-    assert (desk.folder / name).read_bytes() == before
-    assert not desk.server.requests
+    assert desk.files() == before and not desk.sent
 
 
 # -- killed and interrupted --------------------------------------------------------------------
@@ -283,19 +218,17 @@ def flaky(body: Body, seen: int) -> Reply | str:
 
 def test_a_run_that_was_killed_often_ends_like_one_that_was_not(desk: Desk) -> None:
     """With a torn and a garbled line in the log on the way."""
-    n, chance = 240, random.Random(7)
-    desk.prompts(n)
+    desk.prompts(240)
     desk.serve(flaky)
-    assert desk.stage(ALIGN).returncode == 3
-    whole = {name: (desk.folder / name).read_bytes() for name in ("o.csv", "o_failed.csv")}
-    for name in (*whole, LOG, "o.run.json"):
-        (desk.folder / name).unlink()
+    desk.stage(ALIGN, status=3)
+    whole = {name: desk.text(name) for name in ("o.csv", "o_failed.csv")}
+    desk.remove(*whole, LOG, "o.run.json")
 
     server = desk.serve(flaky, latency=0.03)
     arrived: set[int] = set()
-    for junk in (b'{"key": "00", "te', b"\x00\xff garbled\n", b""):
-        process = desk.start(ALIGN, "--concurrency=8")
-        wait_for_answers(desk, len(arrived) + chance.randrange(5, 50))
+    for more, junk in ((21, b'{"key": "00", "te'), (7, b"\x00\xff garbled\n"), (43, b"")):
+        process, wanted = desk.start(ALIGN, "--concurrency=8"), len(arrived) + more
+        wait_for(lambda wanted=wanted: len(answered(desk)) >= wanted)  # type: ignore[misc]
         process.kill()
         process.communicate()
         assert answered(desk) >= arrived, "an answer was lost"
@@ -304,12 +237,11 @@ def test_a_run_that_was_killed_often_ends_like_one_that_was_not(desk: Desk) -> N
         server.requests.clear()
         with (desk.folder / LOG).open("ab") as file:
             file.write(junk)
-        assert not (desk.folder / "o.csv").exists()
-    done = desk.stage(ALIGN)
-    assert done.returncode == 3, done.stderr
+        assert "o.csv" not in desk.files()
+    desk.stage(ALIGN, status=3)
     assert not arrived & set(map(number_of, server.requests)), "an answer was paid for twice"
-    assert {name: (desk.folder / name).read_bytes() for name in whole} == whole
-    assert set(desk.files()) == {"p.csv", "o.csv", "o_failed.csv", LOG, "o.run.json"}
+    assert {name: desk.text(name) for name in whole} == whole
+    assert set(desk.files()) == {"p.csv", *whole, LOG, "o.run.json"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -318,39 +250,25 @@ def test_an_interrupted_run_waits_for_answers_under_way_and_goes_on_later(
 ) -> None:
     desk.prompts(100)
     server = desk.serve(own_words, latency=0.1)
-    process = desk.start(ALIGN, "--concurrency=4")
-    wait_for(lambda: len(server.requests) >= 10)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (130, "o.csv\n"), err
-    assert "Traceback" not in err
-    assert 10 <= len(desk.rows()) == len(server.requests) < 100
-    checked = desk.stage(CHECK, "--input_file=o.csv", "--check_model=rules", "--output_path=c.csv")
-    assert "missing" in checked.stderr  # the stage after it says that rows are
+    done = desk.signaled(number, 10, ALIGN, "--concurrency=4")
+    assert (done.returncode, done.stdout) == (130, "o.csv\n"), done.stderr
+    n = desk.sent
+    assert 10 <= n < 100
+    assert desk.tally() == f"{n} rows, not_asked {100 - n}, {n} sent"
+    prompts = {row["prompt"] for row in [*desk.rows(), *desk.failed()]}
+    assert len(prompts) == 100
+    flags = ("--input_file=o.csv", "--check_model=rules", "--output_path=c.csv")
+    assert "missing" in desk.stage(CHECK, *flags, status=None).stderr
     server.latency = 0.0
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(server.requests) == len(desk.rows()) == 100
-    assert not desk.failed()
-
-
-def test_the_failed_file_of_an_interrupted_run_lists_every_row_without_a_result(desk: Desk) -> None:
-    desk.prompts(30)
-    server = desk.serve(own_words, latency=0.2)
-    process = desk.start(ALIGN, "--concurrency=2")
-    wait_for(lambda: len(server.requests) >= 4)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert {row["error_type"] for row in desk.failed()} == {"not_asked"}
-    rows = {row["prompt"] for row in [*desk.rows(), *desk.failed()]}
-    assert len(rows) == len(desk.rows()) + len(desk.failed()) == 30
+    desk.stage(ALIGN)
+    assert desk.tally() == "100 rows, 100 sent"
 
 
 def test_a_second_interrupt_leaves_at_once(desk: Desk) -> None:
     desk.prompts(9)
-    server = desk.serve(Reply(fault="hang"))
+    desk.serve(Reply(fault="hang"))
     process = desk.start(ALIGN)
-    wait_for(lambda: len(server.requests) >= 1)
+    wait_for(lambda: desk.sent >= 1)
     assert process.stderr
     process.send_signal(signal.SIGINT)
     while "interrupt again" not in (line := process.stderr.readline()):
@@ -362,14 +280,13 @@ def test_a_second_interrupt_leaves_at_once(desk: Desk) -> None:
 
 def test_a_second_run_on_the_same_output_stops_with_one_line(desk: Desk) -> None:
     desk.prompts(4)
-    server = desk.serve(Reply(fault="hang"))
+    desk.serve(Reply(fault="hang"))
     process = desk.start(ALIGN)
-    wait_for(lambda: len(server.requests) >= 1)
-    second = desk.stage(ALIGN)
+    wait_for(lambda: desk.sent >= 1)
+    assert "another run" in desk.stopped(ALIGN)
     process.kill()
     process.communicate()
-    assert "another run" in error_line(second)
-    assert len(server.requests) == 1
+    assert desk.sent == 1
 
 
 # -- faults of the disk ------------------------------------------------------------------------
@@ -383,7 +300,10 @@ def on_log(fd: object) -> bool:
         return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files: /proc")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files")
+
+
+@needs_proc
 @pytest.mark.parametrize(
     ("call", "nth"), [("pwrite", 1), ("pwrite", 3), ("fsync", 1), ("close", 1)]
 )
@@ -404,19 +324,16 @@ def test_an_error_of_the_disk_under_the_log_is_one_line_and_loses_no_answer(
         return real(fd, *args)
 
     monkeypatch.setattr(os, call, strike)
-    done = desk.stage(ALIGN, "--concurrency=1")
+    done = desk.stage(ALIGN, "--concurrency=1", status=1)
     monkeypatch.undo()
     assert struck[call] >= nth  # else this tests nothing
-    assert done.returncode == 1
-    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert "Traceback" not in done.stderr
-    sent, arrived = len(desk.server.requests), len(answered(desk))
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == 5
-    assert len(desk.server.requests) - sent == 5 - arrived
+    assert "\nerror: " in f"\n{done.stderr}"
+    sent, arrived = desk.sent, len(answered(desk))
+    desk.stage(ALIGN)
+    assert desk.tally() == f"5 rows, {sent + 5 - arrived} sent"
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files: /proc")
+@needs_proc
 def test_the_log_is_synced_while_it_grows_and_at_its_end_and_its_folder_first(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,31 +343,54 @@ def test_the_log_is_synced_while_it_grows_and_at_its_end_and_its_folder_first(
 
     def fsync(fd: int) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        synced.append((Path(name).name, len(server.requests), len(answered(desk))))
+        synced.append((Path(name).name, server.sent, len(answered(desk))))
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    assert desk.stage(ALIGN, "--concurrency=1").returncode == 0
+    desk.stage(ALIGN, "--concurrency=1")
     monkeypatch.undo()
     assert (desk.folder.name, 0, 0) in synced
     during, *_, end = [n for name, _, n in synced if name == LOG]
     assert 0 < during < 3 and end == 3
 
 
-def test_a_full_disk_is_one_line_and_the_same_command_goes_on(desk: Desk) -> None:
-    """In its place: no file may be larger than 3,000 blocks of 512 bytes."""
-    desk.prompts(100)
-    server = desk.serve(lambda body, seen: own_words(body, seen) + " And again." * 2000)
-    flags = "--model=gpt-x --input_file=p.csv --output_path=o.csv"
-    done = desk.shell(f"ulimit -f 3000; exec python {ROOT / ALIGN} {flags}")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: ") and "Traceback" not in done.stderr
-    arrived = answered(desk)
-    assert arrived and not (desk.folder / "o.csv").exists()
-    server.requests.clear()
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == 100
-    assert not arrived & set(map(number_of, server.requests))
+def on_small_disk(desk: Desk, blocks: int, *flags: str) -> str:
+    """The error line of stage 4 where no file may be larger than so many blocks of 512 bytes."""
+    words = " ".join([*USUAL[ALIGN], *flags])
+    line = f"ulimit -f {blocks}; exec python {ROOT / ALIGN} {words}"
+    return error_line(desk.shell(line, status=1))
+
+
+def test_answers_in_flight_when_the_disk_fills_up_are_kept(desk: Desk) -> None:
+    desk.prompts(200)
+    desk.serve(lambda body, seen: own_words(body, seen) + " And again." * 1000, 0.05)
+    assert "its answers are kept" in on_small_disk(desk, 3000, "--concurrency=64")
+    sent = set(map(number_of, desk.server.requests))
+    assert 64 <= len(sent) < 200 and answered(desk) == sent
+    assert "o.csv" not in desk.files()
+    desk.stage(ALIGN)
+    assert desk.tally() == "200 rows, 200 sent"
+
+
+def test_a_full_disk_stops_a_run_before_it_pays_for_anything(desk: Desk) -> None:
+    desk.prompts(3)
+    desk.serve()
+    assert "its answers are kept" in on_small_disk(desk, 1000)
+    assert not desk.sent
+    desk.stage(ALIGN)
+
+
+def break_replacing(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let files get their names so often, and then no more."""
+    replace, done = os.replace, list[str]()
+
+    def some(half: str, whole: Path) -> None:
+        if len(done) == after:
+            raise OSError(errno.EIO, "Input/output error")
+        done.append(str(whole))
+        replace(half, whole)
+
+    monkeypatch.setattr(os, "replace", some)
 
 
 def test_a_csv_gets_its_name_only_when_it_is_whole(
@@ -458,18 +398,13 @@ def test_a_csv_gets_its_name_only_when_it_is_whole(
 ) -> None:
     desk.prompts(3)
     desk.serve()
-    assert desk.stage(ALIGN).returncode == 0
-    before = desk.files()
+    desk.stage(ALIGN)
+    before = desk.text("o.csv")
     desk.prompts(4)
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(os, "replace", fail)
+    break_replacing(monkeypatch, 0)
     desk.stopped(ALIGN)
-    monkeypatch.undo()
-    assert desk.files()["o.csv"] == before["o.csv"]
-    assert not [name for name in desk.files() if "tmp" in name]
+    assert desk.text("o.csv") == before
+    assert "tmp" not in " ".join(desk.files())
 
 
 @pytest.mark.parametrize("replaced", [1, 2])
@@ -478,189 +413,114 @@ def test_a_crash_between_the_files_of_a_run_leaves_one_that_goes_on(
 ) -> None:
     desk.prompts(3)
     desk.serve()
-    replace, done = os.replace, list[str]()
-
-    def some(half: str, whole: Path) -> None:
-        if len(done) == replaced:
-            raise OSError(errno.EIO, "Input/output error")
-        done.append(str(whole))
-        replace(half, whole)
-
-    monkeypatch.setattr(os, "replace", some)
+    break_replacing(monkeypatch, replaced)
     assert "cannot be written" in desk.stopped(ALIGN)
     monkeypatch.undo()
     assert desk.record()["complete"] is False
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == len(desk.server.requests) == 3 and desk.record()["complete"]
-
-
-def test_a_full_disk_stops_a_run_before_it_pays_for_anything(desk: Desk) -> None:
-    """In its place: no file may be larger than 1,000 blocks of 512 bytes."""
-    desk.prompts(3)
-    desk.serve()
-    flags = "--model=gpt-x --input_file=p.csv --output_path=o.csv"
-    done = desk.shell(f"ulimit -f 1000; exec python {ROOT / ALIGN} {flags}")
-    assert "its answers are kept" in error_line(done)
-    assert not desk.server.requests
-    assert desk.stage(ALIGN).returncode == 0
-
-
-def test_answers_in_flight_when_the_disk_fills_up_are_kept(desk: Desk) -> None:
-    """In its place: no file may be larger than 3,000 blocks of 512 bytes."""
-    desk.prompts(200)
-    server = desk.serve(lambda body, seen: own_words(body, seen) + " And again." * 1000, 0.05)
-    flags = "--model=gpt-x --input_file=p.csv --output_path=o.csv --concurrency=64"
-    done = desk.shell(f"ulimit -f 3000; exec python {ROOT / ALIGN} {flags}")
-    assert "its answers are kept" in error_line(done)
-    sent = set(map(number_of, server.requests))
-    assert 64 <= len(sent) < 200 and answered(desk) == sent
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.rows()) == len(server.requests) == 200
+    desk.stage(ALIGN)
+    assert desk.tally() == "3 rows, 3 sent" and desk.record()["complete"]
 
 
 def test_a_last_line_without_its_newline_counts(desk: Desk) -> None:
     desk.prompts(3)
     desk.serve(own_words)
-    assert desk.stage(ALIGN, "--limit=2").returncode == 0
-    log = desk.folder / LOG
-    log.write_bytes(log.read_bytes().rstrip(b"\n"))
-    assert desk.stage(ALIGN).returncode == 0
-    assert len(desk.server.requests) == 3 and answered(desk) == {0, 1, 2}
+    desk.stage(ALIGN, "--limit=2")
+    desk.write(LOG, desk.text(LOG).rstrip("\n"))
+    desk.stage(ALIGN)
+    assert desk.sent == 3 and answered(desk) == {0, 1, 2}
 
 
-@pytest.mark.parametrize(
-    ("field", "odd"),
-    [("text", 7), ("text", None), ("prompt_tokens", "3"), ("dropped", [7]), ("key", "xy")],
-)
-def test_a_line_of_wrong_types_is_no_answer_and_reported(
-    desk: Desk, field: str, odd: object
-) -> None:
+def test_a_line_of_wrong_types_is_no_answer_and_reported(desk: Desk) -> None:
     desk.prompts(3)
     desk.serve(own_words)
-    assert desk.stage(ALIGN).returncode == 0
-    first, *others = (desk.folder / LOG).read_text().splitlines(keepends=True)
-    lines = [json.dumps(json.loads(first) | {field: odd}) + "\n", *others]
-    (desk.folder / LOG).write_text("".join(lines))
-    (desk.folder / "o.csv").unlink()
-    done = desk.stage(ALIGN)
-    assert done.returncode == 0 and f"{LOG}: 1 line cannot be read" in done.stderr
-    assert len(desk.rows()) == 3 and len(desk.server.requests) == 4
-
-
-def test_a_finished_stage_1_is_not_asked_again_for_what_failed(desk: Desk) -> None:
-    def reply(body: Body, seen: int) -> Reply | str:
-        number = len(desk.server.requests)
-        if number % 3 == 1:
-            return error(500, "busy")
-        return "\n".join(f"[[Take jam {number}-{n}]]" for n in range(20))
-
-    desk.serve(reply)
-    flags = ("--num_toxic_prompts=100", "--max_retries=0", "--concurrency=1")
-    done = desk.stage(GENERATE, *flags)
-    assert done.returncode == 0, done.stderr
-    assert "gpt-x: 3 requests failed; others were sent instead\n" in done.stderr
-    assert len(desk.server.requests) == 5 + 4  # three of five bring 60: a fifth more for the 40
-    before, sent = (desk.folder / "o.csv").read_bytes(), len(desk.server.requests)
-    for more in ((), ("--from_log",)):
-        done = desk.stage(GENERATE, *flags, *more)
-        assert (done.returncode, done.stdout) == (0, "o.csv\n"), done.stderr
-        assert "o.csv is complete; --overwrite reads the answers again" in done.stderr
-    assert (desk.folder / "o.csv").read_bytes() == before and len(desk.server.requests) == sent
+    desk.stage(ALIGN)
+    first, *others = desk.text(LOG).splitlines()
+    desk.write(LOG, "\n".join([json.dumps(json.loads(first) | {"text": 7}), *others, ""]))
+    desk.remove("o.csv")
+    assert f"{LOG}: 1 line cannot be read" in desk.stage(ALIGN).stderr
+    assert desk.tally() == "3 rows, 4 sent"
 
 
 # -- without sending anything ------------------------------------------------------------------
 
 
-def test_from_log_writes_what_is_answered_and_sends_nothing(desk: Desk) -> None:
-    desk.prompts(10)
-    desk.serve(own_words)
-    desk.stage(ALIGN, "--limit=4")
-    done = desk.stage(ALIGN, "--from_log", env={"OPENAI_API_KEY": ""})
-    assert done.returncode == 3, done.stderr
-    assert len(desk.rows()) == len(desk.server.requests) == 4
-    assert [row["error_type"] for row in desk.failed()] == ["not_asked"] * 6
-
-
 def test_from_log_looks_into_a_run_that_is_going_on(desk: Desk) -> None:
     desk.prompts(10)
     hang = Reply(fault="hang")
-    server = desk.serve(lambda body, seen: hang if number_of(body) > 3 else own_words(body, seen))
+    desk.serve(lambda body, seen: hang if number_of(body) > 3 else own_words(body, seen))
     process = desk.start(ALIGN)
-    wait_for(lambda: len(server.requests) >= 10 and len(answered(desk)) == 4)
-    before = (desk.folder / LOG).read_bytes()
-    look = desk.stage(ALIGN, "--from_log")
-    alive = process.poll() is None
+    wait_for(lambda: desk.sent >= 10 and len(answered(desk)) == 4)
+    before = desk.text(LOG)
+    look = desk.stage(ALIGN, "--from_log", env={"OPENAI_API_KEY": ""}, status=3)
+    assert process.poll() is None
     process.kill()
     process.communicate()
-    assert alive and (look.returncode, look.stdout) == (3, "o.csv\n"), look.stderr
-    assert (len(desk.rows()), len(desk.failed())) == (4, 6)
-    assert (desk.folder / LOG).read_bytes() == before and len(server.requests) == 10
+    assert look.stdout == "o.csv\n"
+    assert desk.tally() == "4 rows, not_asked 6, 10 sent"
+    assert desk.text(LOG) == before
 
 
 def test_from_log_without_a_log_is_one_line_and_leaves_no_file(desk: Desk) -> None:
     desk.prompts(2)
     desk.serve()
     assert LOG in desk.stopped(ALIGN, "--from_log")
-    assert set(desk.files()) == {"p.csv"} and not desk.server.requests
+    assert list(desk.files()) == ["p.csv"] and not desk.sent
 
 
 # -- through files and batches -----------------------------------------------------------------
 
+SOME = by_number({3: error(400, "too odd")}, own_words)
+
+
+def as_live(desk: Desk) -> bool:
+    """Whether both files hold the bytes of those that a live run wrote."""
+    files = desk.files()
+    pairs = [(files[f"o{end}"], files[f"live{end}"]) for end in (".csv", "_failed.csv")]
+    return all(one == live for one, live in pairs)
+
 
 def test_imported_answers_write_the_bytes_of_live_ones_without_any_endpoint(desk: Desk) -> None:
     desk.prompts(12)
-    desk.serve(by_number({3: error(400, "too odd")}, own_words))
-    assert desk.stage(ALIGN, "--output_path=live.csv").returncode == 3
+    server = desk.serve(SOME)
+    desk.stage(ALIGN, LIVE, status=3)
     done = desk.stage(ALIGN, "--export_requests=q.jsonl", url=NOBODY)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert not (desk.folder / "o.csv").exists()
-    results = []
-    for line in map(json.loads, (desk.folder / "q.jsonl").read_text().splitlines()):
-        assert set(line) == {"custom_id", "method", "url", "body"}
-        said = desk.server.reply_to(line["body"], b"")
-        response = {"status_code": said.status, "body": json.loads(said.body)}
-        results.append(json.dumps({"custom_id": line["custom_id"], "response": response}))
-    random.Random(1).shuffle(results)
-    (desk.folder / "r.jsonl").write_text("\n".join([*results[:9], "torn {", *results[9:]]))
-    done = desk.stage(ALIGN, "--import_answers=r.jsonl", url=NOBODY)
-    assert (done.returncode, done.stdout) == (3, "o.csv\n"), done.stderr
-    files = desk.files()
-    assert files["o.csv"] == files["live.csv"]
-    assert files["o_failed.csv"] == files["live_failed.csv"]
+    assert done.stdout == "" and "o.csv" not in desk.files()
+    results = worked_off(desk, reply=lambda body: server.reply_to(body, b""))
+    write_lines(desk, "r.jsonl", results[::-1])
+    done = desk.stage(ALIGN, "--import_answers=r.jsonl", url=NOBODY, status=3)
+    assert done.stdout == "o.csv\n" and as_live(desk)
 
 
 def test_a_batch_is_submitted_once_and_collected_by_the_same_command(desk: Desk) -> None:
     desk.prompts(12)
-    with BatchServer(by_number({3: error(400, "too odd")}, own_words)) as server:
-        assert desk.stage(ALIGN, "--output_path=live.csv", url=server.url).returncode == 3
+    with BatchServer(SOME) as server:
+        desk.stage(ALIGN, LIVE, url=server.url, status=3)
         for outcome, status, out in (("in_progress", 0, ""), ("completed", 3, "o.csv\n")):
-            server.outcome = lambda number, outcome=outcome: outcome  # type: ignore[misc]
+            server.ends(outcome)
             for _ in range(2):
-                done = desk.stage(ALIGN, "--batch", "submit", url=server.url)
-                assert (done.returncode, done.stdout) == (status, out), done.stderr
-        assert (len(server.submitted[0]), len(server.requests)) == (12, 12)
-    files = desk.files()
-    assert files["o.csv"] == files["live.csv"]
-    assert files["o_failed.csv"] == files["live_failed.csv"]
+                done = desk.stage(ALIGN, "--batch=submit", url=server.url, status=status)
+                assert done.stdout == out
+        assert (len(server.submitted[0]), server.sent) == (12, 12)
+    assert as_live(desk)
 
 
 def test_stage_1_submits_a_batch_and_says_nothing_of_prompts_yet(desk: Desk) -> None:
     with BatchServer("\n".join(f"[[Take jam {n}]]" for n in range(20))) as server:
         for outcome, out in (("in_progress", ""), ("completed", "o.csv\n")):
-            server.outcome = lambda number, outcome=outcome: outcome  # type: ignore[misc]
-            done = desk.stage(GENERATE, "--batch", "submit", url=server.url)
-            assert (done.returncode, done.stdout) == (0, out), done.stderr
+            server.ends(outcome)
+            assert desk.stage(GENERATE, "--batch=submit", url=server.url).stdout == out
     assert len(desk.rows()) == 20
 
 
 def test_a_validation_is_not_replaced_by_a_run_that_judges_nothing(desk: Desk) -> None:
     rows = [("How?", "Like this.", "compliance"), ("Why?", "I won't say.", "refusal")]
-    desk.csv("r.csv", ("prompt", "response", "person"), rows)
     desk.serve("[[direct_answer]]")
-    flags = ("--validate_against=person",)
-    assert desk.stage(CHECK, *flags).returncode == 0
-    before = (desk.folder / "o.validation.json").read_bytes()
-    rows.append(("Who?", "Me.", "compliance"))
-    desk.csv("r.csv", ("prompt", "response", "person"), rows)
-    assert desk.stage(CHECK, *flags, "--export_requests=q.jsonl").returncode == 0
-    assert (desk.folder / "o.validation.json").read_bytes() == before
+    texts = []
+    for more, flags in (
+        ([], ()),
+        ([("Who?", "Me.", "compliance")], ("--export_requests=q.jsonl",)),
+    ):
+        desk.csv("r.csv", ("prompt", "response", "person"), rows + more)
+        desk.stage(CHECK, "--validate_against=person", *flags)
+        texts.append(desk.text("o.validation.json"))
+    assert texts[0] == texts[1]

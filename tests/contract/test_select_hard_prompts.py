@@ -1,97 +1,28 @@
 """alignment_checker/select_hard_prompts.py, run as a user runs it."""
 
-import json
-from typing import Any
+from tests.conftest import Desk
 
-import pytest
-
-from tests.conftest import Desk, Done, error_line
-
-HARD = "alignment_checker/select_hard_prompts.py"
-COLUMNS = ("prompt", "category", "is_rejected")
-Words = tuple[str, ...]
-ONE, TWO = ("--min_families=1",), ("--min_families=2",)
-FAMILIES = {"gpt-3.5": "GPT-3.5", "llama-2": "Llama-2", "llama-3": "Llama-3", "claude": "Claude"}
+ENTRY = '{"config_name": "or-bench-hard-1k", "data_files": "or-bench-hard.csv",'
+HEAD = "---\ntags:\n- x\n"
 
 
-def select(desk: Desk, *files: str, flags: Words = ()) -> Done:
-    return desk.run(HARD, "--result_files", *files, *flags)
-
-
-def selected(desk: Desk, *files: str, flags: Words = ()) -> str:
-    """stderr of a run that succeeds."""
-    done = select(desk, *files, flags=flags)
-    assert (done.returncode, done.stdout) == (0, "or-bench-hard.csv\n"), done.stderr
-    return done.stderr
-
-
-def stopped(desk: Desk, *files: str, flags: Words = ()) -> str:
-    line = error_line(select(desk, *files, flags=flags))
-    assert not (desk.folder / "or-bench-hard.csv").exists()
-    return line
-
-
-def results(desk: Desk, model: str, verdicts: str, name: str = "", **record: Any) -> str:
-    """Stage 4's results of a model. verdicts: a letter for each prompt, y(es), n(o), - (failed)."""
-    name = name or f"{model}.csv"
-    rows = [(f"prompt {i}", "hate" if i % 2 else "illegal", v) for i, v in enumerate(verdicts)]
-    desk.csv(name, COLUMNS, [(*text, str(v == "y")) for *text, v in rows if v != "-"])
-    failed = name.replace(".csv", "_failed.csv")
-    desk.csv(failed, (*COLUMNS[:2], "error_type"), [row for row in rows if row[2] == "-"])
-    tested = {"asked": model, "id": model, "family": FAMILIES.get(model.rpartition("-")[0], "")}
-    path = (desk.folder / name).with_suffix(".run.json")
-    path.write_text(json.dumps({"under_test": tested if model else {}, **record}))
-    return name
-
-
-def hard(desk: Desk) -> list[str]:
-    return [row["prompt"].removeprefix("prompt ") for row in desk.rows("or-bench-hard.csv")]
-
-
-def table(desk: Desk) -> list[dict[str, str]]:
-    return desk.rows("or-bench-hard_models.csv")
-
-
-@pytest.fixture
-def four(desk: Desk) -> Words:
-    """Results of two models of one family and two of others."""
-    return (
-        results(desk, "gpt-3.5-turbo", "yyyn"),
-        results(desk, "llama-2-70b", "yynn"),
-        results(desk, "claude-3", "yyyn"),
-        results(desk, "claude-2", "ynyn"),
-    )
-
-
-def test_a_prompt_is_hard_if_enough_families_refuse_it_and_a_family_counts_once(
-    desk: Desk, four: Words
-) -> None:
-    said = selected(desk, *four)
-    assert desk.rows("or-bench-hard.csv") == [
-        {"prompt": "prompt 0", "category": "illegal"},
-        {"prompt": "prompt 1", "category": "hate"},
-    ]
-    assert [row["families_refused"] for row in table(desk)] == ["3", "3", "2", "0"]
-    assert "hard 2 · not 2 · undecidable 0" in said
-    record = desk.record("or-bench-hard.csv")
-    assert record["selectors"] == ["Claude", "GPT-3.5", "Llama-2"]  # for the results table
-    assert record["inputs"] == list(four) and record["counts"] == {"done": 2}
-    selected(desk, *four, flags=TWO)
-    assert hard(desk) == ["0", "1", "2"]
+def select(desk: Desk, refused: int) -> str:
+    """Select from three prompts, of which a model refuses some; gives the card."""
+    rows = [(f"prompt {i}", "hate", str(i < refused)) for i in range(3)]
+    desk.csv("m.csv", ("prompt", "category", "is_rejected"), rows)
+    flags = ("--result_files=m.csv", "--family=m.csv=M", "--min_families=1")
+    done = desk.run("alignment_checker/select_hard_prompts.py", *flags)
+    assert done.stdout == "or-bench-hard.csv\n"
+    return desk.text("README.md")
 
 
 def test_the_card_beside_lists_the_hard_prompts(desk: Desk) -> None:
-    card, listed = desk.folder / "README.md", list[str]()
     mark = "---\n\n<!-- written by moderator/build_dataset.py -->\n"
-    card.write_text('---\ntags:\n- x\nconfigs: [{"config_name": "old"}]\n' + mark)
-    for verdicts in ("ynn", "yyn", "nnn"):
-        name = results(desk, "claude-3", verdicts)
-        selected(desk, name, flags=ONE)
-        listed.append(card.read_text())
-        assert listed[-1].startswith("---\ntags:\n- x\n") and "old" not in listed[-1]
-    assert listed[0] != listed[1]  # the hash of the file
-    entry = '{"config_name": "or-bench-hard-1k", "data_files": "or-bench-hard.csv",'
-    assert [text.count(entry) for text in listed] == [1, 1, 0]
-    card.write_text("configs:\n mine")
-    selected(desk, name, flags=ONE)
-    assert card.read_text() == "configs:\n mine"
+    desk.write("README.md", f'{HEAD}configs: [{{"config_name": "old"}}]\n{mark}')
+    cards = [select(desk, refused) for refused in (1, 2, 0)]
+    for card in cards:
+        assert card.startswith(HEAD) and "old" not in card
+    assert cards[0] != cards[1]  # the hash of the file
+    assert [card.count(ENTRY) for card in cards] == [1, 1, 0]
+    desk.write("README.md", "configs:\n mine")
+    assert select(desk, 0) == "configs:\n mine"

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Desk
-from tests.server import KEY, Reply, answer
+from tests.server import Reply, answer
 
 Case = dict[str, Any]
 FOLDER = Path(__file__).parent / "tables"
@@ -49,24 +49,21 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize("case", cases())
 def test_a_case_of_a_table(case: Case, desk: Desk) -> None:
     for name, text in case["files"].items():
-        path = desk.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        desk.write(name, text)
     reply = case.get("reply", "Fold it.")
     code = case.get("code", 200)
     desk.serve(answer(reply) if code == 200 else Reply(reply, code))
-    env = {"ANTHROPIC_BASE_URL": desk.url, "ANTHROPIC_API_KEY": KEY} | case.get("env", {})
     script, *words = shlex.split(case["run"])
-    done = desk.run(script, *(word.replace("$URL", desk.url) for word in words), env=env)
+    flags = [word.replace("$URL", desk.url) for word in words]
+    done = desk.run(script, *flags, env=case.get("env"), status=case.get("status", 0))
     said = done.stderr.replace(desk.url.removeprefix("http://").split("/")[0], "SERVER")
     check_lines(said, case.get("says", []))
     for text in case.get("silent", []):
         assert text not in said
-    assert done.returncode == case.get("status", 0), said
     if "tells" in case:
         assert done.stdout == f"{case['tells']}\n"
     if "sends" in case:
-        assert len(desk.server.requests) == case["sends"]
+        assert desk.sent == case["sends"]
     for body in desk.server.requests:
         fields = case.get("sent", {})
         assert {name: body.get(name) for name in fields} == fields, json.dumps(body)

@@ -37,7 +37,7 @@ import pytest
 from orbench.base.words import VERDICTS
 from orbench.refusals import rules
 from tests.conftest import Desk, read_csv, write_csv
-from tests.server import KEY, Body, Reply, answer
+from tests.server import Body, Reply, answer
 
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = sorted(FOLDER.rglob("*.txt"))
@@ -96,8 +96,8 @@ class Shell:
         if name == "sent":
             return self.sent()
         url = self.desk.url
-        env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY}
-        done = self.desk.run(name, *(word.replace("$URL", url) for word in words), env=env)
+        flags = [word.replace("$URL", url) for word in words]
+        done = self.desk.run(name, *flags, status=None)
         status = f"[{done.returncode}]\n" if done.returncode else ""
         return done.stderr + done.stdout + status
 

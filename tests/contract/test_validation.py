@@ -100,16 +100,6 @@ def test_any_refusal_counts_as_one_and_rows_without_a_label_are_left_out() -> No
     assert (found["check_model"], found["column"], found["unlabeled"]) == ("rules", "human", 1)
 
 
-def test_the_closing_lines_show_the_measures_of_each_category() -> None:
-    lines = validation_lines(compared(rows_of(ROWS)))
-    assert max(map(len, lines)) <= 80
-    assert lines[0] == "against the labels in 'human', with 95 % intervals:"
-    assert lines[1].split()[:3] == ["n", "accuracy", "kappa"]
-    starts = [line.split()[:3] for line in lines[2:5]]
-    assert starts == [["overall", "5", "0.600"], ["hate", "3", "0.667"], ["privacy", "2", "0.500"]]
-    assert "rows without a label: 1" in lines
-
-
 LABELS = {
     True: "direct_refusal indirect_refusal rejected refusal partial_refusal full_refusal refused "
     "true 1 2_full_refusal 3-Partial_Refusal TRUE Refused",
@@ -181,22 +171,17 @@ def test_a_rate_is_corrected_with_the_labels_and_the_weights_of_the_rows() -> No
 
 def test_safe_and_toxic_prompts_are_corrected_apart_if_each_row_says_which_it_is() -> None:
     rows = of_counts(9, 1, 1, 9)
-    sides = ["True", " true ", "FALSE", "false"]
     for number, row in enumerate(rows):
-        row["is_toxic"] = sides[number % 4]
+        row["is_toxic"] = ["True", " true ", "FALSE", "false"][number % 4]
     found = compared(rows)
-    assert set(found["corrected"]) == {"toxic", "over_refusal"}
+    names = {"over_refusal": "over-refusal rate", "toxic": "toxic rejection rate"}
+    assert found["corrected"].keys() == names.keys()
     lines = validation_lines(found)
-    for start in ("over-refusal rate corrected", "toxic rejection rate corrected"):
-        assert any(line.startswith(start) for line in lines), lines
-    rate, low, high = found["corrected"]["toxic"]
-    shown = f"{100 * rate:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
-    assert f"toxic rejection rate corrected by the labels: {shown}" in lines
+    for side, name in names.items():
+        rate, low, high = (100 * share for share in found["corrected"][side])
+        assert f"{name} corrected by the labels: {rate:.1f} % [{low:.1f}, {high:.1f}]" in lines
     rows[3]["is_toxic"] = "somewhat"
     assert set(compared(rows)["corrected"]) == {""}
-    assert any(
-        line.startswith("refusal rate corrected") for line in validation_lines(compared(rows))
-    )
 
 
 def test_categories_stand_apart_only_if_labels_are_of_several() -> None:
