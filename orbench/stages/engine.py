@@ -21,9 +21,8 @@ class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
     def __init__(self, stage: Stage, log: AnswerLog, input_record: Record) -> None:
-        super().__init__(stage)
+        super().__init__(stage, log)
         self.stage = stage
-        self.log = log
         self.input_record = input_record
         self.closing = stage.closing()
         self.plan: list[tuple[Row, Plan]] = []
@@ -33,16 +32,6 @@ class StageRun(Run):
     def goes_on(self) -> bool:
         """Tell whether more could be asked in this run."""
         return self.phase in (Phase.OVER, Phase.FROM_LOG)
-
-    def inquiries(self) -> Iterator[Inquiry]:
-        """Yield the inquiries of all rows."""
-        for _, planned in self.plan:
-            if isinstance(planned, list):
-                yield from (item for item in planned if isinstance(item, Inquiry))
-
-    def pending(self) -> list[Request]:
-        """Return the requests to send now."""
-        return pending(self.inquiries(), self.log, self)
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
@@ -60,7 +49,7 @@ class StageRun(Run):
             if not isinstance(item, Inquiry):
                 readings.append(item)
                 continue
-            done = state(item, self.log, self)
+            done = state(item, self)
             assert isinstance(done, Done)  # nothing more is sent
             readings.append(done.reading)
             if done.answer is not None:
@@ -83,8 +72,11 @@ class StageRun(Run):
 def extend(run: StageRun) -> None:
     """Build the inquiries of the rows that have none yet."""
     for row in run.stage.table.rows[len(run.plan) :]:
-        run.plan.append((row, run.stage.inquiries(row)))
-    replay(run.inquiries(), run.log, run)
+        planned = run.stage.inquiries(row)
+        run.plan.append((row, planned))
+        if isinstance(planned, list):
+            run.inquiries += [item for item in planned if isinstance(item, Inquiry)]
+    replay(run)
 
 
 def ask(run: StageRun) -> None:
@@ -107,14 +99,14 @@ def _send(run: StageRun) -> None:
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(run.pending(), run.log, run, [Path(name) for name in args.import_answers])
+        import_answers(run, [Path(name) for name in args.import_answers])
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
         state_file = stage.beside(".batches.json")
         wait = args.batch == "wait"
-        ask_in_batches(run.pending, stage.models, run.log, run, wait, state_file)
-    elif requests := run.pending():
+        ask_in_batches(stage.models, run, wait, state_file)
+    elif requests := pending(run):
         _ask_or_export(run, requests)
     elif args.export_requests:
         say("nothing to export: the log holds every answer")
@@ -140,7 +132,7 @@ def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
 
     progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(requests, stage.models, run.log, run, limits, progress)
+    ask_live(requests, stage.models, run, limits, progress)
 
 
 def in_batches(stage: Stage) -> set[str]:

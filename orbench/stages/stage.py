@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking.inquiry import Done
+from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
 from orbench.base.records import FAILED, failed_rows, read_record
 from orbench.base.tables import Table, beside
 from orbench.base.words import Json, Row, Texts
 from orbench.models.providers import Models
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 
 Plan = list[Any] | Missing  # inquiries and what is known without asking, or why nothing is asked
 Written = list[Row] | Missing  # the output rows, or why there is none
@@ -50,16 +50,13 @@ class Closing:
         return ""
 
 
-class Stage:
+class Stage(Reader):
     """One stage script subclasses this; see the methods.
 
-    name: the folder. asks: how often a question is sent at most, until its answer can be
-    read. panel: several
-    judges, so that `rows` sees missing votes among the others.
+    name: the folder. panel: several judges, so that `rows` sees missing votes among the others.
     """
 
     name = ""
-    asks = 1
     panel = False
 
     def __init__(
@@ -90,17 +87,9 @@ class Stage:
         """
         raise NotImplementedError
 
-    def read(self, request: Request, answer: Answer) -> Any:
-        """Return what one answer says; Missing if it cannot be read."""
-        raise NotImplementedError
-
     def rows(self, row: Row, readings: list[Any]) -> Written:
         """Return the output rows, from what the inquiries about the row say. Change nothing."""
         raise NotImplementedError
-
-    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        """Return the request after an answer that cannot be read."""
-        return request.again()
 
     def together(self, results: Iterator[Result]) -> Iterator[Result]:
         """Yield the results of all rows, changed where one row depends on those before it."""

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from orbench.asking import batch
-from orbench.asking.inquiry import Run
+from orbench.asking.inquiry import Inquiry, Reader, Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError
 from orbench.models import requests
 from orbench.models.providers import resolve
-from orbench.models.requests import Answer, Request, user
+from orbench.models.requests import Answer, Missing, Request, user
 from tests.batch_server import BatchServer, MessageServer
 from tests.conftest import ALIGN, Desk
 from tests.server import KEY, Body, Reply, Script, error, prompt_of
@@ -44,6 +43,18 @@ def failing(status: int, kind: str, said: str = "no") -> Reply:
     return Reply(json.dumps({"type": "error", "error": {"type": kind, "message": said}}), status)
 
 
+class Twice(Reader):
+    """Asks twice for an answer with an unreadable text."""
+
+    asks = 2
+
+    def __init__(self, unreadable: str | None) -> None:
+        self.unreadable = unreadable
+
+    def read(self, request: Request, answer: Answer) -> str | Missing:
+        return Missing("unscored", "?") if answer.text == self.unreadable else answer.text
+
+
 class Batched:
     """A run that asks each of its models to fold n things, again and again over one log."""
 
@@ -64,17 +75,9 @@ class Batched:
 
     def ask(self, wait: bool = True) -> Run:
         """Ask what is missing."""
-        asked = Run(mock.Mock(asks=1))
         with AnswerLog(self.folder / "o.answers.jsonl", write=True) as log:
-
-            def pending() -> list[Request]:
-                every = self.requests()
-                for one in list(every):
-                    found = log.get(one.key)
-                    every += [one.again()] * bool(found and found.text == self.unreadable)
-                return [one for one in every if one.key not in log and one.key not in asked.failed]
-
-            batch.ask_in_batches(pending, self.models, log, asked, wait, self.state)
+            asked = Run(Twice(self.unreadable), log, list(map(Inquiry, self.requests())))
+            batch.ask_in_batches(self.models, asked, wait, self.state)
             self.answers = [log.get(one.key) for one in self.requests()[: self.n]]
         return asked
 

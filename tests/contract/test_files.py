@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter
 
 from orbench.asking import files
 from orbench.asking.files import answer_in, import_answers, read_result
-from orbench.asking.inquiry import Run
+from orbench.asking.inquiry import Inquiry, Reader, Run
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError
 from orbench.models.errors import BadRequest, Fatal, RateLimited, TransientError
@@ -62,10 +61,9 @@ def write_lines(path: Path, lines: list[Line]) -> Path:
 
 def imported(folder: Path, asked_for: list[Request], *paths: Path) -> tuple[Run, list[str]]:
     """Import files into the log of a folder. Gives what came of it, and the texts in the log."""
-    asked = Run(mock.Mock(asks=1))
     with AnswerLog(folder / "o.answers.jsonl", write=True) as log:
-        pending = [one for one in asked_for if one.key not in log]
-        import_answers(pending, log, asked, paths)
+        asked = Run(Reader(), log, [Inquiry(one) for one in asked_for])
+        import_answers(asked, paths)
         got = [log.get(one.key) for one in asked_for]
     return asked, [one.text if one else "-" for one in got]
 

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
-from orbench.asking.inquiry import Limits, Run
+from orbench.asking.inquiry import Limits, Reader, Run
 from orbench.asking.live import Progress, ask_live
 from orbench.asking.log import AnswerLog
 from orbench.models.adaptation import rejected_parameter
@@ -63,7 +63,7 @@ class Desk:
 
     def __init__(self, folder: Path, serve: Callable[..., Server]) -> None:
         self.path, self.serve = folder / "o.answers.jsonl", serve
-        self.asked = Run(mock.Mock(asks=1))
+        self.asked: Run
         self.server: Server
 
     def models(self, reply: Script, *names: str, latency: float = 0.0) -> list[Model]:
@@ -80,13 +80,13 @@ class Desk:
         **limits: Any,
     ) -> Run:
         """Ask in a new run over the same log."""
-        self.asked = Run(mock.Mock(asks=1))
         progress = progress or Progress("test", len(requests), quiet=True)
         following = mock.patch.object(live, "follow_up", lambda key, *_: follow_up(key))
         with AnswerLog(self.path, write=True) as log, following:
             todo = [request for request in requests if request.key not in log]
             wanted = Limits(**{"concurrency": 4} | limits)
-            ask_live(todo, models, log, self.asked, wanted, progress)
+            self.asked = Run(Reader(), log)
+            ask_live(todo, models, self.asked, wanted, progress)
         return self.asked
 
     def answered(self, requests: Sequence[Request]) -> list[bool]:
@@ -290,15 +290,19 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(
     assert capsys.readouterr().err == "stage: 1 of 1 row, failed 1, retries 0\n"
 
 
-def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it() -> None:
+def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "FEWEST", 2)
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
         progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
-        run = Run(mock.Mock(asks=1), retried=Counter({"timed out": 1, "throttled": 2}))
+        run = Run(Reader(), mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
         run.tokens.prompt = 4_000
-        progress.done(run, 7)
+        progress.done(run)
         progress.say("gpt-x is left out")
-        progress.done(run, 7)
+        monkeypatch.setattr("time.monotonic", lambda: progress._start + 800)
+        progress.done(run)
         progress.close()
     state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out)"
     assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
