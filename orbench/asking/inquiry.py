@@ -44,6 +44,9 @@ class Done(NamedTuple):
     reading: Any = None  # what the answer says, Missing without a usable one; None: not read yet
 
 
+NOT_YET = Missing(NOT_ASKED, "not asked yet")
+
+
 class Reader:
     """Reads answers: a stage. asks: how often a question is sent at most, until it can be read."""
 
@@ -175,7 +178,7 @@ def state(inquiry: Inquiry, run: Run) -> Request | Done:
         return step
     # Several judges share a substitute: its answer says nothing about one that was not asked yet.
     from_log = run.phase is Phase.FROM_LOG
-    if step.reading.kind == NOT_ASKED and not (from_log and substitute.key in run.log):
+    if step.reading == NOT_YET and not (from_log and substitute.key in run.log):
         return step
     return _walk(substitute, run)
 
@@ -210,7 +213,7 @@ def _without_answer(request: Request, run: Run) -> Request | Done:
         return Done(request, reading=Missing("gave_up", left_out))
     if run.asking:
         return request
-    return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
+    return Done(request, reading=NOT_YET)
 
 
 def replay(run: Run) -> None:

@@ -8,10 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from orbench.asking.inquiry import Done, Inquiry, Limits, Phase, Run, pending, replay, state
+from orbench.asking.inquiry import (
+    NOT_YET,
+    Done,
+    Inquiry,
+    Limits,
+    Phase,
+    Run,
+    pending,
+    replay,
+    state,
+)
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
-from orbench.base.records import NOT_ASKED, Record
+from orbench.base.records import Record
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
 from orbench.stages.stage import Plan, Result, Stage, Written
@@ -57,15 +67,14 @@ class StageRun(Run):
         return Result(row, self._rows(row, readings), readings, answers)
 
     def _rows(self, row: Row, readings: list[Any]) -> Written:
-        missing = [reading for reading in readings if isinstance(reading, Missing)]
-        not_asked = [reading for reading in missing if reading.kind == NOT_ASKED]
         # A panel goes on without a vote that failed, but waits for one that was not asked yet;
         # `--from_log` shows the votes that are there.
-        must_wait = len(not_asked) == len(readings) or self.phase is not Phase.FROM_LOG
-        if not_asked and must_wait:
-            return not_asked[0]
-        if missing and not self.stage.panel:
-            return missing[0]
+        not_yet = readings.count(NOT_YET)
+        if not_yet and (not_yet == len(readings) or self.phase is not Phase.FROM_LOG):
+            return NOT_YET
+        for reading in readings:
+            if isinstance(reading, Missing) and not self.stage.panel:
+                return reading
         return self.stage.rows(row, readings)
 
 
@@ -99,7 +108,7 @@ def _send(run: StageRun) -> None:
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(run, [Path(name) for name in args.import_answers])
+        import_answers(run, list(map(Path, args.import_answers)))
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 

@@ -3,7 +3,7 @@
 `orbench.stages.runner` runs a stage; between the methods stands the answer log.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Stage(Reader):
         self.models = list(models)
         self.columns = list(columns)
         self.output = output_path(args.output_path, csv)
-        self.parts: dict[str, Path] = {}  # label -> CSV, with --merge_result=False
+        self.outputs = {"": self.output}  # label -> the CSV of the rows with that label
         self.prompt_file: Path | None = None
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
@@ -100,17 +100,12 @@ class Stage(Reader):
         return Closing()
 
     def label(self, row: Row) -> str:
-        """Return the part that an output row belongs to, a key of `parts`, if there are parts."""
+        """Return the label of an output row, a key of `outputs`, with --merge_result=False."""
         raise NotImplementedError
 
     def origin(self, row: Row) -> Row:
         """Return the input row that an output row came from, in the columns they share."""
         return row
-
-    @property
-    def outputs(self) -> Mapping[str, Path]:
-        """Label -> the CSV of the rows with that label; one under "" without parts."""
-        return self.parts or {"": self.output}
 
     def beside(self, ending: str) -> Path:
         """Return the path of a file that belongs to the output: `<output stem><ending>`."""
@@ -122,10 +117,11 @@ class Stage(Reader):
         """
         if self.args.merge_result:
             return
+        self.outputs.clear()
         for label, name in names.items():
             if self.args.output_path:
                 name = f"{self.output.stem}_{label}.csv"
-            self.parts[label] = self.output.with_name(name)
+            self.outputs[label] = self.output.with_name(name)
 
 
 def output_path(given: str | None, default: Path) -> Path:
