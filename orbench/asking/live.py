@@ -81,20 +81,6 @@ class _Lane:
         # In an outage each probe is another request, so that none runs out of tries.
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
-    def rejected(
-        self, request: Request, fault: TransientError, sent: float, now: float
-    ) -> float | None:
-        """Count a rejection. Return the seconds after which the request is sent again; None if this
-        was one rejection too many.
-        """
-        kinds = self.rejections[request.key]
-        before = len(kinds)
-        kinds.append(fault.kind)
-        faults = len(kinds) - kinds.count(RateLimited.kind)
-        rest = self.pace.rejected(fault, sent, now, before)
-        too_often = faults > self.pace.max_retries or before >= LIMITED_TRIES
-        return None if too_often and not self.pace.over else rest
-
 
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
@@ -214,7 +200,11 @@ class _Session:
         if request.key in lane.rejections:
             self.run.retried[lane.rejections[request.key][-1]] += 1
         try:
-            answer = await _answer_to(request, self.client, self.limits.timeout)
+            async with asyncio.timeout(self.limits.timeout):
+                answer = await self.client.send(request)
+        except TimeoutError:
+            fault = TimedOut(f"no answer in {self.limits.timeout:g} s")
+            self.rejected(request, lane, sent, fault)
         except TransientError as fault:
             self.rejected(request, lane, sent, fault)
         except BadRequest as error:
@@ -231,22 +221,17 @@ class _Session:
 
     def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        rest = lane.rejected(request, fault, sent, self.loop.time())
+        kinds = lane.rejections[request.key]
+        before = len(kinds)
+        kinds.append(fault.kind)
+        faults = len(kinds) - kinds.count(RateLimited.kind)
+        rest = lane.pace.rejected(fault, sent, self.loop.time(), before)
         if lane.pace.over:
             self.leave_out(request.model, lane.pace.over)
-        if rest is None:
+        elif faults > self.limits.max_retries or before >= LIMITED_TRIES:
             self.fail(request, "gave_up", fault)
-        else:
-            self.loop.call_later(rest, lane.unsent.appendleft, request)
-
-
-async def _answer_to(request: Request, client: Client, timeout: float) -> Answer:
-    """Send a request once. Raises TransientError, TimedOut among them, BadRequest or Fatal."""
-    try:
-        async with asyncio.timeout(timeout):
-            return await client.send(request)
-    except TimeoutError:
-        raise TimedOut(f"no answer in {timeout:g} s") from None
+            return
+        self.loop.call_later(rest, lane.unsent.appendleft, request)
 
 
 @contextmanager

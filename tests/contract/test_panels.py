@@ -95,20 +95,17 @@ def test_a_row_has_the_majority_and_each_judges_own_words() -> None:
     assert isinstance(cells, dict)
     assert list(cells.values())[:4] == ["True", "illegal", "2", "True"]
     assert cells["response_moderation_result_other"] == "[[none]]"
-    assert columns.votes(cells) == [True, False]
+    assert columns.vote(cells, "gpt4") and not columns.vote(cells, "other")
 
 
 def test_a_substitute_has_one_vote_whomever_it_stands_in_for() -> None:
-    columns = ModerationColumns("prompt", ["gpt4", "b", "c"], "spare")
+    columns = ModerationColumns("prompt", ["gpt4", "b", "c", "spare"])
     undecided = columns.cells([OWN, SPARE, SPARE], 1)
     assert isinstance(undecided, Missing) and "1 of 3 missing" in undecided.why
     lone = columns.cells([MISSING, SPARE, SPARE], 1)
     assert isinstance(lone, dict)
-    assert (lone["votes"], lone["is_toxic_spare"], columns.votes(lone)) == (
-        "1",
-        "False",
-        [None] * 3,
-    )
+    assert (lone["votes"], lone["is_toxic_spare"]) == ("1", "False")
+    assert columns.vote(lone, "gpt4") is None
 
 
 def test_a_row_without_a_verdict_says_what_each_judge_lacked() -> None:
