@@ -179,14 +179,11 @@ class _Batches:
         return True
 
     def save(self) -> None:
-        """Write the state file; without a batch there is none. Raises UserError."""
-        try:
-            if self.batches:
-                write_text(self.state, json.dumps([batch._asdict() for batch in self.batches]))
-            else:
-                self.state.unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"{self.state} cannot be written: {error.strerror}") from None
+        """Write the state file; without a batch there is none. Raises OSError."""
+        if self.batches:
+            write_text(self.state, json.dumps([batch._asdict() for batch in self.batches]))
+        else:
+            self.state.unlink(missing_ok=True)
 
 
 class Service:

@@ -9,7 +9,7 @@ The custom_id is the request's key in hex.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,16 +108,20 @@ def export_requests(requests: Sequence[Request], output: Path, models: Models) -
 def import_answers(run: Run, paths: Sequence[Path]) -> None:
     """Put the answers to what is pending into the log, in whatever order they come.
 
-    An error is the request's failure unless another line holds its answer. Raises UserError.
+    An error is the request's failure unless another line holds its answer. Raises UserError,
+    OSError.
     """
     before = len(run.log)
     n = 0
     wanted = {request.key: request for request in pending(run)}
-    for result in map(read_result, _lines(paths)):
-        n += 1
-        request = wanted.get(result.key) if result else None
-        if result and request and request.key not in run.log:
-            take(result, request.model, request.protocol, run)
+    for path in paths:
+        with path.open("rb") as file:
+            for line in filter(bytes.strip, file):
+                n += 1
+                result = read_result(line)
+                request = wanted.get(result.key) if result else None
+                if result and request and request.key not in run.log:
+                    take(result, request.model, request.protocol, run)
     say(f"imported {counted(len(run.log) - before, 'answer')} from {counted(n, 'line')}")
 
 
@@ -133,13 +137,3 @@ def take(result: ResultLine, model: Model, protocol: str, run: Run) -> None:
     else:
         run.adaptation.answered.add(model)
         run.store(result.key, answer._replace(dropped=run.adaptation.dropped(model)))
-
-
-def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
-    """The lines of files. Raises UserError."""
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                yield from filter(bytes.strip, file)
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror}") from None
