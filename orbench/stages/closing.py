@@ -228,11 +228,16 @@ def _sent(run: StageRun) -> str:
 def _other_models(models: Models, counts: Counts) -> Iterator[str]:
     """Yield which other models answered, and which changed during the run."""
     for model in models:
-        answers = dict(counts.served_by[model.asked])
-        answers.pop("", None)
-        ids = {name.partition(" via ")[0] for name in answers}
-        others = ", ".join(f"{one_line(name)} ({n:,})" for name, n in sorted(answers.items()))
+        answers = counts.served_by[model.asked]
+        ids = set()
+        others = []
+        for name, n in sorted(answers.items()):
+            if name:
+                ids.add(name.partition(" via ")[0])
+                others.append(f"{one_line(name)} ({n:,})")
+        shown = ", ".join(others)
         if not all(is_same_model(model.id, id_) for id_ in ids):
-            yield f"{sum(answers.values()):,} answered by {others} instead of {model.id}"
+            n = answers.total() - answers[""]
+            yield f"{n:,} answered by {shown} instead of {model.id}"
         elif len(ids) > 1:
-            yield f"{model.id} answered as {others}"
+            yield f"{model.id} answered as {shown}"

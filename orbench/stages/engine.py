@@ -148,5 +148,7 @@ def in_batches(stage: Stage) -> set[str]:
     """Return the keys, in hex, of requests under way in batches. Raises UserError."""
     from orbench.asking.batch import read_batches
 
-    batches = read_batches(stage.beside(".batches.json"))
-    return {key for batch in batches for key in batch.keys}
+    keys = set[str]()
+    for batch in read_batches(stage.beside(".batches.json")):
+        keys.update(batch.keys)
+    return keys

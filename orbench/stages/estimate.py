@@ -22,9 +22,10 @@ def dry_run(run: StageRun) -> Outcome:
     if len(to_send) > n:
         say(f"already in batches: {len(to_send) - n:,}; --batch collects them")
     characters = 0
+    most = 0
     for request in requests:
         characters += sum(len(message["content"]) for message in request.messages)
-    most = sum(request.parameters.get("max_tokens", 0) for request in requests)
+        most += request.parameters.get("max_tokens", 0)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"
     if most:
