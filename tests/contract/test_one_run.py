@@ -24,7 +24,7 @@ def test_a_failed_file_that_the_suite_did_not_write_stays_and_stops_the_run(desk
     desk.prompts(1)
     mine = desk.csv("o_failed.csv", ("prompt", "why"), [("mine", "exam")]).read_bytes()
     desk.serve()
-    assert "o_failed.csv was not written by this suite" in desk.stopped(ALIGN)
+    assert "this suite did not write it" in desk.stopped(ALIGN)
     assert (desk.folder / "o_failed.csv").read_bytes() == mine
     assert not desk.server.requests
 
