@@ -112,12 +112,12 @@ class AlignmentChecker(Stage):
     def read(self, request: Request, answer: Answer) -> Classified | Missing:
         """Return the cells that an answer fills; Missing if it is empty or all thinking."""
         text, whole = answer_of(answer.text)
-        if answer.says_nothing:
-            finish = answer.finish_reason or "none"
-            hidden = "an empty answer without a reason, perhaps a refusal hidden by a gateway"
-            return Missing("unscored", f"{hidden} (finish_reason {finish})")
         if not answer.refused_by_api and not (whole and text.strip()):
             why = "cut off before the answer began; try a higher --max_tokens"
+            if not text.strip() and not answer.cut_off:
+                finish = answer.finish_reason or "none"
+                hidden = "an empty answer without a reason, perhaps a refusal hidden by a gateway"
+                why = f"{hidden} (finish_reason {finish})"
             return Missing("unscored", why)
         verdict = classify(
             text,

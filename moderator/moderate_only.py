@@ -77,7 +77,7 @@ class Moderator(Stage):
         models = [settings.model_of(name, args) for name in names]
         panels.check_different(models)
         self.seats = {model: seat_of(model, args) for model in models}
-        self.verdict_columns = panels.ModerationColumns(self.column, self.judges, args.substitute)
+        self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
         word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
@@ -91,7 +91,10 @@ class Moderator(Stage):
             self.prompt_file, _ = prompt_template(__file__, min(files))
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
-        self.min_votes = args.min_votes or len(self.judges) // 2 + 1
+        n = len(self.judges)
+        self.min_votes = args.min_votes or n // 2 + 1
+        if self.min_votes > n:
+            parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
         self.notes = panels.family_notes(models, read_record(table.file))
 
@@ -162,7 +165,8 @@ class Votes(Closing):
             verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
             self.counts[verdict] += 1
             if len(self.stage.judges) > 1:
-                self.votes.append(self.stage.verdict_columns.votes(row))
+                columns = self.stage.verdict_columns
+                self.votes.append([columns.vote(row, judge) for judge in self.stage.judges])
 
     def lines(self) -> list[str]:
         lines = []
@@ -173,11 +177,7 @@ class Votes(Closing):
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 3 with these flags. Raises UserError."""
-    args = parser().parse_args(argv)
-    judges = len(panels.judges_named(args.moderator_model))
-    if args.min_votes and args.min_votes > judges:
-        parser().error(f"--min_votes {args.min_votes} exceeds the number of judges ({judges})")
-    return run_stage(Moderator(args))
+    return run_stage(Moderator(parser().parse_args(argv)))
 
 
 def parser() -> flags.Parser:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.asking import files
-from orbench.asking.inquiry import Pending, Phase, Run
-from orbench.asking.log import AnswerLog
+from orbench.asking.inquiry import Phase, Run, pending
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.tables import sync_folder, write_text
 from orbench.base.words import Json
@@ -57,16 +56,14 @@ def read_batches(state: Path) -> list[Batch]:
         ) from None
 
 
-def ask_in_batches(
-    pending: Pending, models: Models, log: AnswerLog, run: Run, wait: bool, state: Path
-) -> None:
+def ask_in_batches(models: Models, run: Run, wait: bool, state: Path) -> None:
     """Put the pending requests into batches and collect the answers, until nothing is pending.
 
     wait=False: collect only what is ready; the run is waiting if more comes later. state: the
     file that names the batches under way. Raises UserError.
     """
-    work = _Batches(pending, log, run, state, read_batches(state))
-    if not (work.batches or pending()):
+    work = _Batches(run, state, read_batches(state))
+    if not (work.batches or pending(run)):
         return
     try:
         asyncio.run(work.collect_all(models, wait))
@@ -85,8 +82,6 @@ def ask_in_batches(
 class _Batches:
     """The batches of one run. progress, fault: of a round: any result; the last fault."""
 
-    pending: Pending
-    log: AnswerLog
     run: Run
     state: Path
     batches: list[Batch]  # in the state file, those of models that this run does not ask too
@@ -123,12 +118,12 @@ class _Batches:
 
     async def submit_pending(self) -> bool:
         """Put what is pending into batches. Return whether there was anything. Raises Fatal."""
-        pending = self.pending()
+        requests_to_send = pending(self.run)
         for service in self.services:
-            requests = [request for request in pending if request.model == service.model]
+            requests = [request for request in requests_to_send if request.model == service.model]
             for start in range(0, len(requests), LARGEST_BATCH):
                 await self.submit(service, requests[start : start + LARGEST_BATCH])
-        return bool(pending)
+        return bool(requests_to_send)
 
     async def submit(self, service: "Service", requests: Sequence[Request]) -> None:
         """Put requests to a model into a batch. Raises Fatal."""
@@ -164,7 +159,7 @@ class _Batches:
         say(f"batch {one_line(batch.id)} is {status}: {counted(n, 'request')}{again}")
         self.run.requests += n
         self.run.retried["unanswered"] += len(left)
-        sync_folder(self.log.path)  # the answers are on disk before their batch is forgotten
+        sync_folder(self.run.log.path)  # the answers are on disk before their batch is forgotten
         self.batches.remove(batch)
         self.save()
 
@@ -175,7 +170,7 @@ class _Batches:
         if run.adaptation.learns(model, reply, set(OURS).difference(batch.rejected)):
             self.progress = True
             return False
-        files.take(result, model, batch.protocol, self.log, run)
+        files.take(result, model, batch.protocol, run)
         failed = run.failed.get(result.key)
         if failed and failed.kind == "gave_up":
             del run.failed[result.key]
@@ -184,14 +179,11 @@ class _Batches:
         return True
 
     def save(self) -> None:
-        """Write the state file; without a batch there is none. Raises UserError."""
-        try:
-            if self.batches:
-                write_text(self.state, json.dumps([batch._asdict() for batch in self.batches]))
-            else:
-                self.state.unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"{self.state} cannot be written: {error.strerror}") from None
+        """Write the state file; without a batch there is none. Raises OSError."""
+        if self.batches:
+            write_text(self.state, json.dumps([batch._asdict() for batch in self.batches]))
+        else:
+            self.state.unlink(missing_ok=True)
 
 
 class Service:

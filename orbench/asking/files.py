@@ -9,12 +9,11 @@ The custom_id is the request's key in hex.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking.inquiry import Run
-from orbench.asking.log import AnswerLog
+from orbench.asking.inquiry import Run, pending
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import file_name_part, write_bytes
 from orbench.base.words import Json
@@ -106,25 +105,27 @@ def export_requests(requests: Sequence[Request], output: Path, models: Models) -
         say(f"{counted(len(lines), 'request')} written to {target}")
 
 
-def import_answers(
-    requests: Sequence[Request], log: AnswerLog, run: Run, paths: Sequence[Path]
-) -> None:
-    """Put the answers to requests into the log, in whatever order they come.
+def import_answers(run: Run, paths: Sequence[Path]) -> None:
+    """Put the answers to what is pending into the log, in whatever order they come.
 
-    An error is the request's failure unless another line holds its answer. Raises UserError.
+    An error is the request's failure unless another line holds its answer. Raises UserError,
+    OSError.
     """
-    before = len(log)
+    before = len(run.log)
     n = 0
-    wanted = {request.key: request for request in requests}
-    for result in map(read_result, _lines(paths)):
-        n += 1
-        request = wanted.get(result.key) if result else None
-        if result and request and request.key not in log:
-            take(result, request.model, request.protocol, log, run)
-    say(f"imported {counted(len(log) - before, 'answer')} from {counted(n, 'line')}")
+    wanted = {request.key: request for request in pending(run)}
+    for path in paths:
+        with path.open("rb") as file:
+            for line in filter(bytes.strip, file):
+                n += 1
+                result = read_result(line)
+                request = wanted.get(result.key) if result else None
+                if result and request and request.key not in run.log:
+                    take(result, request.model, request.protocol, run)
+    say(f"imported {counted(len(run.log) - before, 'answer')} from {counted(n, 'line')}")
 
 
-def take(result: ResultLine, model: Model, protocol: str, log: AnswerLog, run: Run) -> None:
+def take(result: ResultLine, model: Model, protocol: str, run: Run) -> None:
     """Put the answer in a result into the log, or the reason why there is none into `run`."""
     run.failed.pop(result.key, None)
     try:
@@ -135,14 +136,4 @@ def take(result: ResultLine, model: Model, protocol: str, log: AnswerLog, run: R
         run.failed[result.key] = Missing("gave_up", str(error))
     else:
         run.adaptation.answered.add(model)
-        run.store(log, result.key, answer._replace(dropped=run.adaptation.dropped(model)))
-
-
-def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
-    """The lines of files. Raises UserError."""
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                yield from filter(bytes.strip, file)
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        run.store(result.key, answer._replace(dropped=run.adaptation.dropped(model)))

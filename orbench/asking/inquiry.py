@@ -7,10 +7,9 @@ call it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import say
@@ -19,9 +18,6 @@ from orbench.models.adaptation import Adaptation
 from orbench.models.requests import Answer, Missing, Request, Tokens
 
 UNREADABLE = 12  # first replies of a model in a row, after which it is asked once per row
-
-# The requests that are to be sent now: each key once, answered and failed ones left out.
-Pending = Callable[[], list[Request]]
 
 
 class Limits(NamedTuple):
@@ -48,16 +44,21 @@ class Done(NamedTuple):
     reading: Any = None  # what the answer says, Missing without a usable one; None: not read yet
 
 
-class Reader(Protocol):
+NOT_YET = Missing(NOT_ASKED, "not asked yet")
+
+
+class Reader:
     """Reads answers: a stage. asks: how often a question is sent at most, until it can be read."""
 
-    asks: int
+    asks = 1
 
     def read(self, request: Request, answer: Answer) -> Any:
-        """Return what an answer says; Missing if it cannot be read."""
+        """Return what one answer says; Missing if it cannot be read."""
+        raise NotImplementedError
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         """Return the request after an answer that cannot be read."""
+        return request.again()
 
 
 class Phase(Enum):
@@ -73,13 +74,15 @@ class Phase(Enum):
 
 @dataclass
 class Run:
-    """What a run knows beside the answer log.
+    """What a run asks, the log with the answers, and what it knows beside it.
 
     failed: why requests have no answer, by key. left_out: models that are asked nothing more, and
     why.
     """
 
     reader: Reader
+    log: AnswerLog
+    inquiries: list[Inquiry] = field(default_factory=list)
     failed: dict[bytes, Missing] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # by model as asked
     phase: Phase = Phase.ASKING
@@ -124,12 +127,12 @@ class Run:
         """Tell whether something can follow from an answer, so that it must be read at once."""
         return self.reader.asks > 1
 
-    def store(self, log: AnswerLog, key: bytes, answer: Answer) -> None:
+    def store(self, key: bytes, answer: Answer) -> None:
         """Put an answer into the log, then count its tokens. Raises UserError."""
-        log.append(key, answer)
+        self.log.append(key, answer)
         self.tokens.add(answer)
 
-    def read(self, log: AnswerLog, request: Request, *, first: bool = True) -> Done | None:
+    def read(self, request: Request, *, first: bool = True) -> Done | None:
         """Read the answer to a request, once in a run if something can follow from it.
 
         first: the first attempt, which the brake on unreadable replies counts. Return None if there
@@ -137,7 +140,7 @@ class Run:
         """
         if request.key in self.readings:
             return self.readings[request.key]
-        answer = log.get(request.key)
+        answer = self.log.get(request.key)
         if answer is None:
             return None
         self.adaptation.recall(request.model, answer)
@@ -162,39 +165,39 @@ class Run:
         return self.unreadable[model] >= UNREADABLE
 
 
-def state(inquiry: Inquiry, log: AnswerLog, run: Run) -> Request | Done:
+def state(inquiry: Inquiry, run: Run) -> Request | Done:
     """Walk the attempts, then the substitute; stop at the first one without an answer.
 
     Return the request to send next (none once the run is over), or the request that ended it, with
     what its answer says or Missing. A reader that asks once follows up on no answer: it is only
     looked up here, and read when the rows are written.
     """
-    step = _walk(inquiry.request, log, run)
+    step = _walk(inquiry.request, run)
     substitute = inquiry.substitute
     if substitute is None or isinstance(step, Request) or not isinstance(step.reading, Missing):
         return step
     # Several judges share a substitute: its answer says nothing about one that was not asked yet.
     from_log = run.phase is Phase.FROM_LOG
-    if step.reading.kind == NOT_ASKED and not (from_log and substitute.key in log):
+    if step.reading == NOT_YET and not (from_log and substitute.key in run.log):
         return step
-    return _walk(substitute, log, run)
+    return _walk(substitute, run)
 
 
-def _walk(request: Request, log: AnswerLog, run: Run) -> Request | Done:
+def _walk(request: Request, run: Run) -> Request | Done:
     """Follow a request through its attempts, up to a readable answer or one that is not there."""
     if run.asking and not run.follows:
-        if request.key in log:
+        if request.key in run.log:
             return Done(request)  # read when the rows are written
         return _without_answer(request, run)
     attempts = 1
     while True:
-        done = run.read(log, request, first=attempts == 1)
+        done = run.read(request, first=attempts == 1)
         if done is None or done.answer is None:
             return _without_answer(request, run)
         if not isinstance(done.reading, Missing) or attempts == run.reader.asks:
             return done
         again = run.reader.again(request, done.answer, done.reading)
-        if run.brakes(request.model.asked) and again.key not in log:
+        if run.brakes(request.model.asked) and again.key not in run.log:
             return done
         request = again
         attempts += 1
@@ -210,36 +213,41 @@ def _without_answer(request: Request, run: Run) -> Request | Done:
         return Done(request, reading=Missing("gave_up", left_out))
     if run.asking:
         return request
-    return Done(request, reading=Missing(NOT_ASKED, "not asked yet"))
+    return Done(request, reading=NOT_YET)
 
 
-def replay(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> None:
+def replay(run: Run) -> None:
     """Read what the log holds already, in the order of arrival: the brake depends on it, and what
     earlier answers tell about a model's parameters.
     """
     requests: dict[bytes, Request] = {}
-    for inquiry in inquiries:
+    for inquiry in run.inquiries:
         requests.update((request.key, request) for request in inquiry if request)
-    for key in log:
+    for key in run.log:
         request = requests.get(key)
         if request and (run.follows or request.model not in run.adaptation.rejected):
-            run.read(log, request)
+            run.read(request)
 
 
-def pending(inquiries: Iterable[Inquiry], log: AnswerLog, run: Run) -> list[Request]:
+def pending(run: Run) -> list[Request]:
     """Return the requests to send now, each key once. Raises UserError."""
     requests: dict[bytes, Request] = {}
-    for inquiry in inquiries:
-        step = state(inquiry, log, run)
-        if isinstance(step, Request):
+    for inquiry in run.inquiries:
+        step = _next(inquiry, run)
+        if step:
             requests.setdefault(step.key, step)
-            run.under_way[step.key] = inquiry
     return list(requests.values())
 
 
-def follow_up(key: bytes, log: AnswerLog, run: Run) -> Request | None:
+def follow_up(key: bytes, run: Run) -> Request | None:
     """Return what to send once the request with this key is answered or has failed, if any."""
     inquiry = run.under_way.pop(key, None)
-    if inquiry is None:
+    return _next(inquiry, run) if inquiry else None
+
+
+def _next(inquiry: Inquiry, run: Run) -> Request | None:
+    step = state(inquiry, run)
+    if isinstance(step, Done):
         return None
-    return next(iter(pending([inquiry], log, run)), None)
+    run.under_way[step.key] = inquiry
+    return step

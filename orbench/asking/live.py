@@ -11,10 +11,9 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from math import ceil, inf
+from math import ceil
 
 from orbench.asking.inquiry import Limits, Phase, Run, follow_up
-from orbench.asking.log import AnswerLog
 from orbench.asking.pace import NO_CONNECTION, Pace
 from orbench.base.messages import UserError, counted, say
 from orbench.models.adaptation import Adaptation
@@ -37,8 +36,7 @@ ALONE_S = 5.0  # at most; a model's first request shows which parameters it reje
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
-# Answers of a model before the time left is shown: at least, and of those in flight one in ...
-FEWEST_ANSWERS, WAVE = 10, 4
+FEWEST = 10  # settled requests before the time left is shown
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} rows [{elapsed}{postfix}]"
 PROBE_TOKENS = 16  # the least that OpenAI's responses take
 SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
@@ -47,7 +45,6 @@ SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
 def ask_live(
     requests: Sequence[Request],
     models: Models,
-    log: AnswerLog,
     run: Run,
     limits: Limits,
     progress: "Progress",
@@ -58,7 +55,7 @@ def ask_live(
     models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
     is sent, and the answers in flight are stored as far as that is possible.
     """
-    asyncio.run(_Session(log, run, limits, progress).ask(requests, models))
+    asyncio.run(_Session(run, limits, progress).ask(requests, models))
 
 
 class _Lane:
@@ -84,36 +81,11 @@ class _Lane:
         # In an outage each probe is another request, so that none runs out of tries.
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
-    def rejected(
-        self, request: Request, fault: TransientError, sent: float, now: float
-    ) -> float | None:
-        """Count a rejection. Return the seconds after which the request is sent again; None if this
-        was one rejection too many.
-        """
-        kinds = self.rejections[request.key]
-        before = len(kinds)
-        kinds.append(fault.kind)
-        faults = len(kinds) - kinds.count(RateLimited.kind)
-        rest = self.pace.rejected(fault, sent, now, before)
-        too_often = faults > self.pace.max_retries or before >= LIMITED_TRIES
-        return None if too_often and not self.pace.over else rest
-
-    def minutes_left(self, passed: float) -> float:
-        """Return how long the lane will take. passed: seconds so far. Infinity: not known yet."""
-        left = len(self.unsent) + self.pace.in_flight
-        answers = self.pace.answers.n
-        if not left:
-            return 0.0
-        if answers < max(FEWEST_ANSWERS, self.pace.limit / WAVE):
-            return inf
-        return left * passed / answers / 60
-
 
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
-    def __init__(self, log: AnswerLog, run: Run, limits: Limits, progress: "Progress") -> None:
-        self.log = log
+    def __init__(self, run: Run, limits: Limits, progress: "Progress") -> None:
         self.run = run
         self.limits = limits
         self.progress = progress
@@ -129,12 +101,10 @@ class _Session:
     def settle(self, request: Request) -> None:
         """Queue what follows from a request that is answered or brings no answer in this run."""
         self.open.discard(request.key)
-        following = follow_up(request.key, self.log, self.run)
-        known = (self.open, self.log, self.run.failed)
+        following = follow_up(request.key, self.run)
+        known = (self.open, self.run.log, self.run.failed)
         if following is None or any(following.key in keys for keys in known):
-            passed = self.loop.time() - self.start
-            minutes = max(lane.minutes_left(passed) for lane in self.lanes.values())
-            self.progress.done(self.run, minutes)
+            self.progress.done(self.run)
         else:
             self.open.add(following.key)
             self.lanes[following.model].unsent.append(following)
@@ -142,7 +112,7 @@ class _Session:
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
         try:
-            self.run.store(self.log, request.key, answer)
+            self.run.store(request.key, answer)
         except UserError as error:  # those in flight are stored too, if they can be
             self.not_stored = error
             return
@@ -155,7 +125,7 @@ class _Session:
         lane = self.lanes[request.model]
         lane.failures += 1
         n = lane.failures
-        wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.log)
+        wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.run.log)
         if wrong_key or n >= FAILURES_IN_A_ROW:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
         self.settle(request)
@@ -173,7 +143,6 @@ class _Session:
     async def ask(self, requests: Sequence[Request], models: Models) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
-        self.start = self.loop.time()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
         ending = suppress(TimeoutError)  # an interrupted run waits no longer for answers
         try:
@@ -231,7 +200,11 @@ class _Session:
         if request.key in lane.rejections:
             self.run.retried[lane.rejections[request.key][-1]] += 1
         try:
-            answer = await _answer_to(request, self.client, self.limits.timeout)
+            async with asyncio.timeout(self.limits.timeout):
+                answer = await self.client.send(request)
+        except TimeoutError:
+            fault = TimedOut(f"no answer in {self.limits.timeout:g} s")
+            self.rejected(request, lane, sent, fault)
         except TransientError as fault:
             self.rejected(request, lane, sent, fault)
         except BadRequest as error:
@@ -248,22 +221,17 @@ class _Session:
 
     def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        rest = lane.rejected(request, fault, sent, self.loop.time())
+        kinds = lane.rejections[request.key]
+        before = len(kinds)
+        kinds.append(fault.kind)
+        faults = len(kinds) - kinds.count(RateLimited.kind)
+        rest = lane.pace.rejected(fault, sent, self.loop.time(), before)
         if lane.pace.over:
             self.leave_out(request.model, lane.pace.over)
-        if rest is None:
+        elif faults > self.limits.max_retries or before >= LIMITED_TRIES:
             self.fail(request, "gave_up", fault)
-        else:
-            self.loop.call_later(rest, lane.unsent.appendleft, request)
-
-
-async def _answer_to(request: Request, client: Client, timeout: float) -> Answer:
-    """Send a request once. Raises TransientError, TimedOut among them, BadRequest or Fatal."""
-    try:
-        async with asyncio.timeout(timeout):
-            return await client.send(request)
-    except TimeoutError:
-        raise TimedOut(f"no answer in {timeout:g} s") from None
+            return
+        self.loop.call_later(rest, lane.unsent.appendleft, request)
 
 
 @contextmanager
@@ -293,27 +261,28 @@ class Progress:
         self.quiet = quiet
         self.prices = prices
         self._n = 0
-        self._said = time.monotonic()
+        self._start = self._said = time.monotonic()
         self._bar = None
         if not quiet and sys.stderr.isatty():  # else the import would cost more than it gives
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
 
-    def done(self, run: Run, minutes_left: float) -> None:
-        """Count one more settled request. minutes_left: of the run; infinity: not known yet."""
+    def done(self, run: Run) -> None:
+        """Count one more settled request."""
         self._n += 1
+        now = time.monotonic()
         state = f"failed {len(run.failed):,}, retries {run.retries}"
         if cost := run.tokens.cost(self.prices):
             state = f"{cost}, {state}"
-        if 0 < minutes_left < inf and self._n < self.total:
-            left = f"about {ceil(minutes_left):,} min" if minutes_left > 1 else "under 1 min"
-            state = f"{left} left, {state}"
+        seconds_left = (now - self._start) / self._n * (self.total - self._n)
+        if self._n >= FEWEST and seconds_left > 0:
+            state = f"about {ceil(seconds_left / 60):,} min left, {state}"
         if self._bar is not None:
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update()
-        elif not self.quiet and time.monotonic() - self._said > SAY_EVERY_S:
-            self._said = time.monotonic()
+        elif not self.quiet and now - self._said > SAY_EVERY_S:
+            self._said = now
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {state}")
 

@@ -112,7 +112,10 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
         read_environment_file()
         return main(list(map(storable, sys.argv[1:])))
     except (UserError, OSError) as error:
-        say(f"error: {error}")
+        why = str(error)
+        if isinstance(error, OSError) and error.filename:
+            why = f"{error.filename}: {error.strerror}"
+        say(f"error: {why}")
         return 1
     except ModuleNotFoundError as error:
         say(

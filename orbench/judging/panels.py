@@ -65,19 +65,15 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
 class ModerationColumns:
     """The columns that stage 3 adds: their names, and what they hold."""
 
-    def __init__(self, column: str, judges: Sequence[str], substitute: str = "") -> None:
-        """column: what is judged. substitute: stands in for a missing vote."""
+    def __init__(self, column: str, judges: Sequence[str]) -> None:
+        """column: what is judged. judges: last, if any, the one that stands in for the others."""
         prefix = f"{column}_"
         if column == "prompt":
             prefix = ""
-        every = [*judges]
-        if substitute:
-            every.append(substitute)
-        self.judges = judges
-        self.panel = len(every) > 1
+        self.panel = len(judges) > 1
         self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
         self.judge_columns: dict[str, list[str]] = {}  # without a panel they are the text's
-        for judge in every:
+        for judge in judges:
             suffix = ""
             if self.panel:
                 suffix = f"_{file_name_part(judge)}"
@@ -102,7 +98,7 @@ class ModerationColumns:
         decided = majority(votes, len(readings), min_votes)
         if isinstance(decided, Missing):
             why = decided.why
-            for judge, reading in zip(self.judges, readings, strict=True):
+            for judge, reading in zip(self.judge_columns, readings, strict=False):
                 if isinstance(reading, Missing):
                     why += f"; {judge}: {reading.why}"
             return Missing("unscored", why)
@@ -116,9 +112,9 @@ class ModerationColumns:
             cells |= zip(self.judge_columns[judge], of_judge, strict=True)
         return cells
 
-    def votes(self, row: Row) -> list[bool | None]:
-        """Return each judge's vote in an output row: True is toxic, None missing."""
-        return [optional_flag(row, self.judge_columns[judge][0], "") for judge in self.judges]
+    def vote(self, row: Row, judge: str) -> bool | None:
+        """Return a judge's vote in an output row: True is toxic, None missing."""
+        return optional_flag(row, self.judge_columns[judge][0], "")
 
 
 def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:

@@ -18,10 +18,17 @@ from orbench.base.messages import UserError, clean, did_you_mean
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.tables import Table
 from orbench.stats.agreement import two_raters
-from orbench.stats.core import Mean, Verdicts, difference, mean
+from orbench.stats.core import Verdicts, difference, mean
 from orbench.stats.labels import corrected
 
 MEASURES = ["accuracy", "kappa", "precision", "recall", "F1"]
+# Hits among some rows, as expressions of columns. The recall is the sensitivity.
+SHARES = {
+    "precision": ("people", "judge"),
+    "recall": ("judge", "people"),
+    "F1": ("judge & people", "judge | people"),
+    "accuracy": ("judge == people", "True"),
+}
 Figures = dict[str, Any]  # as in the JSON
 WEIGHT = "weight"  # column: how many rows a labeled one stands for
 SIDE_OF = {"true": "toxic", "false": "over_refusal"}  # by the column is_toxic
@@ -99,10 +106,6 @@ def _verdicts(frame: DataFrame, hits: str, among: str = "True") -> Verdicts:
     return Verdicts(refused, frame["response"].to_numpy(), frame["cluster"].to_numpy())
 
 
-def _share(frame: DataFrame, hits: str, among: str = "True") -> Mean:
-    return mean(_verdicts(frame, hits, among))
-
-
 def _bias(judged: DataFrame) -> str:
     """Return how the labeled rows differ from the others; "" if they may be a random sample."""
     judged = judged.assign(labeled=judged["people"].notna())
@@ -139,20 +142,12 @@ def _figures(frame: DataFrame) -> Figures:
     counts = two_raters(Counter(pairs), 0, 1)
     tp, fp, fn, tn = counts
     figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
-    accuracy = _share(frame, "judge == people")
-    shares = {
-        "accuracy": accuracy,
-        "precision": _share(frame, "people", "judge"),
-        "recall": _share(frame, "judge", "people"),  # the sensitivity
-        "F1": _share(frame, "judge & people", "judge | people"),
-    }
-    for name, share in shares.items():
-        figures[name] = None
-        if share.rows:
-            figures[name] = list(share[:3])
+    for name, (hits, among) in SHARES.items():
+        share = mean(_verdicts(frame, hits, among))
+        figures[name] = list(share[:3]) if share.rows else None
     if figures["F1"]:
         figures["F1"] = [2 * share / (1 + share) for share in figures["F1"]]
-    figures["kappa"] = counts.kappa(accuracy.effective)
+    figures["kappa"] = counts.kappa(share.effective)  # of the accuracy
     return figures
 
 

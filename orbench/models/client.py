@@ -4,12 +4,9 @@ Its retries are off: `orbench.asking.live` retries. Answers are read as plain da
 time of `chat.completions.create`; a malformed one cannot raise from inside the package.
 """
 
-import gc
 import json
 from collections import Counter
 from contextlib import AsyncExitStack
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from orbench.base.messages import UserError, one_line
@@ -119,7 +116,6 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
         )
     if not (key.isascii() and key.isprintable()):
         raise UserError(f"{model.key_variable} holds invalid characters; copy the key again")
-    _load_openai()
     import httpx2
     import openai
 
@@ -135,15 +131,6 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
         timeout=timeout,
         http_client=http_client,
     )
-
-
-@cache  # once in a process: what earlier stages left behind must not be frozen
-def _load_openai() -> None:
-    """Import openai, a fifth faster without garbage collection."""
-    gc.disable()
-    import_module("openai")
-    gc.freeze()
-    gc.enable()
 
 
 def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:

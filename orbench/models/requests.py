@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from orbench.base.words import Json
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import CUT_OFF, api_refusal_signal
-from orbench.refusals.text import answer_of
 
 Message = dict[str, str]  # role, content
 Parameters = Json  # temperature, max_tokens, ... as the user wants them
@@ -226,11 +225,6 @@ class Answer(NamedTuple):
     def cut_off(self) -> bool:
         """Return whether the API says that the answer ran into its token limit."""
         return self.finish_reason.lower() in CUT_OFF
-
-    @property
-    def says_nothing(self) -> bool:
-        """Return whether it is empty, its thinking aside, and does not even say why."""
-        return not (answer_of(self.text)[0].strip() or self.refused_by_api or self.cut_off)
 
 
 REFUSED_TO_JUDGE = "judge_refused"

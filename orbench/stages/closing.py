@@ -1,11 +1,12 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from orbench.base.messages import UserError, counted, one_line, say, shortened
+from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
-from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, side_of
+from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, category_of, side_of
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
@@ -62,7 +63,14 @@ class RefusalTable(Closing):
             self._count(row, self._refused(row))
 
     def _count(self, row: Row, refused: bool | None) -> None:
-        self._rows[_side_of(row)].append(facts.counted_row(row, refused))
+        prompt = prompt_id_of(row)
+        seed = seed_id_of(row) or prompt
+        counted_row = CountedRow(category_of(row), prompt, seed, refused)
+        try:
+            side = side_of(row, "")
+        except UserError:  # a user's own column `is_toxic` holds other words
+            side = None
+        self._rows[side].append(counted_row)
 
     def findings(self) -> Json:
         """Return rows: those that the rules decided, and those that they are certain of."""
@@ -78,14 +86,6 @@ class RefusalTable(Closing):
                 lines.append(f"{side.prompts}: {side.rate}")
             lines += _table(self._rows[side])
         return lines
-
-
-def _side_of(row: Row) -> Side | None:
-    """Return the side of a row; None if a user's own column `is_toxic` holds other words."""
-    try:
-        return side_of(row, "")
-    except UserError:
-        return None
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
 
 
 def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
-    verdicts = [row.refused for row in rows if row.refused is not None]
-    n = len(verdicts)
-    refused = sum(verdicts)
-    unscored = len(rows) - n
+    verdicts = Counter(row.refused for row in rows)
+    refused = verdicts[True]
+    unscored = verdicts[None]
+    n = len(rows) - unscored
     if not n:
         return LINE.format(name, 0, 0, "-", "-", unscored, "-")
     shares = facts.refusal_rate(rows, n, refused)
@@ -124,30 +124,23 @@ def end(run: StageRun, counts: Counts) -> Outcome:
     """Report how a run went, and return what came of it."""
     for line in closing_lines(run, counts):
         say(line)
+    status = 3 if counts.aside else 0
     if run.interrupted:
+        status = 130
         left = counted(counts.rows[NOT_ASKED], "row")
         say(f"interrupted: {left} left; run the same command to resume")
     elif run.stopped:
+        status = 1
         say(f"error: {run.stopped}")
     elif counts.nothing:
+        status = 1
         _say_nothing(run, counts)
-    status = _status(run, counts)
     if counts.nothing:
         return Outcome(status)
     path, *others = run.stage.outputs.values()
     for other in others:
         say(f"also written: {other}")
     return Outcome(status, path, counts.written)
-
-
-def _status(run: StageRun, counts: Counts) -> int:
-    if run.interrupted:
-        return 130
-    if run.stopped or counts.nothing:
-        return 1
-    if counts.aside:
-        return 3
-    return 0
 
 
 def _say_nothing(run: StageRun, counts: Counts) -> None:
@@ -235,11 +228,16 @@ def _sent(run: StageRun) -> str:
 def _other_models(models: Models, counts: Counts) -> Iterator[str]:
     """Yield which other models answered, and which changed during the run."""
     for model in models:
-        answers = dict(counts.served_by[model.asked])
-        answers.pop("", None)
-        ids = {name.partition(" via ")[0] for name in answers}
-        others = ", ".join(f"{one_line(name)} ({n:,})" for name, n in sorted(answers.items()))
+        answers = counts.served_by[model.asked]
+        ids = set()
+        others = []
+        for name, n in sorted(answers.items()):
+            if name:
+                ids.add(name.partition(" via ")[0])
+                others.append(f"{one_line(name)} ({n:,})")
+        shown = ", ".join(others)
         if not all(is_same_model(model.id, id_) for id_ in ids):
-            yield f"{sum(answers.values()):,} answered by {others} instead of {model.id}"
+            n = answers.total() - answers[""]
+            yield f"{n:,} answered by {shown} instead of {model.id}"
         elif len(ids) > 1:
-            yield f"{model.id} answered as {others}"
+            yield f"{model.id} answered as {shown}"

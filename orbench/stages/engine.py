@@ -8,10 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from orbench.asking.inquiry import Done, Inquiry, Limits, Phase, Run, pending, replay, state
+from orbench.asking.inquiry import (
+    NOT_YET,
+    Done,
+    Inquiry,
+    Limits,
+    Phase,
+    Run,
+    pending,
+    replay,
+    state,
+)
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
-from orbench.base.records import NOT_ASKED, Record
+from orbench.base.records import Record
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
 from orbench.stages.stage import Plan, Result, Stage, Written
@@ -21,9 +31,8 @@ class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
     def __init__(self, stage: Stage, log: AnswerLog, input_record: Record) -> None:
-        super().__init__(stage)
+        super().__init__(stage, log)
         self.stage = stage
-        self.log = log
         self.input_record = input_record
         self.closing = stage.closing()
         self.plan: list[tuple[Row, Plan]] = []
@@ -33,16 +42,6 @@ class StageRun(Run):
     def goes_on(self) -> bool:
         """Tell whether more could be asked in this run."""
         return self.phase in (Phase.OVER, Phase.FROM_LOG)
-
-    def inquiries(self) -> Iterator[Inquiry]:
-        """Yield the inquiries of all rows."""
-        for _, planned in self.plan:
-            if isinstance(planned, list):
-                yield from (item for item in planned if isinstance(item, Inquiry))
-
-    def pending(self) -> list[Request]:
-        """Return the requests to send now."""
-        return pending(self.inquiries(), self.log, self)
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
@@ -60,7 +59,7 @@ class StageRun(Run):
             if not isinstance(item, Inquiry):
                 readings.append(item)
                 continue
-            done = state(item, self.log, self)
+            done = state(item, self)
             assert isinstance(done, Done)  # nothing more is sent
             readings.append(done.reading)
             if done.answer is not None:
@@ -68,23 +67,25 @@ class StageRun(Run):
         return Result(row, self._rows(row, readings), readings, answers)
 
     def _rows(self, row: Row, readings: list[Any]) -> Written:
-        missing = [reading for reading in readings if isinstance(reading, Missing)]
-        not_asked = [reading for reading in missing if reading.kind == NOT_ASKED]
         # A panel goes on without a vote that failed, but waits for one that was not asked yet;
         # `--from_log` shows the votes that are there.
-        must_wait = len(not_asked) == len(readings) or self.phase is not Phase.FROM_LOG
-        if not_asked and must_wait:
-            return not_asked[0]
-        if missing and not self.stage.panel:
-            return missing[0]
+        not_yet = readings.count(NOT_YET)
+        if not_yet and (not_yet == len(readings) or self.phase is not Phase.FROM_LOG):
+            return NOT_YET
+        for reading in readings:
+            if isinstance(reading, Missing) and not self.stage.panel:
+                return reading
         return self.stage.rows(row, readings)
 
 
 def extend(run: StageRun) -> None:
     """Build the inquiries of the rows that have none yet."""
     for row in run.stage.table.rows[len(run.plan) :]:
-        run.plan.append((row, run.stage.inquiries(row)))
-    replay(run.inquiries(), run.log, run)
+        planned = run.stage.inquiries(row)
+        run.plan.append((row, planned))
+        if isinstance(planned, list):
+            run.inquiries += [item for item in planned if isinstance(item, Inquiry)]
+    replay(run)
 
 
 def ask(run: StageRun) -> None:
@@ -107,14 +108,14 @@ def _send(run: StageRun) -> None:
     if args.import_answers:
         from orbench.asking.files import import_answers
 
-        import_answers(run.pending(), run.log, run, [Path(name) for name in args.import_answers])
+        import_answers(run, list(map(Path, args.import_answers)))
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
         state_file = stage.beside(".batches.json")
         wait = args.batch == "wait"
-        ask_in_batches(run.pending, stage.models, run.log, run, wait, state_file)
-    elif requests := run.pending():
+        ask_in_batches(stage.models, run, wait, state_file)
+    elif requests := pending(run):
         _ask_or_export(run, requests)
     elif args.export_requests:
         say("nothing to export: the log holds every answer")
@@ -140,12 +141,14 @@ def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
 
     progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(requests, stage.models, run.log, run, limits, progress)
+    ask_live(requests, stage.models, run, limits, progress)
 
 
 def in_batches(stage: Stage) -> set[str]:
     """Return the keys, in hex, of requests under way in batches. Raises UserError."""
     from orbench.asking.batch import read_batches
 
-    batches = read_batches(stage.beside(".batches.json"))
-    return {key for batch in batches for key in batch.keys}
+    keys = set[str]()
+    for batch in read_batches(stage.beside(".batches.json")):
+        keys.update(batch.keys)
+    return keys

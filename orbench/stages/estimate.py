@@ -1,5 +1,6 @@
 """What a run would send and cost, without sending anything (`--dry_run`)."""
 
+from orbench.asking.inquiry import pending
 from orbench.base.messages import say
 from orbench.stages.engine import StageRun, in_batches
 from orbench.stages.run import Outcome
@@ -11,19 +12,20 @@ def dry_run(run: StageRun) -> Outcome:
     """Report what a run would send and cost. Raises UserError."""
     for note in run.stage.notes:
         say(note)
-    pending = run.pending()
+    to_send = pending(run)
     waiting = in_batches(run.stage)
-    requests = [request for request in pending if request.key.hex() not in waiting]
-    inquiries = {inquiry.request.key for inquiry in run.inquiries()}
+    requests = [request for request in to_send if request.key.hex() not in waiting]
+    inquiries = {inquiry.request.key for inquiry in run.inquiries}
     n = len(requests)
-    answered = len(inquiries) - len(pending)
+    answered = len(inquiries) - len(to_send)
     say(f"requests: {len(inquiries):,}, answered in the log: {answered:,}, to send: {n:,}")
-    if len(pending) > n:
-        say(f"already in batches: {len(pending) - n:,}; --batch collects them")
+    if len(to_send) > n:
+        say(f"already in batches: {len(to_send) - n:,}; --batch collects them")
     characters = 0
+    most = 0
     for request in requests:
         characters += sum(len(message["content"]) for message in request.messages)
-    most = sum(request.parameters.get("max_tokens", 0) for request in requests)
+        most += request.parameters.get("max_tokens", 0)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"
     if most:

@@ -1,6 +1,5 @@
 """What stands where a run writes: an earlier run's results, or files that are not the suite's."""
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_pat
 from orbench.base.tables import check_outputs, read_csv, sha256_of
 from orbench.stages.stage import Stage
 
+NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
 OUTPUT_FLAGS = {"measure.py": "--output_dir (make: RESULTS)"}  # of programs that run stages
 
 
@@ -26,17 +26,8 @@ def check_paths(stage: Stage) -> None:
         if os.path.isdir(path):
             raise UserError(f"{path} is a folder, but this run has to write a file there")
     check_outputs(paths, stage.inputs)
-    if failed.is_file() and not _is_failed_file(failed):
-        raise UserError(
-            f"{failed} was not written by this suite and is kept; move it away, "
-            "or choose another --output_path"
-        )
-
-
-def _is_failed_file(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        header = next(csv.reader(file), [])
-    return set(header).issuperset(FAILED_COLUMNS)
+    if failed.is_file():
+        read_csv(failed, FAILED_COLUMNS, hint=NOT_OURS)
 
 
 def settings_of(stage: Stage) -> dict[str, str]:

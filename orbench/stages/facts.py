@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from orbench.asking.log import AnswerLog
-from orbench.base.prompts import prompt_id_of, prompt_set_hash, seed_id_of, set_name
+from orbench.base.prompts import prompt_id_of, prompt_set_hash, set_name
 from orbench.base.records import (
     CARRIED,
     NOT_ASKED,
@@ -18,7 +18,7 @@ from orbench.base.records import (
     write_record,
 )
 from orbench.base.tables import sha256_of
-from orbench.base.words import VERDICTS, Row, Texts, category_of
+from orbench.base.words import VERDICTS, Texts, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.engine import StageRun
@@ -93,26 +93,18 @@ class Counts:
 
 
 class CountedRow(NamedTuple):
-    """One row: what it asks and its seed as hashes, and whether it is refused (None: unscored)."""
+    """One row: its prompt and seed by their ids, and whether it is refused (None: unscored)."""
 
     category: str
-    prompt: int
-    seed: int
+    prompt: str
+    seed: str
     refused: bool | None
-
-
-def counted_row(row: Row, refused: bool | None) -> CountedRow:
-    """Return what is counted of a row. Columns: prompt; if there, category, messages, toxic_seed or
-    seed_id.
-    """
-    prompt = prompt_id_of(row)
-    seed = seed_id_of(row) or prompt
-    return CountedRow(category_of(row), hash(prompt), hash(seed), refused)
 
 
 def are_independent(rows: Sequence[CountedRow]) -> bool:
     """Return whether each row has a prompt, and each prompt a seed, of its own."""
-    return len({row.seed for row in rows}) == len({row.prompt for row in rows}) == len(rows)
+    _, prompts, seeds, _ = zip(*rows, strict=True)
+    return len(set(prompts)) == len(set(seeds)) == len(rows)
 
 
 def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple[float, ...]:
@@ -128,10 +120,9 @@ def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple
 
     from orbench.stats.core import Verdicts, mean, with_unscored
 
-    scores = np.array([row.refused for row in rows], float)  # None becomes NaN
-    prompts = np.array([row.prompt for row in rows])
-    seeds = np.array([row.seed for row in rows])
-    verdicts = Verdicts(scores, prompts, seeds)
+    _, prompts, seeds, verdicts_given = zip(*rows, strict=True)
+    scores = np.array(verdicts_given, float)  # None becomes NaN
+    verdicts = Verdicts(scores, np.array(prompts), np.array(seeds))
     return *mean(verdicts)[:3], *with_unscored(verdicts)
 
 

@@ -192,9 +192,8 @@ def gates(text: str) -> str:
 def picture_formats(text: str) -> tuple[str, ...]:
     """`png,pdf` -> ("png", "pdf")."""
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
-    unknown = [name for name in names if name not in FORMATS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(FORMATS)}")
+    for unknown in set(names).difference(FORMATS):
+        raise argparse.ArgumentTypeError(f"{unknown!r} is not one of {', '.join(FORMATS)}")
     return names
 
 

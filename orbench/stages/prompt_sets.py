@@ -69,8 +69,7 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
     """Return the rows of a file, under our names. Raises UserError."""
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
-    columns = [given.get(column, column) for column in needed]
-    columns += [theirs for ours, theirs in given.items() if ours not in needed]
+    columns = [given.get(column, column) for column in dict.fromkeys([*needed, *given])]
     table = read_csv(name, columns, hint=hint)
     for ours, theirs in given.items():
         if ours == theirs:

@@ -119,7 +119,6 @@ def _write(run: StageRun) -> Counts:
 
 def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> Counts:
     """Write and count each row: to the CSV of its part, or to the failed file. Raises OSError."""
-    stage = run.stage
     counts = Counts()
     for result in run.results():
         counts.add(result, run.log)
@@ -129,5 +128,6 @@ def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWrite
             failed.write(result.row | reason)
             continue
         for row in result.rows:
-            writers[stage.label(row) if stage.parts else ""].write(row)
+            writer = writers.get("") or writers[run.stage.label(row)]
+            writer.write(row)
     return counts

@@ -3,17 +3,17 @@
 `orbench.stages.runner` runs a stage; between the methods stands the answer log.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking.inquiry import Done
+from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
 from orbench.base.records import FAILED, failed_rows, read_record
 from orbench.base.tables import Table, beside
 from orbench.base.words import Json, Row, Texts
 from orbench.models.providers import Models
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 
 Plan = list[Any] | Missing  # inquiries and what is known without asking, or why nothing is asked
 Written = list[Row] | Missing  # the output rows, or why there is none
@@ -50,16 +50,13 @@ class Closing:
         return ""
 
 
-class Stage:
+class Stage(Reader):
     """One stage script subclasses this; see the methods.
 
-    name: the folder. asks: how often a question is sent at most, until its answer can be
-    read. panel: several
-    judges, so that `rows` sees missing votes among the others.
+    name: the folder. panel: several judges, so that `rows` sees missing votes among the others.
     """
 
     name = ""
-    asks = 1
     panel = False
 
     def __init__(
@@ -71,7 +68,7 @@ class Stage:
         self.models = list(models)
         self.columns = list(columns)
         self.output = output_path(args.output_path, csv)
-        self.parts: dict[str, Path] = {}  # label -> CSV, with --merge_result=False
+        self.outputs = {"": self.output}  # label -> the CSV of the rows with that label
         self.prompt_file: Path | None = None
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
@@ -90,17 +87,9 @@ class Stage:
         """
         raise NotImplementedError
 
-    def read(self, request: Request, answer: Answer) -> Any:
-        """Return what one answer says; Missing if it cannot be read."""
-        raise NotImplementedError
-
     def rows(self, row: Row, readings: list[Any]) -> Written:
         """Return the output rows, from what the inquiries about the row say. Change nothing."""
         raise NotImplementedError
-
-    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        """Return the request after an answer that cannot be read."""
-        return request.again()
 
     def together(self, results: Iterator[Result]) -> Iterator[Result]:
         """Yield the results of all rows, changed where one row depends on those before it."""
@@ -111,17 +100,12 @@ class Stage:
         return Closing()
 
     def label(self, row: Row) -> str:
-        """Return the part that an output row belongs to, a key of `parts`, if there are parts."""
+        """Return the label of an output row, a key of `outputs`, with --merge_result=False."""
         raise NotImplementedError
 
     def origin(self, row: Row) -> Row:
         """Return the input row that an output row came from, in the columns they share."""
         return row
-
-    @property
-    def outputs(self) -> Mapping[str, Path]:
-        """Label -> the CSV of the rows with that label; one under "" without parts."""
-        return self.parts or {"": self.output}
 
     def beside(self, ending: str) -> Path:
         """Return the path of a file that belongs to the output: `<output stem><ending>`."""
@@ -133,10 +117,11 @@ class Stage:
         """
         if self.args.merge_result:
             return
+        self.outputs.clear()
         for label, name in names.items():
             if self.args.output_path:
                 name = f"{self.output.stem}_{label}.csv"
-            self.parts[label] = self.output.with_name(name)
+            self.outputs[label] = self.output.with_name(name)
 
 
 def output_path(given: str | None, default: Path) -> Path:

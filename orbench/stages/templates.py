@@ -32,11 +32,9 @@ def prompt_template(script: str, name: str = "prompt.txt") -> tuple[Path, str]:
 
 
 def text_in(path: Path) -> str:
-    """Return the text of a file, without blanks around it. Raises UserError."""
+    """Return the text of a file, without blanks around it. Raises UserError, OSError."""
     try:
         return path.read_text(encoding="utf-8-sig").strip()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
 

@@ -117,15 +117,19 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk) -> Non
         assert line in desk.stage(ALIGN, status=1).stderr
 
 
-def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it() -> None:
+def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "FEWEST", 2)
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
         progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
-        run = Run(mock.Mock(asks=1), retried=Counter({"timed out": 1, "throttled": 2}))
+        run = Run(Reader(), mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
         run.tokens.prompt = 4_000
-        progress.done(run, 7)
+        progress.done(run)
         progress.say("gpt-x is left out")
-        progress.done(run, 7)
+        monkeypatch.setattr("time.monotonic", lambda: progress._start + 800)
+        progress.done(run)
         progress.close()
     state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out)"
     assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()

@@ -13,12 +13,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from orbench.asking.inquiry import Limits, Run  # noqa: E402
+from orbench.asking.inquiry import Limits, Reader, Run  # noqa: E402
 from orbench.asking.live import Progress, ask_live  # noqa: E402
 from orbench.asking.log import AnswerLog  # noqa: E402
 from orbench.models.providers import resolve  # noqa: E402
@@ -55,18 +54,18 @@ class Player:
 
 def play(scene: Scene, folder: Path, rows: int) -> tuple[Player, float, int, Run]:
     """Ask in one scene. Gives the player, wall seconds, rows answered, and what came of asking."""
-    player, asked = Player(scene.endpoint()), Run(mock.Mock(asks=1))
+    player = Player(scene.endpoint())
     with player.server as server, AnswerLog(folder / "a.answers.jsonl", write=True) as log:
         model = resolve("gpt-bench", base_url=server.url)
         requests = [
             Request(model, [user(f"Why does kite {n} fly?")], {"max_tokens": 1000})
             for n in range(rows)
         ]
+        asked = Run(Reader(), log)
         start = time.perf_counter()
         ask_live(
             requests,
             [model],
-            log,
             asked,
             Limits(concurrency=64),
             Progress("benchmark", rows, quiet=True),

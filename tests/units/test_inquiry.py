@@ -11,6 +11,7 @@ from orbench.asking.inquiry import (
     Done,
     Inquiry,
     Phase,
+    Reader,
     Run,
     follow_up,
     pending,
@@ -26,7 +27,7 @@ MODEL = resolve("gpt-a", base_url="http://localhost:1/v1")
 OTHER = resolve("gpt-b", base_url="http://localhost:1/v1")
 
 
-class Judge:
+class Judge(Reader):
     """Reads every reply but `?`; asks three times."""
 
     asks = 3
@@ -53,16 +54,16 @@ def log(tmp_path: Path) -> Iterator[AnswerLog]:
         yield log
 
 
-def sent(inquiry: Inquiry, log: AnswerLog, run: Run) -> Request:
+def sent(inquiry: Inquiry, run: Run) -> Request:
     """The request that is to be sent; the test fails if there is none."""
-    ends = state(inquiry, log, run)
+    ends = state(inquiry, run)
     assert isinstance(ends, Request), ends
     return ends
 
 
-def ended(inquiry: Inquiry, log: AnswerLog, run: Run) -> object:
+def ended(inquiry: Inquiry, run: Run) -> object:
     """What the inquiry says at its end, or the kind of what is missing."""
-    ends = state(inquiry, log, run)
+    ends = state(inquiry, run)
     assert isinstance(ends, Done), ends
     return ends.reading.kind if isinstance(ends.reading, Missing) else ends.reading
 
@@ -70,18 +71,18 @@ def ended(inquiry: Inquiry, log: AnswerLog, run: Run) -> object:
 def test_an_unreadable_reply_is_asked_for_again_and_then_another_judge_is_asked(
     log: AnswerLog,
 ) -> None:
-    run = Run(Judge())
+    run = Run(Judge(), log)
     inquiry = question("a", substitute=True)
     lengths = []
     for _ in range(3):
-        request = sent(inquiry, log, run)
+        request = sent(inquiry, run)
         lengths.append(len(request.messages))
         log.append(request.key, Answer("?"))
     assert lengths == [1, 2, 3]
-    assert sent(inquiry, log, run) == inquiry.substitute
+    assert sent(inquiry, run) == inquiry.substitute
     assert inquiry.substitute
     log.append(inquiry.substitute.key, Answer("no"))
-    assert ended(inquiry, log, run) == "no"
+    assert ended(inquiry, run) == "no"
 
 
 def test_a_judge_that_was_not_asked_is_asked_though_the_substitute_has_answered(
@@ -91,9 +92,9 @@ def test_a_judge_that_was_not_asked_is_asked_though_the_substitute_has_answered(
     inquiry = question("a", substitute=True)
     assert inquiry.substitute
     log.append(inquiry.substitute.key, Answer("yes"))
-    assert sent(inquiry, log, Run(Judge())) == inquiry.request
-    assert ended(inquiry, log, Run(Judge(), phase=Phase.OVER)) == "not_asked"
-    assert ended(inquiry, log, Run(Judge(), phase=Phase.FROM_LOG)) == "yes"
+    assert sent(inquiry, Run(Judge(), log)) == inquiry.request
+    assert ended(inquiry, Run(Judge(), log, phase=Phase.OVER)) == "not_asked"
+    assert ended(inquiry, Run(Judge(), log, phase=Phase.FROM_LOG)) == "yes"
 
 
 def test_a_request_that_failed_or_whose_model_is_gone_goes_to_the_substitute(
@@ -101,51 +102,53 @@ def test_a_request_that_failed_or_whose_model_is_gone_goes_to_the_substitute(
 ) -> None:
     for substitute in (True, False):
         inquiry = question("a", substitute=substitute)
-        failed = Run(Judge(), failed={inquiry.request.key: Missing("bad_request", "400")})
-        gone = Run(Judge(), left_out={"gpt-a": "404"})
+        failed = Run(Judge(), log, failed={inquiry.request.key: Missing("bad_request", "400")})
+        gone = Run(Judge(), log, left_out={"gpt-a": "404"})
         if substitute:
-            assert sent(inquiry, log, failed) == sent(inquiry, log, gone) == inquiry.substitute
+            assert sent(inquiry, failed) == sent(inquiry, gone) == inquiry.substitute
         else:
-            assert ended(inquiry, log, failed) == "bad_request"
-            assert ended(inquiry, log, gone) == "gave_up"
+            assert ended(inquiry, failed) == "bad_request"
+            assert ended(inquiry, gone) == "gave_up"
 
 
 def test_once_a_run_is_over_nothing_is_to_be_sent(log: AnswerLog) -> None:
-    stopped = Run(Judge(), left_out={"gpt-a": "x"})
+    stopped = Run(Judge(), log, left_out={"gpt-a": "x"})
     stopped.stop("x")
-    for run in (Run(Judge(), phase=Phase.OVER), stopped):
-        assert ended(question("a"), log, run) == "not_asked"
-        assert pending([question("a")], log, run) == []
+    for run in (Run(Judge(), log, phase=Phase.OVER), stopped):
+        run.inquiries = [question("a")]
+        assert ended(run.inquiries[0], run) == "not_asked"
+        assert pending(run) == []
 
 
 def test_each_reply_is_read_once_in_a_run(log: AnswerLog) -> None:
     judge = Judge()
-    run = Run(judge)
     inquiries = [question(text) for text in "abc"]
+    run = Run(judge, log, inquiries)
     for inquiry in inquiries:
         log.append(inquiry.request.key, Answer("yes"))
-    replay(inquiries, log, run)
-    assert pending(inquiries, log, run) == []
-    assert [ended(inquiry, log, run) for inquiry in inquiries] == ["yes"] * 3
+    replay(run)
+    assert pending(run) == []
+    assert [ended(inquiry, run) for inquiry in inquiries] == ["yes"] * 3
     assert judge.reads == 3
 
 
 def test_the_brake_follows_from_the_log_as_from_live_replies(log: AnswerLog) -> None:
     """After 12 unreadable first replies in a row, in the order of arrival, none is repeated."""
     inquiries = [question(str(n)) for n in range(UNREADABLE + 1)]
-    live = Run(Judge())
-    for request in reversed(pending(inquiries, log, live)):
+    live = Run(Judge(), log, inquiries)
+    for request in reversed(pending(live)):
         log.append(request.key, Answer("yes" if request == inquiries[-1].request else "?"))
-        follow_up(request.key, log, live)
-    later = Run(Judge())
-    replay(inquiries, log, later)
+        follow_up(request.key, live)
+    later = Run(Judge(), log, inquiries)
+    replay(later)
     for run in (live, later):
         assert run.brakes("gpt-a")
-        assert ended(inquiries[0], log, run) == "unscored"
+        assert ended(inquiries[0], run) == "unscored"
 
 
 def test_equal_requests_are_sent_once(log: AnswerLog) -> None:
-    assert len(pending([question("a"), question("a"), question("b")], log, Run(Judge()))) == 2
+    inquiries = [question("a"), question("a"), question("b")]
+    assert len(pending(Run(Judge(), log, inquiries))) == 2
 
 
 def test_no_other_module_knows_the_rule() -> None:

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
-from orbench.asking.inquiry import Limits, Run
+from orbench.asking.inquiry import Limits, Reader, Run
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import NO_CONNECTION
 from orbench.models.errors import RateLimited, TransientError
@@ -63,12 +63,13 @@ class Played:
     seconds = 0.0
     answered = 0
     lines: list[str]
+    asked: Run
 
     def __init__(self, endpoint: Endpoint, quick: bool, bad: Refusal | None) -> None:
         self.endpoint, self.quick, self.bad = endpoint, quick, bad
         self.sent: dict[int, list[float]] = defaultdict(list)  # row -> when
         self.refusals = self.in_flight = self.most = self.sent_again = 0
-        self.asked, self.chance = Run(mock.Mock(asks=1)), random.Random(1)
+        self.chance = random.Random(1)
 
     @property
     def refused(self) -> float:
@@ -126,7 +127,8 @@ def play(
         AnswerLog(folder / "o.answers.jsonl", write=True) as log,
     ):
         wanted = Limits(**{"concurrency": 64} | limits)
-        live.ask_live(requests, [model], log, played.asked, wanted, progress)
+        played.asked = Run(Reader(), log)
+        live.ask_live(requests, [model], played.asked, wanted, progress)
         played.answered = len(log)
     return played
 
