@@ -18,7 +18,7 @@ from orbench.report.measures import (
 )
 from orbench.report.rates import on_side
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Difference, Prepared, difference, worst_case_p
+from orbench.stats.core import ALPHA, Difference, Verdicts, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
 
@@ -30,7 +30,7 @@ class Tested(NamedTuple):
     p_worst: float
 
 
-def paired_tests(pairs: Sequence[tuple[Prepared, Prepared]]) -> Iterator[Tested]:
+def paired_tests(pairs: Sequence[tuple[Verdicts, Verdicts]]) -> Iterator[Tested]:
     """Yield the test of each pair of a family."""
     gaps = [difference(a, b, paired=True) for a, b in pairs]
     p_holm = holm([gap.p for gap in gaps])
@@ -51,7 +51,7 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
             if _are_comparable(a, b):
                 pairs.append((a, b))
         family = Family(Compared.MODELS, side.name, len(pairs))
-        tests = paired_tests([(a.prepared, b.prepared) for a, b in pairs])
+        tests = paired_tests([(a.verdicts, b.verdicts) for a, b in pairs])
         for (a, b), test in zip(pairs, tests, strict=True):
             unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
             detectable = detectable_difference(test.gap, family.size, unscored)
@@ -74,7 +74,7 @@ def _place(rate: Rate) -> tuple[bool, str, str]:
 def _are_comparable(a: Rate, b: Rate) -> bool:
     """Return whether two rates are of two models by the same judge, with prompts in common."""
     same_judge = a.result.judge_any_version == b.result.judge_any_version
-    common = np.intersect1d(a.prepared.prompts.id, b.prepared.prompts.id)
+    common = np.intersect1d(a.verdicts.prompts.prompt, b.verdicts.prompts.prompt)
     return same_judge and a.result.label != b.result.label and len(common) > 0
 
 

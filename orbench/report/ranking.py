@@ -14,7 +14,7 @@ from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Rate
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE, TOXIC, Result, joined_responses
 from orbench.report.standings import Published, Rank, Standing
-from orbench.stats.core import ALPHA, Array, Prepared, Verdicts, difference
+from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
 
@@ -101,7 +101,7 @@ def _place(standing: Standing) -> tuple[bool, bool, float]:
 def _beats(models: Sequence[Standing]) -> Array:
     """Return which model (row) the paired tests show to be better than which one (column)."""
     beats = np.zeros((len(models), len(models)), bool)
-    verdicts = [Prepared(_balance(model)) for model in models]
+    verdicts = [_balance(model) for model in models]
     prompts = [min(rate.mean.prompts for rate in model.sides) for model in models]
     pairs = combinations(range(len(models)), 2)
     tests = paired_tests([*combinations(verdicts, 2)])

@@ -113,6 +113,6 @@ def _contrasts(of_a: Sequence[Rate], of_b: Sequence[Rate]) -> Iterator[Contrast]
     for a, b in product(of_a, of_b):
         is_right = a.counted is b.counted is Counted.RIGHT
         if is_right and a.subset == b.subset and a.result.judge == b.result.judge != UNKNOWN_JUDGE:
-            gap = difference(a.prepared, b.prepared, paired=True)
+            gap = difference(a.verdicts, b.verdicts, paired=True)
             if gap.a.prompts:
                 yield Contrast(a, b, gap)

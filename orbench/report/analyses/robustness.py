@@ -10,13 +10,13 @@ import numpy as np
 
 from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Array, Prepared, difference
+from orbench.stats.core import ALPHA, Array, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
 
 _Who = tuple[str, str, str]  # what was measured, perhaps by several judges
 # All verdicts on a result; with labels also those on prompts with an agreed label.
-_ByJudge = dict[str, list[Prepared]]
+_ByJudge = dict[str, list[Verdicts]]
 
 
 def with_robustness(
@@ -30,10 +30,10 @@ def with_robustness(
     """
     judged = defaultdict[_Who, _ByJudge](dict)
     for result in results:
-        verdicts = [Prepared(result.responses.verdicts())]
+        verdicts = [result.responses.verdicts()]
         if agreed:
             of_agreed = result.responses.where(agreed[result.number])
-            verdicts.append(Prepared(of_agreed.verdicts()))
+            verdicts.append(of_agreed.verdicts())
         judged[_who(result)][result.judge] = verdicts
     found = []
     for comparison in comparisons:
@@ -51,7 +51,7 @@ def _who(result: Result) -> _Who:
 
 
 def _robustness(
-    comparison: Comparison, analyses: Iterable[tuple[Prepared, Prepared]]
+    comparison: Comparison, analyses: Iterable[tuple[Verdicts, Verdicts]]
 ) -> Robustness | None:
     """Return in how many analyses a finding stands; None if they are few."""
     held = []
@@ -62,11 +62,11 @@ def _robustness(
     return Robustness(sum(held), len(held)) if len(held) >= FEWEST else None
 
 
-def _analyses(of_a: _ByJudge, of_b: _ByJudge) -> Iterator[tuple[Prepared, Prepared]]:
+def _analyses(of_a: _ByJudge, of_b: _ByJudge) -> Iterator[tuple[Verdicts, Verdicts]]:
     """Yield the verdicts on both models in each analysis."""
     for judge in of_a.keys() & of_b.keys():
-        first_a = of_a[judge][0].verdicts
-        first_b = of_b[judge][0].verdicts
+        first_a = of_a[judge][0]
+        first_b = of_b[judge][0]
         has_unscored = np.isnan([*first_a.refused, *first_b.refused]).any()
         for a, b in zip(of_a[judge], of_b[judge], strict=True):
             yield a, b
