@@ -51,12 +51,14 @@ def write_sheets(
     """
     key = folder / KEY_NAME
     sheets = [folder / f"sheet_{number}.csv" for number in range(1, annotators + 1)]
-    if any(path.exists() for path in [key, *sheets]):
+    if any(map(Path.exists, [key, *sheets])):
         say(f"{key} and its sheets are kept; move them away to draw again")
         return key
     places = even_sample(strata, size, seed=0)
     sizes = Counter(strata)
-    drawn = Counter(strata[place] for place in places)
+    drawn = Counter[str]()
+    for place in places:
+        drawn[strata[place]] += 1
     prompts = list(scores)
     sample = []
     for place in places:

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from os.path import basename
 from pathlib import Path
 
@@ -85,10 +84,12 @@ def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least
 def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> Iterator[str]:
     """Write the CSVs and records; yield prompt set hashes."""
     folder = args.output_dir
+    every = []
     dropped = []
     first = ["prompt", "category"]
     for prompt in prompts:
         row = prompt.row
+        every.append(row)
         row["seed_id"] = seed_id_of(row)
         if args.names and not row["seed_id"]:
             row["seed_id"] = prompt_id(row["prompt"])  # the toxic ones are the seeds
@@ -98,7 +99,7 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> I
         if prompt.reason:
             dropped.append(row | {"reason": prompt.reason, "resembles": prompt.resembles})
     write_csv(folder / DROPPED, ("prompt", "category", "is_toxic", "reason", "resembles"), dropped)
-    columns = columns_in([prompt.row for prompt in prompts], first)
+    columns = columns_in(every, first)
     for name, rows in chosen.items():
         csv = folder / f"{name}.csv"
         write_csv(beside(csv, PROVENANCE), columns, rows)
@@ -112,24 +113,32 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> I
 
 def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
     """Yield the rows of a table, head first."""
-    counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
+    counts = []
+    for rows in chosen.values():
+        counts.append(Counter(map(category_of, rows)))
     yield "category", *chosen
     for category in sorted(set().union(*counts)):
         yield category, *(f"{count[category]:,}" for count in counts)
-    yield OVERALL, *(f"{len(rows):,}" for rows in chosen.values())
+    sizes = map(len, chosen.values())
+    yield OVERALL, *map("{:,}".format, sizes)
 
 
 def _history(prompts: Sequence[Prompt], args: Namespace) -> Iterator[str]:
     """Yield what became of the rows, for the card and the terminal."""
     yield from join_lines(prompts)
-    dropped = Counter((prompt.side or "all", prompt.reason) for prompt in prompts if prompt.reason)
+    dropped = Counter[tuple[str, str]]()
+    for prompt in prompts:
+        if prompt.reason:
+            dropped[prompt.side or "all", prompt.reason] += 1
     for (side, reason), n in sorted(dropped.items()):
         yield f"dropped from {side}, {reason}: {n:,}"
     public = ", ".join(map(basename, args.exclude)) or "none"
     yield f"similarity {args.similarity:g}; public sets: {public}; random seed {args.random_seed}"
     records = [*map(read_record, args.moderated_files)]
-    models = chain.from_iterable(record.get("models", ()) for record in records)
-    judges = {str(model.get("asked")) for model in models}
+    judges = set()
+    for record in records:
+        for model in record.get("models", ()):
+            judges.add(str(model.get("asked")))
     yield f"judges: {', '.join(sorted(judges)) or 'not recorded'}"
     if any(map(is_scripted, records)):
         yield "replies of the offline scripted model: these datasets measure nothing"

@@ -11,7 +11,7 @@ from textwrap import indent
 from uuid import NAMESPACE_URL, uuid5
 
 from orbench.base.messages import UserError, clean
-from orbench.base.prompts import prompt_id, prompt_set_hash
+from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
 from orbench.base.words import Rows
@@ -57,9 +57,11 @@ def write_dataset_record(
         families.update(selectors(record))
         for writer in record.get("written_by", ()):
             writers[str(writer)] = writer
-    parameters = {name: str(value) for name, value in vars(args).items()}
-    del parameters["command"]
-    prompt_set = prompt_set_hash(prompt_id(row["prompt"]) for row in rows)
+    parameters = {}
+    for name, value in vars(args).items():
+        if name != "command":  # which the record has by itself
+            parameters[name] = str(value)
+    prompt_set = prompt_set_hash(ids_of(rows))
     facts = {
         "selectors": sorted(families),
         **more,

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,25 +34,28 @@ def decided(
     families: those that --family names. least: how many must refuse.
     """
     texts = Prompts()
-    tested = list[Tested]()
+    tested = dict[str, Tested]()  # by model
+    names = set()
     for path in paths:
         results = _results(path, families.get(path, ""), texts)
-        if results.model in [earlier.model for earlier in tested]:
+        if results.model in tested:
             raise UserError(f"{path} is a second file for {results.model}; give only one")
-        tested.append(results)
-    names = sorted({model.family for model in tested})
+        tested[results.model] = results
+        names.add(results.family)
     if len(names) < least:
-        raise UserError(f"--min_families {least}, but the files cover only {', '.join(names)}")
+        covered = ", ".join(sorted(names))
+        raise UserError(f"--min_families {least}, but the files cover only {covered}")
+    models = list(tested.values())
     rows = []
     for text, row in texts.items():
-        if all(text in model.verdicts for model in tested):
-            rows.append(row | _decision(tested, text, least))
+        if all(text in model.verdicts for model in models):
+            rows.append(row | _decision(models, text, least))
     if len(rows) < len(texts):
-        sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in tested)
+        sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in models)
         say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
     if not rows:
         raise UserError("no prompt is in all of the files")
-    return tested, rows
+    return models, rows
 
 
 def _results(path: Path, family: str, texts: Prompts) -> Tested:
@@ -78,7 +82,9 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
             category = row.get("category", "")
             about = {"prompt": text, "category": category, "seed_id": seed_id_of(row)}
             texts.setdefault(key, about)
-    verdicts = {text: WORDS[(n > 0) - (n < 0)] for text, n in balance.items()}
+    verdicts = {}
+    for text, n in balance.items():
+        verdicts[text] = WORDS[(n > 0) - (n < 0)]
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
@@ -109,8 +115,9 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
 def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:
     """Yield what each model did, and how many prompts are hard."""
     for model in models:
-        counts = Counter(row[model.model] for row in rows)
-        verdicts = " · ".join(f"{word} {counts[word]:,}" for word in WORDS.values())
-        yield f"{model.model} ({model.family}): {verdicts}"
-    hard = Counter(row["hard"] for row in rows)
+        counts = Counter(map(itemgetter(model.model), rows))
+        line = f"{model.model} ({model.family}): "
+        line += f"refused {counts['refused']:,} · unscored {counts['unscored']:,} · "
+        yield line + f"answered {counts['answered']:,}"
+    hard = Counter(map(itemgetter("hard"), rows))
     yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"

@@ -6,6 +6,7 @@ A lineage is a seed with all that descends from it. Rows of parents have the col
 import random
 from collections import Counter
 from math import ceil
+from operator import itemgetter
 
 from orbench.base.words import Row, Rows, Texts
 
@@ -39,7 +40,7 @@ class Lineages:
 
     def hits_of(self) -> Counter[str]:
         """Return the number of hits of each seed."""
-        return Counter(row["toxic_seed"] for row in self.hits)
+        return Counter(map(itemgetter("toxic_seed"), self.hits))
 
     def choose(self, size: int, chance: random.Random) -> list[Row]:
         """Draw the parents of the next round: hits, and seeds that were not used before.
@@ -47,7 +48,7 @@ class Lineages:
         A hit is varied once by each operator; a seed with its share of hits rests. Returns fewer
         than `size` rows if little is left to try.
         """
-        used = {row["seed"] for row in self.parents}
+        used = set(map(itemgetter("seed"), self.parents))
         unused = [seed for seed in self.seeds if seed not in used]
         chance.shuffle(unused)
         varied = self._varied(size - min(len(unused), ceil(size * UNUSED_SHARE)), chance)
@@ -86,7 +87,7 @@ class Lineages:
 
     def closing_line(self) -> str:
         """Say what became of the candidates; their CSV names each one's operator."""
-        outcomes = Counter(row["outcome"] for row in self.candidates)
+        outcomes = Counter(map(itemgetter("outcome"), self.candidates))
         ends = [f"{name} {n:,}" for name, n in outcomes.most_common()]
         return f"candidates: {', '.join(ends)}"
 

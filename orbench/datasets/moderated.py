@@ -81,14 +81,22 @@ def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Promp
 
 def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
     """Yield what the files say, with counts."""
-    copies = sum(max(prompt.copies - 1, 0) for prompt in prompts)
+    copies = 0
+    judged = Counter[Said]()
+    answered = Counter[Said]()
+    for prompt in prompts:
+        copies += max(prompt.copies - 1, 0)
+        judged[prompt.judged] += 1
+        if prompt.judged is Said.TOXIC:
+            answered[prompt.answered] += 1
     yield f"{counted(len(prompts), 'prompt')}, {counted(copies, 'exact duplicate')} dropped"
-    yield f"verdicts on the prompts: {_in_words([prompt.judged for prompt in prompts])}"
-    answered = [prompt.answered for prompt in prompts if prompt.judged is Said.TOXIC]
+    yield f"verdicts on the prompts: {_in_words(judged)}"
     if any(answered):
         yield f"responses to the toxic prompts: {_in_words(answered)}"
 
 
-def _in_words(verdicts: Sequence[Said]) -> str:
-    counts = sorted(Counter(verdicts).items())
-    return " · ".join(f"{verdict.name.lower()} {n:,}" for verdict, n in counts)
+def _in_words(counts: Counter[Said]) -> str:
+    parts = []
+    for said, n in sorted(counts.items()):
+        parts.append(f"{said.name.lower()} {n:,}")
+    return " · ".join(parts)

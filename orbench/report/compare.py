@@ -48,12 +48,12 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
     is_of_models = kind is Compared.MODELS
     gaps = []
     for a, b in pairs:
-        gap = difference(a.prepared, b.prepared, paired=kind is not Compared.SETS)
+        gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
         if not np.isnan(gap.p):
             gaps.append((a, b, gap))
     p = p_worst = [gap.p for _, _, gap in gaps]
     if is_of_models:
-        p_worst = [worst_case_p(a.prepared, b.prepared) for a, b, _ in gaps]
+        p_worst = [worst_case_p(a.verdicts, b.verdicts) for a, b, _ in gaps]
     family = Family(kind, len(gaps))
     for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
         detectable = nan

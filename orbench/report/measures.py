@@ -7,7 +7,6 @@ compared with `==`, which would compare arrays.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
 from orbench.report.results import Corrected, Result
-from orbench.stats.core import Difference, Mean, Prepared, Verdicts
+from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
 
 FEW_PROMPTS = 30  # rates from fewer are marked
@@ -123,11 +122,6 @@ class Rate:
     def side(self) -> Side:
         """Return the side of the prompts."""
         return self.result.side
-
-    @cached_property
-    def prepared(self) -> Prepared:
-        """Return the verdicts for comparisons: a rate is compared many times."""
-        return Prepared(self.verdicts)
 
     @property
     def interval(self) -> Interval:

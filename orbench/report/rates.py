@@ -20,7 +20,7 @@ from orbench.report.measures import (
     Subset,
 )
 from orbench.report.results import Responses, Result
-from orbench.stats.core import Array, Prepared, Verdicts, mean, with_unscored
+from orbench.stats.core import Array, Verdicts, mean, with_unscored
 
 # Of graded results, shares and the classes that count.
 GRADED = {
@@ -128,7 +128,7 @@ def _details(responses: Responses) -> Details:
 def _by_prompt(responses: Responses, values: Array) -> Array:
     """Return the mean of each prompt's scored responses with a value."""
     scored = np.where(responses.scored, values, np.nan)
-    return Prepared(responses.verdicts()._replace(refused=scored)).prompts.share
+    return responses.verdicts()._replace(refused=scored).averaged().refused
 
 
 def _mean(values: Array) -> float:

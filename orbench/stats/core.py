@@ -14,12 +14,9 @@ from orbench.stats.estimates import (
     ASSUMED_ICC,
     Estimate,
     Mean,
-    Prepared,
-    Prompts,
     Sample,
     Verdicts,
     estimate,
-    impute_unscored,
     mean,
     weigh,
     with_unscored,
@@ -43,10 +40,8 @@ __all__ = [
     "Array",
     "Difference",
     "Mean",
-    "Prepared",
     "Verdicts",
     "difference",
-    "impute_unscored",
     "mean",
     "with_unscored",
     "worst_case_p",
@@ -78,13 +73,13 @@ class Difference(NamedTuple):
         return self.a.rate - self.b.rate
 
 
-def difference(a: Verdicts | Prepared, b: Verdicts | Prepared, *, paired: bool) -> Difference:
+def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     """Return mean a minus mean b.
 
     paired: two models, on the prompts with a verdict from both. Else each on all its prompts: two
     prompt sets, or Youden's J (toxic minus safe). Either way, clusters in common count.
     """
-    x, y = _samples(_prepared(a), _prepared(b), paired)
+    x, y = _samples(a, b, paired)
     of_a = estimate(x)
     of_b = estimate(y)
     a_mean = of_a.mean
@@ -138,10 +133,8 @@ def _combined(gap: float, p: float, intervals: list[Interval], newcombe: Interva
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def worst_case_p(a: Verdicts | Prepared, b: Verdicts | Prepared) -> float:
+def worst_case_p(a: Verdicts, b: Verdicts) -> float:
     """Return p of the paired difference with the unscored rows against it; 1 where it turns."""
-    a = _prepared(a)
-    b = _prepared(b)
     x, y = _samples(a, b, paired=True)
     if not len(x.weights):
         return 1.0
@@ -155,27 +148,26 @@ def worst_case_p(a: Verdicts | Prepared, b: Verdicts | Prepared) -> float:
     return 1.0
 
 
-def _prepared(verdicts: Verdicts | Prepared) -> Prepared:
-    if isinstance(verdicts, Prepared):
-        return verdicts
-    return Prepared(verdicts)
-
-
-def _samples(a: Prepared, b: Prepared, paired: bool) -> tuple[Sample, Sample]:
+def _samples(a: Verdicts, b: Verdicts, paired: bool) -> tuple[Sample, Sample]:
     """Return the prompts that are compared, the clusters of both numbered alike."""
-    seeds = np.union1d(a.seeds, b.seeds)
-    x = a.numbered(seeds)
-    y = b.numbered(seeds)
+    seeds = np.union1d(a.prompts.cluster, b.prompts.cluster)
+    x = _numbered(a.prompts, seeds)
+    y = _numbered(b.prompts, seeds)
     if paired:
         x, y = _in_common(x, y)
     clusters = max(x.cluster.max(initial=-1), y.cluster.max(initial=-1)) + 1
     return weigh(x, clusters), weigh(y, clusters)
 
 
-def _in_common(x: Prompts, y: Prompts) -> tuple[Prompts, Prompts]:
+def _numbered(prompts: Verdicts, seeds: Array) -> Verdicts:
+    """Return the prompts with their clusters numbered by their places in `seeds`."""
+    return prompts._replace(cluster=np.searchsorted(seeds, prompts.cluster))
+
+
+def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
-    x = x.only(np.isin(x.id, y.id, assume_unique=True))
-    y = y.only(np.isin(y.id, x.id, assume_unique=True))
+    x = x.where(np.isin(x.prompt, y.prompt))
+    y = y.where(np.isin(y.prompt, x.prompt))
     if len(np.unique(y.cluster)) < len(np.unique(x.cluster)):
         return x._replace(cluster=y.cluster), y
     return x, y._replace(cluster=x.cluster)
@@ -203,7 +195,7 @@ def _pairs_interval(a: Estimate, b: Estimate, error: float) -> Interval:
     """Return Bonett and Price's interval at the effective number of pairs: by the spread of the
     differences, but that of the smaller mean where less than FEW_CLUSTERS differ.
     """
-    gaps = a.sample.prompts.share - b.sample.prompts.share
+    gaps = a.sample.prompts.refused - b.sample.prompts.refused
     gaps *= a.sample.weights
     more = float(gaps[gaps > 0].sum())
     fewer = -float(gaps[gaps < 0].sum())

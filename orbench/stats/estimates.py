@@ -22,25 +22,59 @@ from orbench.stats.intervals import Interval, wilson
 ASSUMED_ICC = 0.5
 
 
-class Verdicts(NamedTuple):
-    """The rows behind a mean: arrays of equal length, ids as integers (texts are slow).
-
-    refused: 1 refused, 0 answered, NaN unscored. cluster: the seed, or the prompt where there is no
-    seed; a prompt with several belongs to the first. category: for a macro average, in which each
-    category counts alike; one number: each prompt does. weight: of the prompt, such as 1 / its
-    chance to be in the sample; one number: all alike. Verdicts that are compared take their ids
-    from the same numbering.
-    """
+class _Columns(NamedTuple):
+    """Arrays of equal length; one number: the same in all rows."""
 
     refused: Array
     prompt: Array
     cluster: Array
     category: Array | int = 0
     weight: Array | float = 1.0
+    rows: Array | int = 1
+
+
+class Verdicts(_Columns):
+    """The rows behind a mean: ids as integers (texts are slow).
+
+    refused: 1 refused, 0 answered, NaN unscored. cluster: the seed, or the prompt where there is no
+    seed; a prompt with several belongs to the first. category: for a macro average, in which each
+    category counts alike; one number: each prompt does. weight: of the prompt, such as 1 / its
+    chance to be in the sample. rows: how many a row stands for. Verdicts that are compared take
+    their ids from the same numbering.
+    """
 
     def where(self, chosen: Array) -> "Verdicts":
-        """Return some of the rows, each with its own category and weight."""
-        return Verdicts(*[np.broadcast_to(column, chosen.shape)[chosen] for column in self])
+        """Return some of the rows. chosen: booleans, or places."""
+        columns = np.broadcast_arrays(*self)
+        return Verdicts(*[column[chosen] for column in columns])
+
+    def averaged(self) -> "Verdicts":
+        """Return a row for each scored prompt, sorted by id: its share of refusals."""
+        scored = self.where(np.isfinite(self.refused))
+        _, first, place = np.unique(scored.prompt, return_index=True, return_inverse=True)
+        rows = np.bincount(place)
+        share = np.bincount(place, scored.refused) / rows
+        return scored.where(first)._replace(refused=share, rows=rows)
+
+    @cached_property
+    def prompts(self) -> "Verdicts":
+        """The averaged verdicts, kept: a result is compared many times."""
+        return self.averaged()
+
+    def imputed(self, refused: float) -> "Verdicts":
+        """Return the same rows with all unscored ones refused (1) or answered (0)."""
+        rows = np.where(np.isnan(self.refused), refused, self.refused)
+        return self._replace(refused=rows)
+
+    @cached_property
+    def with_refusals(self) -> "Verdicts":
+        """The verdicts with all unscored rows refused."""
+        return self.imputed(1)
+
+    @cached_property
+    def with_answers(self) -> "Verdicts":
+        """The verdicts with all unscored rows answered."""
+        return self.imputed(0)
 
 
 class Mean(NamedTuple):
@@ -72,58 +106,10 @@ class Mean(NamedTuple):
 NOTHING_SCORED = Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0, 0.0)
 
 
-class Prompts(NamedTuple):
-    """One entry per scored prompt, sorted by id."""
-
-    id: Array
-    share: Array
-    rows: Array
-    cluster: Array  # numbered from 0
-    category: Array
-    weight: Array
-
-    def only(self, kept: Array) -> "Prompts":
-        """Return some of the prompts."""
-        return Prompts(*[column[kept] for column in self])
-
-
-class Prepared:
-    """Verdicts that are compared many times: their prompts are averaged once.
-
-    `difference` and `worst_case_p` take it in place of the verdicts.
-    """
-
-    def __init__(self, verdicts: Verdicts) -> None:
-        self.verdicts = verdicts
-        scored = verdicts.where(np.isfinite(verdicts.refused))
-        ids, first, place = np.unique(scored.prompt, return_index=True, return_inverse=True)
-        rows = np.bincount(place)
-        share = np.bincount(place, scored.refused) / rows
-        self.seeds, cluster = np.unique(scored.cluster[first], return_inverse=True)
-        category = np.take(scored.category, first)
-        weight = np.take(scored.weight, first)
-        self.prompts = Prompts(ids, share, rows, cluster, category, weight)
-
-    def numbered(self, seeds: Array) -> Prompts:
-        """Return the prompts with their clusters numbered by their places in `seeds`."""
-        places = np.searchsorted(seeds, self.seeds)
-        return self.prompts._replace(cluster=places[self.prompts.cluster])
-
-    @cached_property
-    def with_refusals(self) -> "Prepared":
-        """The verdicts with all unscored rows refused."""
-        return Prepared(impute_unscored(self.verdicts, 1))
-
-    @cached_property
-    def with_answers(self) -> "Prepared":
-        """The verdicts with all unscored rows answered."""
-        return Prepared(impute_unscored(self.verdicts, 0))
-
-
 class Sample(NamedTuple):
     """The prompts of a mean, as it weighs them."""
 
-    prompts: Prompts
+    prompts: Verdicts  # averaged, the clusters numbered from 0
     clusters: int  # those of the other sample are counted, too
     stratum: Array  # of each prompt: its category, numbered from 0
     means: Array  # of the strata
@@ -156,33 +142,27 @@ def mean(verdicts: Verdicts) -> Mean:
 
     Any values from 0 to 1 may stand in place of the verdicts.
     """
-    prepared = Prepared(verdicts)
-    sample = weigh(prepared.prompts, len(prepared.seeds))
+    prompts = verdicts.averaged()
+    seeds, cluster = np.unique(prompts.cluster, return_inverse=True)
+    sample = weigh(prompts._replace(cluster=cluster), len(seeds))
     return estimate(sample).mean
-
-
-def impute_unscored(verdicts: Verdicts, refused: float) -> Verdicts:
-    """Return the same rows with all unscored ones refused (1) or answered (0)."""
-    rows = verdicts.refused
-    imputed = np.where(np.isnan(rows), refused, rows)
-    return verdicts._replace(refused=imputed)
 
 
 def with_unscored(verdicts: Verdicts) -> Interval:
     """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
-    answered = mean(impute_unscored(verdicts, 0))
-    refused = mean(impute_unscored(verdicts, 1))
+    answered = mean(verdicts.imputed(0))
+    refused = mean(verdicts.imputed(1))
     return Interval(answered.low, refused.high)
 
 
-def weigh(prompts: Prompts, clusters: int) -> Sample:
+def weigh(prompts: Verdicts, clusters: int) -> Sample:
     """Return the prompts with their weights in the mean. clusters: their number, with those of the
     other mean in a difference.
     """
     weight = prompts.weight
     _, stratum = np.unique(prompts.category, return_inverse=True)
     totals = np.bincount(stratum, weight)
-    means = np.bincount(stratum, weight * prompts.share) / totals
+    means = np.bincount(stratum, weight * prompts.refused) / totals
     weights = weight / (len(totals) * totals[stratum])
     return Sample(prompts, clusters, stratum, means, weights)
 
@@ -199,7 +179,7 @@ def estimate(sample: Sample) -> Estimate:
     parts = _cr2_parts(sample, leverage)
     variance = sum_of_squares(parts)
     df = degrees_of_freedom(leverage, cluster_weights)
-    rows = int(prompts.rows.sum())
+    rows = int(np.sum(prompts.rows))
     size = _size_by_spread(sample, variance, df, rows)
     assumed = False
     if _is_spread_doubtful(sample, leverage, cluster_weights):
@@ -210,7 +190,7 @@ def estimate(sample: Sample) -> Estimate:
         size = min(size, by_assumption)
     low, high = wilson(sample.rate * size, size)
     found = Mean(sample.rate, low, high, len(cluster), rows, size, variance, df, assumed)
-    sums = np.bincount(cluster, sample.weights * prompts.share, sample.clusters)
+    sums = np.bincount(cluster, sample.weights * prompts.refused, sample.clusters)
     return Estimate(sample, found, parts, sums)
 
 
@@ -219,7 +199,7 @@ def _cr2_parts(sample: Sample, leverage: Array) -> Array:
 
     leverage: clusters x strata, the share of the stratum's weight that the cluster has.
     """
-    deviations = sample.prompts.share - sample.means[sample.stratum]
+    deviations = sample.prompts.refused - sample.means[sample.stratum]
     centered = sample.by_cell(sample.weights * deviations)
     # A cluster that is a whole stratum shows no deviation.
     others = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
@@ -242,7 +222,7 @@ def _is_spread_doubtful(sample: Sample, leverage: Array, cluster_weights: Array)
     """Return whether a cluster is a whole stratum, or few clusters hold the rarer outcome."""
     if np.any(leverage >= 1 - ROUNDING):
         return True
-    share = sample.prompts.share
+    share = sample.prompts.refused
     for outcome in (share, 1 - share):
         holders = np.bincount(sample.prompts.cluster, outcome) > ROUNDING
         if kish(cluster_weights[holders]) < FEW_CLUSTERS - ROUNDING:

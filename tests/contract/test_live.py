@@ -124,7 +124,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
         progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
-        run = Run(Reader(), mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
+        run = Run(mock.Mock(), mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
         run.tokens.prompt = 4_000
         progress.done(run)
         progress.say("gpt-x is left out")

@@ -19,10 +19,8 @@ from orbench.stats.core import (
     ASSUMED_ICC,
     FEW_CLUSTERS,
     Difference,
-    Prepared,
     Verdicts,
     difference,
-    impute_unscored,
     mean,
     with_unscored,
     worst_case_p,
@@ -293,13 +291,11 @@ def test_models_that_never_differed_could_have_and_two_prompts_detect_nothing() 
     assert isnan(detectable_difference(difference(of([1, 0]), of([0, 1]), paired=True)))
 
 
-def test_prepared_verdicts_give_the_same_figures() -> None:
+def test_the_worst_case_turns_all_unscored_rows_against_the_finding() -> None:
     a, b = made(1, 0.5), made(2, 0.2)
     a.refused[::20] = b.refused[7::20] = nan
-    x, y = Prepared(a), Prepared(b)
-    assert difference(x, y, paired=True) == difference(a, b, paired=True)
-    worst = difference(impute_unscored(a, 0), impute_unscored(b, 1), paired=True)
-    assert worst_case_p(x, y) == worst_case_p(y, x) == worst.p
+    worst = difference(a.imputed(0), b.imputed(1), paired=True)
+    assert worst_case_p(a, b) == worst_case_p(b, a) == worst.p
 
 
 def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -> None:

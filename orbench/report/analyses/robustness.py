@@ -11,7 +11,7 @@ import numpy as np
 from orbench.report.analyses.labels import AGREED, Labels
 from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Difference, Prepared, difference
+from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
 
@@ -26,12 +26,12 @@ def with_robustness(
     An analysis is a judge (or rubric) of both models, all prompts or those whose label all agree
     with, and unscored rows left out, as answers or as refusals.
     """
-    measured = defaultdict[_What, dict[str, list[Prepared]]](dict)  # by judge
+    measured = defaultdict[_What, dict[str, list[Verdicts]]](dict)  # by judge
     for result in results:
         parts = [result.responses]
         if labels:
             parts.append(result.responses.where(labels.agreement(result) == AGREED))
-        measured[_what(result)][result.judge] = [Prepared(part.verdicts()) for part in parts]
+        measured[_what(result)][result.judge] = [part.verdicts() for part in parts]
     found = []
     for comparison in comparisons:
         if comparison.is_finding:
@@ -51,10 +51,10 @@ def _what(result: Result) -> _What:
 
 
 def _held(
-    finding: Difference, of_a: Sequence[Prepared], of_b: Sequence[Prepared]
+    finding: Difference, of_a: Sequence[Verdicts], of_b: Sequence[Verdicts]
 ) -> Iterator[bool]:
     """Yield whether a finding stands in each analysis by one judge."""
-    refused = of_a[0].verdicts.refused, of_b[0].verdicts.refused
+    refused = of_a[0].refused, of_b[0].refused
     has_unscored = np.isnan(np.concatenate(refused)).any()
     for a, b in zip(of_a, of_b, strict=True):
         analyses = [(a, b)]
