@@ -101,6 +101,37 @@ def test_the_chain_of_the_docs_runs_in_a_script(desk: Desk) -> None:
 # -- names and columns -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("script", "flags", "name"),
+    [
+        (GENERATE, "--category=self-harm --num_toxic_prompts=1 --model=m", "self-harm_prompts.csv"),
+        (REWRITE, "--toxic_seed_path=p.csv --model=m", "p_rewrite.csv"),
+        (
+            MODERATE,
+            "--input_file_path=p.csv --moderator_model=gpt4 --column=prompt",
+            "p_moderation_merged_gpt4_prompt.csv",
+        ),
+        (
+            ALIGN,
+            "--input_file=p.csv --model=vllm/me/own",
+            "final_vllm_me_own_results/vllm_me_own_merged_p.csv",
+        ),
+        (CHECK, "--input_file=r.csv --check_model=gpt4", "r_response_check_merged_gpt4.csv"),
+    ],
+)
+def test_a_stage_names_its_csv_after_its_input(
+    desk: Desk, script: str, flags: str, name: str
+) -> None:
+    desk.prompts(1)
+    desk.csv("r.csv", ("prompt", "response"), [("Who folds?", "Fold.")])
+    desk.serve({MODERATE: "[[none]]", CHECK: "[[direct_answer]]"}.get(script, "[[Who takes one?]]"))
+    done = desk.run(script, *flags.split(), env={"VLLM_BASE_URL": desk.url})
+    assert done.stdout == name + "\n"
+    stem = name.removesuffix(".csv")
+    beside = {f"{stem}.answers.jsonl", f"{stem}.run.json", "p.csv", "r.csv"}
+    assert set(desk.files()) == beside | {name}
+
+
 STRANGE = (
     *("NA", "null", "None", "007", "1e5", "[[7. illegal]]", "=HYPERLINK(1)", " blanks around "),
     *("{braces} {mark} {text} %s $HOME", 'a "quoted", one', "two\nlines\r\nand\ttabs"),

@@ -99,6 +99,17 @@ def test_a_shuffled_sample_is_spread_over_the_categories_whatever_the_order_of_t
 # -- conversations -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("flag", ["--system_prompt_file=s.txt", "--system_prompt=Be {kind}.\n%s"])
+def test_stage_4_sends_a_system_prompt_as_it_is(desk: Desk, flag: str) -> None:
+    desk.prompts(1)
+    desk.write("s.txt", "Be {kind}.\n%s\n")
+    desk.serve()
+    desk.stage(ALIGN, flag)
+    (sent,) = desk.server.requests
+    assert sent["messages"][0] == {"role": "system", "content": "Be {kind}.\n%s"}
+    assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1000)
+
+
 def test_stage_4_asks_a_conversation_and_passes_it_on(desk: Desk) -> None:
     last = {"role": "user", "content": "Go on."}
     birds = {"role": "user", "content": "We fold birds.\n----- the prompt\n{prompt}"}
