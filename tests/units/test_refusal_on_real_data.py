@@ -5,10 +5,6 @@ responses to a prompt are on one side. Nobody has read a held-out row. Partial r
 refusals, as in XSTest. Without ../shared/data, which is not in the repository, tests are skipped.
 """
 
-import csv
-import hashlib
-import subprocess
-import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -16,30 +12,19 @@ from pathlib import Path
 import pytest
 
 from orbench.refusals.detect import Verdict, classify, counts_as_refusal
+from tests.conftest import ROOT
+from tests.simulations import fit_refusal
+from tests.simulations.fit_refusal import DATA, SOURCES, is_held, rows_of
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
-LABELLED = DATA / "human_labelled_responses.csv"
-LLAMA = DATA / "or_bench_hard_1k_llama3_8b_instruct.csv"
-R1_DISTILL = DATA / "or_bench_hard_1k_deepseek_r1_distill_llama_8b.csv"
-REFERENCE = DATA / "or_bench_hard_1k_llama3_8b_reference.csv"
+LABELLED = "human_labelled_responses.csv"
+LLAMA = "or_bench_hard_1k_llama3_8b_instruct.csv"
+R1_DISTILL = "or_bench_hard_1k_deepseek_r1_distill_llama_8b.csv"
+REFERENCE = "or_bench_hard_1k_llama3_8b_reference.csv"
 
 pytestmark = pytest.mark.skipif(
-    not all(path.exists() for path in (LABELLED, LLAMA, R1_DISTILL, REFERENCE)),
+    not all((DATA / name).exists() for name in (LABELLED, LLAMA, R1_DISTILL, REFERENCE)),
     reason="no ../shared/data",
 )
-
-SOURCES = ("xstest", "chatgpt_refusals", "speechmap")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
-
-
-def is_held(row: dict[str, str]) -> bool:
-    digest = hashlib.sha256(f"{row['source']}\0{row['prompt']}".encode()).digest()
-    return digest[-1] % 4 == 3
 
 
 @cache
@@ -49,7 +34,7 @@ def verdicts(source: str, held: bool) -> list[tuple[str, bool, Verdict]]:
         (row["model"], row["human_label"] != "compliance", classify(row["response"]))
         for row in rows_of(LABELLED)
         if row["source"] == source
-        and is_held(row) == held
+        and is_held(source, row["prompt"]) == held
         and (source, row["human_label"]) != ("speechmap", "indirect_refusal")
     ]
 
@@ -116,9 +101,7 @@ def test_the_rate_of_r1_distill_is_that_of_models_that_read_it() -> None:
 
 
 def test_the_script_makes_the_weights_again(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
-    script = ROOT / "tests" / "simulations" / "fit_refusal.py"
     made = tmp_path / "weights.tsv"
-    subprocess.run([sys.executable, script, "--output", made], check=True, capture_output=True)
+    fit_refusal.main(["--output", str(made)])
     weights = ROOT / "orbench" / "refusals" / "refusal_weights.tsv"
     assert made.read_bytes() == weights.read_bytes()
