@@ -139,7 +139,7 @@ def _data(results: Sequence[Result]) -> Json:
         "verdicts": verdicts,
         "refusals": [name for name in verdicts if VERDICTS[name]],
         "rows": rows,
-        "total": sum(result.scored for result in results),
+        "total": int(sum(result.responses.scored.sum() for result in results)),
     }
 
 
