@@ -113,7 +113,7 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     model = about.get("model", f"m{number}")
     every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
     if given:
-        every |= {"scored": int(given.scored.sum()), "responses": given, "texts": []}
+        every |= {"responses": given, "texts": []}
     return Result(**every | about)
 
 

@@ -13,12 +13,13 @@ from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare, hedging
-from orbench.report.load import Source, load_results, sources_of
+from orbench.report.load import load_results, sources_of
 from orbench.report.measures import Analysis, Association
 from orbench.report.page import MOST_ROWS
 from orbench.report.published import are_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
+from orbench.report.results import Source
 from orbench.report.standings import Published, Report
 from orbench.report.write import Outputs, write
 

@@ -14,11 +14,11 @@ from orbench.base.messages import UserError, say
 from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, WORSE, Side
 from orbench.report.compare import compare
-from orbench.report.load import Source, sources_of
+from orbench.report.load import sources_of
 from orbench.report.measures import FEW_PROMPTS, Outcome, Rate
 from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
-from orbench.report.results import named
+from orbench.report.results import Source, named
 from orbench.report.sentences import verdict_words
 from orbench.stats.core import ALPHA
 

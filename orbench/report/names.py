@@ -1,78 +1,63 @@
 """Names that tell the results of a report apart, and what repeats another result."""
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.report.results import Result, named
 
-# Why a result is not ranked.
-COPY = "the same responses as {} throughout, a copy or an ignored setting"
-SAME_MODEL = "the same model as {}, by the returned ids"
+SAME_RESULT = ["model", "settings", "side", "prompt_set", "judge"]
+# Why a result is not ranked, and the fields that it shares with that of another model. An empty
+# last one is not known.
+REPEATED = {
+    "the same responses as {} throughout, a copy or an ignored setting": ["side", "responses_hash"],
+    "the same model as {}, by the returned ids": [*SAME_RESULT[1:], "ids"],
+}
 
 
 def with_distinct_names(results: Sequence[Result]) -> list[Result]:
     """Return the results with numbers, with names that tell them apart, and with a note on what
     repeats another. Raises UserError for a result given twice.
     """
-    sets = _ambiguous(((one.side, one.prompts), one.prompt_set) for one in results)
-    judges = _ambiguous((one.judge, one.template) for one in results)
-    models = _ambiguous((_without_provider(one), one.model) for one in results)
-    settings_differ = len({one.settings for one in results}) > 1
-    found = []
-    for number, one in enumerate(results):
-        prompts = one.prompts
-        if (one.side, prompts) in sets:
-            prompts += f" {one.prompt_set[:8]}"
-        judge = one.judge
-        if judge in judges:
-            judge += f", prompt {one.template[:8]}"
-        short = _without_provider(one)
-        if short in models:
-            short = one.model
-        if settings_differ:
-            short = named(short, one.settings)
-        one = replace(one, number=number, short=short, prompts=prompts)
-        found.append(replace(one, judge=judge, judge_any_version=judge))
-    judges = _ambiguous((one.judge, one.judge_version) for one in found)
-    for number, one in enumerate(found):
-        if one.judge in judges:
-            found[number] = replace(one, judge=f"{one.judge}, rules {one.judge_version}")
-    _check_different(found)
-    return list(_without_repeats(found))
+    if not results:
+        return []
+    table = DataFrame([vars(one) for one in results])
+    table["number"] = table.index
+    _extend(table, ["side", "prompts"], "prompt_set", " " + table["prompt_set"].str[:8])
+    _extend(table, ["judge"], "template", ", prompt " + table["template"].str[:8])
+    table["judge_any_version"] = table["judge"]
+    _extend(table, ["judge"], "judge_version", ", rules " + table["judge_version"])
+    _check_different(table)
+    table["label"] = [one.label for one in results]
+    short = table["model"].str.rpartition("/")[2]  # without the provider
+    models = table["model"].groupby(short).transform("nunique")
+    table["short"] = short.where(models == 1, table["model"])
+    if table["settings"].nunique() > 1:
+        table["short"] = list(map(named, table["short"], table["settings"]))
+    _mark_repeats(table)
+    return [Result(**fields) for fields in table.drop(columns="label").to_dict("records")]
 
 
-def _ambiguous(meanings: Iterable[tuple[Hashable, str]]) -> set[Hashable]:
-    """Return the names that stand for several things. meanings: names with what they stand for."""
-    things = Counter(name for name, _ in set(meanings))
-    return {name for name, count in things.items() if count > 1}
+def _extend(table: DataFrame, names: Sequence[str], by: str, endings: Series) -> None:
+    """Append endings to the last of some columns where these names stand for several things."""
+    several = table.groupby(names)[by].transform("nunique") > 1
+    table.loc[several, names[-1]] += endings
 
 
-def _without_provider(result: Result) -> str:
-    return result.model.rpartition("/")[2]
-
-
-def _check_different(results: Sequence[Result]) -> None:
+def _check_different(table: DataFrame) -> None:
     """Raise UserError if two results are of the same model, settings, prompts and judge."""
-    files = defaultdict[Hashable, list[str]](list)
-    for one in results:
-        files[one.model, one.settings, one.side, one.prompt_set, one.judge].append(one.file)
-    for several in files.values():
-        if len(several) > 1:
-            same = "the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
-            raise UserError(f"{' and '.join(several)}: {same}")
+    same = table[table.duplicated(SAME_RESULT, keep=False)]
+    if len(same):
+        files = " and ".join(same["file"])
+        cure = "remove one, or rename it with MODEL=FILE"
+        raise UserError(f"{files}: the same model, prompts and judge; {cure}")
 
 
-def _without_repeats(results: Sequence[Result]) -> Iterator[Result]:
-    """Yield the results; what another model's result equals in some respect is not ranked."""
-    first = dict[Hashable, str]()
-    for one in results:
-        model = one.settings, one.side, one.prompt_set, one.judge, one.ids
-        why = one.unranked
-        for key, text in (((one.side, one.responses_hash), COPY), (model, SAME_MODEL)):
-            if key[-1] and not one.is_baseline:  # else nothing is known of it
-                label = first.setdefault(key, one.label)
-                if label != one.label:
-                    why = (text.format(label),)
-        yield replace(one, unranked=why)
+def _mark_repeats(table: DataFrame) -> None:
+    """Note what equals another model's result in some respect: it is not ranked."""
+    for why, fields in REPEATED.items():
+        known = table[(table[fields[-1]] != "") & ~table["is_baseline"]]
+        first = known.groupby(fields)["label"].transform("first")
+        for number, label in first[first != known["label"]].items():
+            table.at[number, "unranked"] = (why.format(label),)

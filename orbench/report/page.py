@@ -115,7 +115,7 @@ def _data(results: Sequence[Result]) -> Json:
         "results": names,
         "refusals": [name for name in VERDICTS if VERDICTS[name]],
         "rows": rows,
-        "total": sum(result.scored for result in results),
+        "total": int(sum(result.responses.scored.sum() for result in results)),
     }
 
 

@@ -1,20 +1,20 @@
 """Rows of result files as responses."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from math import nan
+from operator import add
 from typing import NamedTuple
 
-import numpy as np
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
 from orbench.base.near_duplicates import like_rewrites
-from orbench.base.words import Row, Side
+from orbench.base.words import Json, Row, Side
 from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.refusals.api import CUT_OFF
 from orbench.report.results import Lookalikes, Responses, Text
-from orbench.stats.core import Array
 
 MERGED = "merged"  # a file with both sides
 MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
@@ -22,44 +22,83 @@ FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand tog
 SHORTEST = 20  # characters; shorter prompts are easily similar
 
 
-class Numbers(NamedTuple):
-    """The numbers of prompts and seeds by their ids, the same in all files."""
+class Prompt(NamedTuple):
+    """A prompt where it occurs first in the files of a report."""
 
-    of_prompt: dict[str, int]
-    of_seed: dict[str, int]
-    texts: dict[str, str]  # of prompts by their ids, in the order of their numbers
-
-
-class Judged(NamedTuple):
-    """A row of a result file, checked."""
-
-    row: Row
-    verdict: str  # empty: unscored
-    graded: str  # the class; empty: another rubric
-    id: str  # of the prompt
-    prompt: int
-    seed: int
-    has_seed: bool
-    model: str  # the id of the one that answered; empty: not known
-    is_shown: bool  # on the page
+    number: int
+    text: str
+    side: Side
+    where: str
 
 
-def judged(row: Row, is_scored: bool, is_shown: bool, where: str, numbers: Numbers) -> Judged:
-    """Return a row, checked. Raises UserError for what cannot be read."""
-    verdict = words.verdict_of(row, where) if is_scored else ""
+class Known(NamedTuple):
+    """What the files read so far hold, by id. It gives the same numbers in all files."""
+
+    prompts: dict[str, Prompt]
+    seeds: dict[str, int]
+
+
+def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> Json:
+    """Return the fields of `Responses` that a row has, and what is computed from several rows.
+    of_file: its side, or MERGED. tested: the id of the model under test. Raises UserError for what
+    cannot be read.
+    """
+    side = _side_in(row, of_file, where)
+    verdict = ""
     graded = ""
-    if verdict in words.CLASSES and "graded_category" in row:
+    if "error_type" not in row:  # else it is unscored
+        verdict = words.verdict_of(row, where)
+    by_judge = verdict in words.CLASSES
+    if by_judge and "graded_category" in row:
         graded = words.graded_class_of(row, where)
-    id_ = prompts.prompt_id_of(row)
+    api = words.VERDICTS.get(verdict, False) and words.refused_by_api(row)
+    in_words = "" if api else verdict
+    one_if_known = 1.0 if by_judge else nan
+    category = words.category_of(row)
+    if category in (words.OVERALL, words.MACRO):
+        raise UserError(f"{where}: the report itself uses the category {category!r}; rename it")
+    prompt_id = prompts.prompt_id_of(row)
     seed_id = prompts.seed_id_of(row)
-    prompt = numbers.of_prompt.setdefault(id_, len(numbers.of_prompt))
-    seed = numbers.of_seed.setdefault(seed_id or id_, len(numbers.of_seed))
-    numbers.texts.setdefault(id_, row["prompt"])
     model = row.get("served_by", "").partition(" via ")[0]
-    return Judged(row, verdict, graded, id_, prompt, seed, bool(seed_id), model, is_shown)
+    return {
+        "prompt": _number(prompt_id, row, side, where, known),
+        "seed": known.seeds.setdefault(seed_id or prompt_id, len(known.seeds)),
+        "category": category,
+        "tier": "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
+        "refused": float(words.VERDICTS.get(verdict, nan)),
+        "direct": one_if_known * (in_words == "direct_refusal"),
+        "indirect": one_if_known * (in_words == words.INDIRECT),
+        "api": api,
+        "api_category": clean(row.get("api_category", "")),
+        "after_text": api and words.after_text(row),
+        "cut_off": _cut_off(row),
+        "graded": graded,
+        "other_model": not is_same_model(tested, model),
+        "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
+        "side": side.name,
+        "prompt_id": prompt_id,
+        "seed_id": seed_id,
+        "text": row["prompt"],
+        "model": model,
+        "verdict": verdict,
+        "response": row.get("response", ""),
+        "row": row,
+        "sample": (row.get("sample"), row.get("judge_sample")),
+    }
 
 
-def side_in(row: Row, of_file: str, where: str) -> Side:
+def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
+    """Return the number of a prompt. Raises UserError if it is on the other side, too."""
+    if id_ not in known.prompts:
+        known.prompts[id_] = Prompt(len(known.prompts), row["prompt"], side, where)
+    prompt = known.prompts[id_]
+    if prompt.side != side:
+        both = f"{prompt.where}, and {where}: one prompt on both sides"
+        raise UserError(f"{both}; give safe prompts to --over_refusal and toxic ones to --toxic")
+    return prompt.number
+
+
+def _side_in(row: Row, of_file: str, where: str) -> Side:
     """Return the side of a row. Raises UserError if it is not the file's, or not known."""
     of_row = words.side_of(row, where)
     side = of_row.name if of_row else of_file
@@ -70,41 +109,6 @@ def side_in(row: Row, of_file: str, where: str) -> Side:
     return words.SIDES[side]
 
 
-def responses_of(part: Sequence[Judged], tested: str) -> Responses:
-    """Return rows as arrays. tested: the id of the model under test."""
-    rows, verdicts, graded, _, prompt, seed, _, models, _ = zip(*part, strict=True)
-    verdict = np.array(verdicts)
-    refused = np.array([words.VERDICTS.get(name, nan) for name in verdicts], float)
-    api = (refused == 1) & [*map(words.refused_by_api, rows)]
-    is_class = np.isin(verdict, [*words.CLASSES])
-    return Responses(
-        prompt=np.array(prompt),
-        seed=np.array(seed),
-        category=_texts(map(words.category_of, rows)),
-        tier=_texts(map(_tier_of, rows)),
-        refused=refused,
-        direct=np.where(is_class, (verdict == "direct_refusal") & ~api, nan),
-        indirect=np.where(is_class, (verdict == words.INDIRECT) & ~api, nan),
-        api=api,
-        api_category=np.where(api, _texts(clean(row.get("api_category", "")) for row in rows), ""),
-        after_text=api & [*map(words.after_text, rows)],
-        cut_off=np.array([*map(_cut_off, rows)]),
-        graded=_texts(graded),
-        other_model=np.array([not is_same_model(tested, id_) for id_ in models]),
-        judge_refused=np.array([row.get("error_type") == REFUSED_TO_JUDGE for row in rows]),
-    )
-
-
-def _texts(texts: Iterable[str]) -> Array:
-    return np.array([*texts], object)
-
-
-def _tier_of(row: Row) -> str:
-    if prompts.is_no_value(row.get("tier", "")):
-        return ""
-    return words.tier_of(row)
-
-
 def _cut_off(row: Row) -> float:
     """Return whether a response ends at the token limit; NaN if it is not known."""
     if "finish_reason" not in row:
@@ -112,37 +116,37 @@ def _cut_off(row: Row) -> float:
     return float(row["finish_reason"].lower() in CUT_OFF)
 
 
-def texts_of(part: Sequence[Judged]) -> Iterator[Text]:
-    """Yield rows as the page shows them."""
-    for one in part:
-        if one.is_shown:
-            yield Text(
-                category=words.category_of(one.row),
-                verdict=one.verdict,
-                question=prompts.shown_question(one.row),
-                response=one.row.get("response", ""),
-                reason=words.reason_of(one.row),
-            )
+def responses_of(part: DataFrame) -> Responses:
+    """Return rows that were read as arrays."""
+    columns = {field.name: part[field.name].to_numpy() for field in fields(Responses)}
+    return Responses(**columns)
 
 
-def responses_hash(part: Sequence[Judged]) -> str:
+def texts_of(part: DataFrame) -> list[Text]:
+    """Return rows that were read as the page shows them."""
+    texts = []
+    for row, verdict in zip(part["row"], part["verdict"], strict=True):
+        question = prompts.shown_question(row)
+        response = row.get("response", "")
+        category = words.category_of(row)
+        texts.append(Text(category, verdict, question, response, words.reason_of(row)))
+    return texts
+
+
+def responses_hash(scored: DataFrame) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    scored = [one for one in part if one.verdict]
-    hashes = [prompts.text_id(one.row.get("response", "")) for one in scored]
+    hashes = list(map(prompts.text_id, scored["response"]))
     if len(set(hashes)) < 2:
         return ""
-    return prompts.prompt_set_hash(
-        one.id + hash_ for one, hash_ in zip(scored, hashes, strict=True)
-    )
+    return prompts.prompt_set_hash(map(add, scored["prompt_id"], hashes))
 
 
-def lookalikes_in(part: Sequence[Judged], numbers: Numbers) -> Lookalikes | None:
+def lookalikes_in(texts: Series) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    texts = dict.fromkeys(numbers.texts[one.id] for one in part if not one.has_seed)
-    sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
-    alike = len(like_rewrites(sample))
+    sample = texts[texts.str.len() >= SHORTEST].unique()[:FIRST]
+    alike = len(like_rewrites(tuple(sample)))
     if alike <= MOST_ALIKE * len(sample):
         return None
     return Lookalikes(alike, len(sample))

@@ -6,6 +6,7 @@ are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -60,10 +61,17 @@ class Responses:
 
 def joined_responses(several: Sequence[Responses]) -> Responses:
     """Return the responses of several results as those of one."""
-    if len(several) == 1:
-        return several[0]
     columns = zip(*[vars(one).values() for one in several], strict=True)
     return Responses(*map(np.concatenate, columns))
+
+
+class Source(NamedTuple):
+    """A result file as the user named it."""
+
+    path: Path
+    model: str  # empty: as the run record says
+    side: str  # a key of SIDES; MERGED: the column is_toxic tells the sides apart
+    baseline: bool = False  # what others are compared with
 
 
 class Text(NamedTuple):
@@ -99,13 +107,17 @@ class Prompts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What the run record and what else stands beside a file say of a result."""
+    """What is known of a result without its responses."""
 
     file: str
     model: str
+    is_baseline: bool  # what others are compared with
     settings: str
     family: str
+    side: Side
+    prompts: str  # the name of their set
     prompts_from: str  # the repository of the prompts, else their file
+    ids: str  # of the models that answered, as returned
     judge: str
     judge_version: str  # of the rules; empty where they do not decide
     template: str  # of the judge's prompt, a hash
@@ -124,16 +136,11 @@ class About:
 class Result(About):
     """A model's responses to prompts of one side, in one file, by one judge."""
 
-    side: Side
-    prompts: str  # the name of their set
     prompt_set: str  # a hash of the ids of the prompts
-    ids: str  # of the models that answered, as returned
     responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
-    scored: int  # responses with a verdict
     responses: Responses
     texts: list[Text]  # of some responses, for the page
-    is_baseline: bool = False  # what others are compared with
     # What follows from all results of a report.
     number: int = 0  # in the order given
     short: str = ""  # without the provider, if that is clear; with settings, if they differ

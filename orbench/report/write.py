@@ -9,11 +9,11 @@ from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.report import export, sentences
 from orbench.report.compare import of_models
-from orbench.report.load import Source
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
+from orbench.report.results import Source
 from orbench.report.standings import Report
 from orbench.report.tables import csv_paths, write_csvs, write_documents
 

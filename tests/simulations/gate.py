@@ -24,7 +24,7 @@ from orbench.base.records import record_path
 from orbench.report import gate, load
 from orbench.report.measures import OVERALL
 from orbench.report.rates import refusal_rate
-from orbench.report.results import Result
+from orbench.report.results import Result, Source
 from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from tests.conftest import write_csv
 from tests.simulated_rates import Random, answered
@@ -48,7 +48,7 @@ def results_of(folder: Path) -> list[Result]:
         write_csv(path, ["prompt", "response", "answer_category"], answers)
         about = {"under_test": {"asked": run, "id": run}, "parameters": {"check_model": "judge"}}
         record_path(path).write_text(json.dumps(about))
-        sources.append(load.Source(path, "", side))
+        sources.append(Source(path, "", side))
     results, _ = load.load_results(gate.with_baseline("old", sources))
     return results
 

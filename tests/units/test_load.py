@@ -12,8 +12,8 @@ import pytest
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.tables import sha256_of
-from orbench.report.load import Source, load_results, sources_of
-from orbench.report.results import SAFE, Lookalikes, Result
+from orbench.report.load import load_results, sources_of
+from orbench.report.results import SAFE, Lookalikes, Result, Source
 from tests.conftest import write_csv
 from tests.results import ANSWER, DIRECT, loaded, lost, numbered, written
 
@@ -98,7 +98,7 @@ def test_failed_rows_are_unscored_and_count_among_the_prompts(tmp_path: Path) ->
     result = one(path)
     assert list(result.responses.scored) == [True, True, False, False]
     assert list(result.responses.judge_refused) == [False, False, True, True]
-    assert (result.scored, result.unscored_known) == (2, True)
+    assert result.unscored_known
     texts = [*numbered(2), "Lost", "Prompt 1 again"]
     assert result.prompt_set == prompt_set_hash(map(prompt_id, texts))
 
@@ -118,14 +118,18 @@ def test_a_merged_file_is_a_result_on_each_side(tmp_path: Path) -> None:
     path = written(tmp_path, "m.csv", [DIRECT, ANSWER, ANSWER], columns=columns)
     lost(path, ["Lost"], is_toxic="False")
     results, _ = load_results([Source(path, "", "merged")])
-    shown = [f"{one.side.name} {one.scored} of {len(one.responses)}" for one in results]
+    shown = [
+        f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses)}" for one in results
+    ]
     assert shown == ["toxic 2 of 2", "over_refusal 1 of 2"]
 
 
 def test_a_prompt_on_both_sides_stops_the_report(tmp_path: Path) -> None:
     safe = written(tmp_path, "s.csv", [DIRECT] * 2)
     toxic = written(tmp_path, "x.csv", [DIRECT], "b")
-    with pytest.raises(UserError, match=r"1 prompt on both sides; .*: .*s.csv, .*x.csv"):
+    with pytest.raises(
+        UserError, match=r"s.csv, row 1, and .*x.csv, row 1: one prompt on both sides; "
+    ):
         loaded(safe, toxic=(toxic,))
 
 
@@ -204,7 +208,7 @@ def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path:
         result = one(written(tmp_path, "s.csv", [DIRECT] * 4, columns=columns, **tested))
         found.append(f"{result.ids} {result.cautions}")
     # Where another one answered, the one asked counts, too.
-    assert found[0] == "b gpt-4o gpt-4o ('answered by b (2 rows), gpt-4o (1 row)',)"
+    assert found[0] == "b gpt-4o ('answered by b (2 rows), gpt-4o (1 row)',)"
     assert found[1] == "gpt-4o-2024-08-06 ()"
 
 
@@ -273,4 +277,4 @@ def test_a_result_given_twice_stops_the_report(
 
 
 def test_with_a_record_a_column_of_models_came_with_the_prompts(tmp_path: Path) -> None:
-    assert of_record(tmp_path, "prompt,model,is_rejected\nP,a,True\nQ,b,True\n").scored == 2
+    assert of_record(tmp_path, "prompt,model,is_rejected\nP,a,True\nQ,b,True\n").model == "m"
