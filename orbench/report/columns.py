@@ -167,12 +167,6 @@ RATES: tuple[Column[Rate], ...] = (
 # -- comparison.csv --------------------------------------------------------------------------------
 
 
-def _stands_in(comparison: Comparison) -> str:
-    """Return in how many analyses a finding stands: `14 of 16`."""
-    found = comparison.robustness
-    return f"{found.held} of {found.analyses}" if found else ""
-
-
 COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
@@ -187,7 +181,7 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("category", "a.subset.category", "Category", Shown.ONLY_VARIED),
     Column("counted", "a.counted"),
     Column("finding", finding_of, "Finding"),
-    Column("stands_in", _stands_in, "Stands in"),
+    Column("stands_in", "robustness", "Stands in"),
     Column(
         "difference_points",
         lambda pair: percent_cell(pair.gap.difference, pair.gap.interval),
