@@ -253,7 +253,8 @@ def power_cells() -> Iterator[Cell]:
     def finding(rate: float, lost: float, comparisons: int, random: Random) -> tuple[bool, ...]:
         apart = detectable_finding(rate, lost, comparisons)
         a, b = incomplete(random, rate, rate + apart, lost)
-        both = max(difference(a, b, paired=True).p, worst_case_p(a, b))
+        gap = difference(a, b, paired=True)
+        both = max(gap.p, worst_case_p(a, b, gap))
         return (both < ALPHA / comparisons,)
 
     for rate, lost, comparisons in product((0.05, 0.1, 0.3), (0.01, 0.03), (1, 45)):

@@ -53,7 +53,7 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
             gaps.append((a, b, gap))
     p = p_worst = [gap.p for _, _, gap in gaps]
     if is_of_models:
-        p_worst = [worst_case_p(a.verdicts, b.verdicts) for a, b, _ in gaps]
+        p_worst = [worst_case_p(a.verdicts, b.verdicts, gap) for a, b, gap in gaps]
     family = Family(kind, len(gaps))
     for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
         detectable = nan

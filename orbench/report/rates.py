@@ -128,7 +128,7 @@ def _details(responses: Responses) -> Details:
 def _by_prompt(responses: Responses, values: Array) -> Array:
     """Return the mean of each prompt's scored responses with a value."""
     scored = np.where(responses.scored, values, np.nan)
-    return responses.verdicts()._replace(refused=scored).averaged().refused
+    return responses.verdicts()._replace(refused=scored).prompts.refused
 
 
 def _mean(values: Array) -> float:

@@ -14,11 +14,9 @@ from orbench.stats.estimates import (
     ASSUMED_ICC,
     Estimate,
     Mean,
-    Sample,
     Verdicts,
     estimate,
     mean,
-    weigh,
     with_unscored,
 )
 from orbench.stats.inference import (
@@ -79,9 +77,13 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     paired: two models, on the prompts with a verdict from both. Else each on all its prompts: two
     prompt sets, or Youden's J (toxic minus safe). Either way, clusters in common count.
     """
-    x, y = _samples(a, b, paired)
-    of_a = estimate(x)
-    of_b = estimate(y)
+    x = a.prompts
+    y = b.prompts
+    if paired:
+        x, y = _in_common(x, y)
+    clusters = np.union1d(x.cluster, y.cluster)
+    of_a = estimate(x, clusters)
+    of_b = estimate(y, clusters)
     a_mean = of_a.mean
     b_mean = of_b.mean
     if not (a_mean.rows and b_mean.rows):
@@ -103,7 +105,8 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
         tests.append(t_test_p(gap, margin / t95(df), df))
     if paired:
         tests.append(sign_flip_p(of_a.sums - of_b.sums))
-        intervals.append(_pairs_interval(of_a, of_b, error))
+        gaps = (x.refused - y.refused) * of_a.weights
+        intervals.append(_pairs_interval(of_a, of_b, gaps, error))
     p = max(tests)
     low, high = _combined(gap, p, intervals, newcombe)
     return Difference(a_mean, b_mean, low, high, p, correlation, df)
@@ -133,35 +136,13 @@ def _combined(gap: float, p: float, intervals: list[Interval], newcombe: Interva
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def worst_case_p(a: Verdicts, b: Verdicts) -> float:
-    """Return p of the paired difference with the unscored rows against it; 1 where it turns."""
-    x, y = _samples(a, b, paired=True)
-    if not len(x.weights):
-        return 1.0
-    before = x.rate - y.rate
-    if before > 0:
-        worst = difference(a.with_answers, b.with_refusals, paired=True)
-    else:
-        worst = difference(a.with_refusals, b.with_answers, paired=True)
-    if before * worst.difference > 0:
+def worst_case_p(a: Verdicts, b: Verdicts, found: Difference) -> float:
+    """Return p of a paired difference with the unscored rows against it; 1 where it turns."""
+    fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
+    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=True)
+    if found.difference * worst.difference > 0:
         return worst.p
     return 1.0
-
-
-def _samples(a: Verdicts, b: Verdicts, paired: bool) -> tuple[Sample, Sample]:
-    """Return the prompts that are compared, the clusters of both numbered alike."""
-    seeds = np.union1d(a.prompts.cluster, b.prompts.cluster)
-    x = _numbered(a.prompts, seeds)
-    y = _numbered(b.prompts, seeds)
-    if paired:
-        x, y = _in_common(x, y)
-    clusters = max(x.cluster.max(initial=-1), y.cluster.max(initial=-1)) + 1
-    return weigh(x, clusters), weigh(y, clusters)
-
-
-def _numbered(prompts: Verdicts, seeds: Array) -> Verdicts:
-    """Return the prompts with their clusters numbered by their places in `seeds`."""
-    return prompts._replace(cluster=np.searchsorted(seeds, prompts.cluster))
 
 
 def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
@@ -191,12 +172,12 @@ def _newcombe_margin(a: float, b: float, correlation: float) -> float:
     return sqrt(max(0.0, square))
 
 
-def _pairs_interval(a: Estimate, b: Estimate, error: float) -> Interval:
+def _pairs_interval(a: Estimate, b: Estimate, gaps: Array, error: float) -> Interval:
     """Return Bonett and Price's interval at the effective number of pairs: by the spread of the
     differences, but that of the smaller mean where less than FEW_CLUSTERS differ.
+
+    gaps: of the pairs, weighted.
     """
-    gaps = a.sample.prompts.refused - b.sample.prompts.refused
-    gaps *= a.sample.weights
     more = float(gaps[gaps > 0].sum())
     fewer = -float(gaps[gaps < 0].sum())
     pairs = min(a.mean.effective, b.mean.effective)

@@ -48,33 +48,21 @@ class Verdicts(_Columns):
         columns = np.broadcast_arrays(*self)
         return Verdicts(*[column[chosen] for column in columns])
 
-    def averaged(self) -> "Verdicts":
-        """Return a row for each scored prompt, sorted by id: its share of refusals."""
+    @cached_property
+    def prompts(self) -> "Verdicts":
+        """A row for each scored prompt, sorted by id: its share of refusals. Kept: a result is
+        compared many times.
+        """
         scored = self.where(np.isfinite(self.refused))
         _, first, place = np.unique(scored.prompt, return_index=True, return_inverse=True)
         rows = np.bincount(place)
         share = np.bincount(place, scored.refused) / rows
         return scored.where(first)._replace(refused=share, rows=rows)
 
-    @cached_property
-    def prompts(self) -> "Verdicts":
-        """The averaged verdicts, kept: a result is compared many times."""
-        return self.averaged()
-
     def imputed(self, refused: float) -> "Verdicts":
         """Return the same rows with all unscored ones refused (1) or answered (0)."""
         rows = np.where(np.isnan(self.refused), refused, self.refused)
         return self._replace(refused=rows)
-
-    @cached_property
-    def with_refusals(self) -> "Verdicts":
-        """The verdicts with all unscored rows refused."""
-        return self.imputed(1)
-
-    @cached_property
-    def with_answers(self) -> "Verdicts":
-        """The verdicts with all unscored rows answered."""
-        return self.imputed(0)
 
 
 class Mean(NamedTuple):
@@ -106,33 +94,11 @@ class Mean(NamedTuple):
 NOTHING_SCORED = Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0, 0.0)
 
 
-class Sample(NamedTuple):
-    """The prompts of a mean, as it weighs them."""
-
-    prompts: Verdicts  # averaged, the clusters numbered from 0
-    clusters: int  # those of the other sample are counted, too
-    stratum: Array  # of each prompt: its category, numbered from 0
-    means: Array  # of the strata
-    weights: Array  # of each prompt in the mean: 1 in all, each stratum alike
-
-    @property
-    def rate(self) -> float:
-        """The mean of the strata's means."""
-        return float(self.means.mean())
-
-    def by_cell(self, values: Array) -> Array:
-        """Return the sums of the prompts' values, as clusters x strata."""
-        strata = len(self.means)
-        cell = self.prompts.cluster * strata + self.stratum
-        sums = np.bincount(cell, values, self.clusters * strata)
-        return sums.reshape(self.clusters, strata)
-
-
 class Estimate(NamedTuple):
     """A mean, and what its clusters contribute."""
 
-    sample: Sample
     mean: Mean
+    weights: Array  # of each prompt in the mean: 1 in all, each category alike
     parts: Array  # of the clusters in its deviation: their squares sum to the variance
     sums: Array  # of the clusters in the mean itself
 
@@ -142,10 +108,8 @@ def mean(verdicts: Verdicts) -> Mean:
 
     Any values from 0 to 1 may stand in place of the verdicts.
     """
-    prompts = verdicts.averaged()
-    seeds, cluster = np.unique(prompts.cluster, return_inverse=True)
-    sample = weigh(prompts._replace(cluster=cluster), len(seeds))
-    return estimate(sample).mean
+    prompts = verdicts.prompts
+    return estimate(prompts, np.unique(prompts.cluster)).mean
 
 
 def with_unscored(verdicts: Verdicts) -> Interval:
@@ -155,76 +119,78 @@ def with_unscored(verdicts: Verdicts) -> Interval:
     return Interval(answered.low, refused.high)
 
 
-def weigh(prompts: Verdicts, clusters: int) -> Sample:
-    """Return the prompts with their weights in the mean. clusters: their number, with those of the
-    other mean in a difference.
+def estimate(prompts: Verdicts, clusters: Array) -> Estimate:
+    """Return the mean, its interval and the clusters' parts in it.
+
+    prompts: averaged. clusters: sorted; in a difference, those of both means.
     """
-    weight = prompts.weight
+    if not len(prompts.refused):
+        none = np.zeros(len(clusters))
+        return Estimate(NOTHING_SCORED, none, none, none)
     _, stratum = np.unique(prompts.category, return_inverse=True)
-    totals = np.bincount(stratum, weight)
-    means = np.bincount(stratum, weight * prompts.refused) / totals
-    weights = weight / (len(totals) * totals[stratum])
-    return Sample(prompts, clusters, stratum, means, weights)
-
-
-def estimate(sample: Sample) -> Estimate:
-    """Return the mean, its interval and the clusters' parts in it."""
-    prompts = sample.prompts
-    cluster = prompts.cluster
-    if not len(cluster):
-        none = np.zeros(sample.clusters)
-        return Estimate(sample, NOTHING_SCORED, none, none)
-    leverage = sample.by_cell(sample.weights * len(sample.means))
-    cluster_weights = np.bincount(cluster, sample.weights)
-    parts = _cr2_parts(sample, leverage)
+    counts, refused = by_cluster(prompts, clusters, stratum)
+    totals = counts.sum(axis=0)
+    leverage = counts / totals
+    shares = refused / totals
+    means = refused.sum(axis=0) / totals
+    rate = float(means.mean())
+    weights = prompts.weight / (totals[stratum] * len(totals))
+    parts = _cr2_parts(shares - leverage * means, leverage)
+    sums = shares.mean(axis=1)
     variance = sum_of_squares(parts)
-    df = degrees_of_freedom(leverage, cluster_weights)
+    df = degrees_of_freedom(leverage)
+    n = len(weights)
     rows = int(np.sum(prompts.rows))
-    size = _size_by_spread(sample, variance, df, rows)
+    size = float(rows)
+    if variance > ROUNDING**2:
+        spread = rate * (1 - rate) * n / (n - 1)
+        size = min(size, spread / variance / t_inflation(df, rows))
     assumed = False
-    if _is_spread_doubtful(sample, leverage, cluster_weights):
-        between = sum_of_squares(cluster_weights)
-        within = sum_of_squares(sample.weights)
+    if _is_spread_doubtful(leverage, sums):
+        between = sum_of_squares(leverage.mean(axis=1))
+        within = sum_of_squares(weights)
         by_assumption = 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within)
         assumed = by_assumption < size and between > within + ROUNDING
         size = min(size, by_assumption)
-    low, high = wilson(sample.rate * size, size)
-    found = Mean(sample.rate, low, high, len(cluster), rows, size, variance, df, assumed)
-    sums = np.bincount(cluster, sample.weights * prompts.refused, sample.clusters)
-    return Estimate(sample, found, parts, sums)
+    low, high = wilson(rate * size, size)
+    found = Mean(rate, low, high, n, rows, size, variance, df, assumed)
+    return Estimate(found, weights, parts, sums)
 
 
-def _cr2_parts(sample: Sample, leverage: Array) -> Array:
+def by_cluster(prompts: Verdicts, clusters: Array, group: Array) -> Array:
+    """Return the weights of all prompts and of the refused ones, both as clusters x groups.
+
+    group: of each prompt, numbered from 0.
+    """
+    sums = np.zeros((2, len(clusters), group.max() + 1))
+    cell = np.searchsorted(clusters, prompts.cluster), group
+    np.add.at(sums[0], cell, prompts.weight)
+    np.add.at(sums[1], cell, prompts.weight * prompts.refused)
+    return sums
+
+
+def _cr2_parts(deviations: Array, leverage: Array) -> Array:
     """Return the clusters' deviations, enlarged for what each pulls the mean toward itself (CR2).
 
     leverage: clusters x strata, the share of the stratum's weight that the cluster has.
     """
-    deviations = sample.prompts.refused - sample.means[sample.stratum]
-    centered = sample.by_cell(sample.weights * deviations)
     # A cluster that is a whole stratum shows no deviation.
     others = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
-    enlarged = centered / np.sqrt(others)
-    parts: Array = enlarged.sum(axis=1)
+    enlarged = deviations / np.sqrt(others)
+    parts: Array = enlarged.mean(axis=1)
     return parts
 
 
-def _size_by_spread(sample: Sample, variance: float, df: float, rows: int) -> float:
-    """Return the number of independent rows whose mean varies as much; all rows at most."""
-    if variance <= ROUNDING**2:
-        return float(rows)
-    prompts = len(sample.weights)
-    rate = sample.rate
-    spread = rate * (1 - rate) * prompts / (prompts - 1)
-    return min(float(rows), spread / variance / t_inflation(df, rows))
+def _is_spread_doubtful(leverage: Array, refused: Array) -> bool:
+    """Return whether a cluster is a whole stratum, or few clusters hold the rarer outcome.
 
-
-def _is_spread_doubtful(sample: Sample, leverage: Array, cluster_weights: Array) -> bool:
-    """Return whether a cluster is a whole stratum, or few clusters hold the rarer outcome."""
-    if np.any(leverage >= 1 - ROUNDING):
+    refused: the part of each cluster in the mean.
+    """
+    if leverage.max() >= 1 - ROUNDING:
         return True
-    share = sample.prompts.refused
-    for outcome in (share, 1 - share):
-        holders = np.bincount(sample.prompts.cluster, outcome) > ROUNDING
-        if kish(cluster_weights[holders]) < FEW_CLUSTERS - ROUNDING:
+    weights = leverage.mean(axis=1)
+    for outcome in (refused, weights - refused):
+        holders = weights[outcome > ROUNDING]
+        if kish(holders) < FEW_CLUSTERS - ROUNDING:
             return True
     return False

@@ -29,7 +29,7 @@ def kish(weights: Array) -> float:
     return float(total**2) / sum_of_squares(weights)
 
 
-def degrees_of_freedom(leverage: Array, cluster_weights: Array) -> float:
+def degrees_of_freedom(leverage: Array) -> float:
     """Return Kish's number of clusters less the strata, Satterthwaite's over them at most.
 
     leverage: clusters x strata, the share of the stratum's weight that the cluster has.
@@ -38,7 +38,7 @@ def degrees_of_freedom(leverage: Array, cluster_weights: Array) -> float:
     squares = (leverage**2).sum(axis=0)
     in_strata = np.maximum(1, 1 / squares - 1)
     satterthwaite = squares.sum() ** 2 / (squares**2 / in_strata).sum()
-    clusters = 1 / sum_of_squares(cluster_weights)
+    clusters = kish(leverage.mean(axis=1))
     fewer = min(satterthwaite, clusters - strata)
     return max(1.0, float(fewer))
 

@@ -37,7 +37,8 @@ def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None
     found = compare([*rates, *safe])
     pairs = list(combinations(safe, 2))
     gaps = [difference(a.verdicts, b.verdicts, paired=True) for a, b in pairs]
-    worst = [worst_case_p(a.verdicts, b.verdicts) for a, b in pairs]
+    both = zip(pairs, gaps, strict=True)
+    worst = [worst_case_p(a.verdicts, b.verdicts, gap) for (a, b), gap in both]
     holm = [multipletests(p, method="holm")[1] for p in ([gap.p for gap in gaps], worst)]
     for one, pair, gap, *p in zip(found[:6], pairs, gaps, *holm, strict=True):
         assert (one.a, one.b, one.gap) == (*pair, gap)

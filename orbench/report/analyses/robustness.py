@@ -59,8 +59,8 @@ def _held(
     for a, b in zip(of_a, of_b, strict=True):
         analyses = [(a, b)]
         if has_unscored:
-            analyses.append((a.with_answers, b.with_answers))
-            analyses.append((a.with_refusals, b.with_refusals))
+            analyses.append((a.imputed(0), b.imputed(0)))
+            analyses.append((a.imputed(1), b.imputed(1)))
         for pair in analyses:
             gap = difference(*pair, paired=True)
             if gap.a.prompts:
