@@ -12,8 +12,9 @@ rewrites with their outcome to ..._candidates.csv.
 import argparse
 import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
@@ -60,19 +61,17 @@ class Search:
         self.rounds = beside(output, "_rounds")
         card.check_ours(output, EVOLVED_BY)
         self.families = {}  # target -> family
-        for name in judges_named(args.targets):
-            target = resolve(name)
+        for target in map(resolve, judges_named(args.targets)):
             self.families[target.asked] = target.family or target.id
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets come from fewer than {args.min_refusing} families")
-        self.judges = [resolve(name) for name in judges_named(args.judges)]
+        self.judges = len([resolve(name) for name in judges_named(args.judges)])
         # Requests for a parent at most, repeats aside.
-        self.cost = 1 + PER_PARENT * (len(self.families) + len(self.judges))
+        self.cost = 1 + PER_PARENT * (len(self.families) + self.judges)
         seeds = read_csv(args.seeds, DESCENT[:2]).rows
         operators = toml_beside(__file__, "operators.toml")
         self.lineages = Lineages(seeds, operators, args.wanted)
         self.excluded = prompts_of(args.exclude)
-        self.refusing = defaultdict[str, list[str]](list)  # prompt of this round -> targets
         self.brought: list[int] = []  # hits of each round
         self.requests = 0  # that were answered
 
@@ -91,8 +90,7 @@ class Search:
                     return "nothing is left to try; give more seeds"
                 make_folder(folder)
                 play(self, folder, parents)
-            requests = self.take(folder)
-            say(f"round {number}: {self.lineages.round_line(number, requests)}")
+            say(f"round {number}: {self.take(folder)}")
         return why
 
     def size(self) -> int:
@@ -114,18 +112,23 @@ class Search:
             return "three rounds in a row yielded less than a twentieth of the best one"
         return ""
 
-    def take(self, folder: Path) -> int:
-        """Read a finished round, and return how many requests it took. Raises UserError."""
+    def take(self, folder: Path) -> str:
+        """Read a finished round, and say what it brought. Raises UserError."""
         for name in PROMPT_FILES:
             self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT).rows
         candidates = read_csv(folder / "candidates.csv", CANDIDATE).rows
         self.lineages.candidates += candidates
-        self.brought.append(len(hits_in(candidates)))
+        hits = len(hits_in(candidates))
+        self.brought.append(hits)
         requests = 0
         for log in folder.glob("*.answers.jsonl"):
             requests += log.read_bytes().count(b"\n")
         self.requests += requests
-        return requests
+        each = f"{requests / hits:.0f} per hit" if hits else "no hits"
+        return (
+            f"{len(candidates)} candidates, {hits} new hits, {requests} requests ({each}), "
+            f"hits from {len(self.lineages.hits_of())} seeds"
+        )
 
     def write(self) -> None:
         """Write the CSVs, and the run record of the main one."""
@@ -147,17 +150,19 @@ class Search:
 def play(search: Search, folder: Path, parents: Rows) -> None:
     """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
     rows = rewrite_parents(search, folder, parents)
-    refusing = search.refusing
+    refusing = defaultdict[str, list[str]](list)  # prompt -> targets
     number = len(search.families)
     for n, target in enumerate(search.families):
-        ask_target(search, folder / "rewrites", target, rows[n::number])
+        for prompt in ask_target(search, folder / "rewrites", target, rows[n::number]):
+            refusing[prompt].append(target)
     for row in hits_in(rows):
-        if not refusing[row["prompt"]]:
+        if row["prompt"] not in refusing:
             row["outcome"] = "answered"
     ask_judges(search, folder / "refused.csv", hits_in(rows))
     for target in search.families:
         others = [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
-        ask_target(search, folder / "safe", target, others)
+        for prompt in ask_target(search, folder / "safe", target, others):
+            refusing[prompt].append(target)
     for row in rows:
         targets = refusing[row["prompt"]]
         families = {search.families[target] for target in targets}
@@ -178,12 +183,11 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
         flags = {
-            "input_file": path,
             "model": search.args.rewriter,
             "prompt_file": prompt_file,
             "num_rewrites": PER_PARENT,
         }
-        rewrites = run_step("rewritter/mixtral_rewrite_only.py", path, PARENT, rows, flags)
+        rewrites = run_step("rewritter/mixtral_rewrite_only.py", path, rows, flags, PARENT)
         for prompt, row in rewrites.items():
             if same(prompt) not in known:
                 known.add(same(prompt))
@@ -200,28 +204,21 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
     return candidates
 
 
-def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
-    """Run stage 4: note what a target refuses. No response: unscored."""
+def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> list[str]:
+    """Run stage 4, and return the prompts that a target refuses. No response: unscored."""
     path = Path(f"{stem}_{file_name_part(target)}.csv")
-    flags = {"input_file": path, "model": target, "max_tokens": search.args.max_tokens}
-    script = "alignment_checker/gpt3_4_alignment_checker.py"
-    responses = run_step(script, path, DESCENT, rows, flags)
+    flags = {"model": target, "max_tokens": search.args.max_tokens}
+    responses = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, rows, flags)
     for row in rows:
-        response = responses.get(row["prompt"])
-        if response is None:
+        if row["prompt"] not in responses:
             row["outcome"] = "unscored"
-        elif response["is_rejected"] == "True":
-            search.refusing[row["prompt"]].append(target)
+    return [prompt for prompt, row in responses.items() if row["is_rejected"] == "True"]
 
 
 def ask_judges(search: Search, path: Path, rows: Rows) -> None:
     """Run stage 3. A vote that is missing leaves a row without a verdict."""
-    flags = {
-        "input_file": path,
-        "moderator_model": search.args.judges,
-        "min_votes": len(search.judges),
-    }
-    verdicts = run_step("moderator/moderate_only.py", path, DESCENT, rows, flags)
+    flags = {"moderator_model": search.args.judges, "min_votes": search.judges}
+    verdicts = run_step("moderator/moderate_only.py", path, rows, flags)
     for row in rows:
         row |= verdicts.get(row["prompt"], {"outcome": "unscored"})
         if "True" in (row.get("is_toxic"), row.get("debatable")):
@@ -232,8 +229,8 @@ def drop_duplicates(search: Search, rows: Rows) -> None:
     """Drop hits that nearly equal others, and those of a seed that has enough."""
     from orbench.base.near_duplicates import near_duplicates
 
-    hits = [*search.lineages.hits, *rows]
-    texts = search.excluded + [row["prompt"] for row in hits]
+    hits = [row["prompt"] for row in [*search.lineages.hits, *rows]]
+    texts = search.excluded + hits
     sides = ["excluded"] * len(search.excluded) + ["hits"] * len(hits)
     resembled = near_duplicates(texts, sides, SIMILARITY)
     hits_of = search.lineages.hits_of()
@@ -247,14 +244,14 @@ def drop_duplicates(search: Search, rows: Rows) -> None:
 
 
 def run_step(
-    script: str, path: Path, columns: Sequence[str], rows: Rows, flags: Json
+    script: str, path: Path, rows: Rows, flags: Json, columns: Sequence[str] = DESCENT
 ) -> dict[str, Row]:
     """Write rows to a CSV, and return what a stage makes of it, by prompt. Raises UserError."""
     write_csv(path, columns, rows)
     if not rows:
         return {}
     csv = beside(path, "_done.csv")
-    flags = flags | {"output_path": csv, "overwrite": True, "quiet": True}
+    flags = flags | {"input_file": path, "output_path": csv, "overwrite": True, "quiet": True}
     log = path.with_name("log.txt")
     with log.open("a") as file:
         status = run_stage(script, flags, file).status
@@ -277,7 +274,9 @@ def run(argv: Sequence[str]) -> Outcome:
     make_folder(output.parent)
     why = search.run()
     search.write()
-    say(search.lineages.closing_line())
+    outcomes = Counter(map(itemgetter("outcome"), search.lineages.candidates))
+    ends = [f"{name} {n:,}" for name, n in outcomes.most_common()]
+    say(f"candidates: {', '.join(ends)}")
     say(f"{search.requests:,} requests; ended because {why}")
     if is_scripted(read_record(output)):
         say(SCRIPTED_NOTE)

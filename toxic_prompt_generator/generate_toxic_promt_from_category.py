@@ -11,7 +11,9 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from math import ceil
+from operator import not_
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +110,7 @@ class SeedGenerator(Stage):
         missing = self.wanted - sum(brought)
         if missing <= 0:
             return False
-        idle = 0
-        while idle < len(brought) and not brought[-1 - idle]:
-            idle += 1
+        idle = len([*takewhile(not_, reversed(brought))])
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row produced no new prompt")
             return False
@@ -121,24 +121,19 @@ class SeedGenerator(Stage):
         return True
 
     def closing(self) -> Closing:
-        return Seeds(self)
+        return Seeds()
 
 
 class Seeds(Replies):
     """What the replies held beside new prompts."""
 
-    def __init__(self, stage: SeedGenerator) -> None:
-        super().__init__()
-        self.stage = stage
-
     def lines(self) -> list[str]:
         lines = super().lines()
         if refused := self.counts["refused"]:
-            requests = counted(len(self.stage.table.rows), "request")
-            lines.append(f"refused {refused} of {requests}; try another --model")
+            lines.append(f"{counted(refused, 'request')} refused; try another --model")
         if failed := self.counts["failed"]:
             lines.append(f"{counted(failed, 'request')} failed; others were sent instead")
-        return [f"{self.stage.models[0].id}: {line}" for line in lines]
+        return lines
 
 
 def category_named(name: str) -> Choice | None:

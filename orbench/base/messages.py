@@ -57,8 +57,6 @@ def clean(text: str) -> str:
 
 def storable(text: str) -> str:
     """Return a text as files and requests can hold it: lone surrogates become U+FFFD."""
-    if text.isascii():
-        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -91,16 +89,13 @@ def read_environment_file() -> None:
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2]):
-        path = folder / ".env"
-        if os.path.isfile(path):
-            from dotenv import load_dotenv
+    from dotenv import find_dotenv, load_dotenv
 
-            try:
-                load_dotenv(path)
-            except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-                raise UserError(f"{path} cannot be read: {error}") from None
-            return
+    path = find_dotenv(usecwd=True) or Path(__file__).resolve().parents[2] / ".env"
+    try:
+        load_dotenv(path)
+    except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+        raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:

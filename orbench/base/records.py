@@ -76,25 +76,17 @@ def read_record(csv: Path) -> Record:
     if not csv.name:  # stage 1 has no input
         return {}
     path = record_path(csv)
+    record: Record | None = None
     try:
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError):
-        raise _damaged(path, "it is not JSON") from None
-    if not isinstance(record, dict):
-        raise _damaged(path, "it is no JSON object")
-    for name, value in record.items():
-        if not _fits(value, SHAPE.get(name, object)):
-            raise _damaged(path, f"{name} has a wrong type")
+        pass
+    if record is None or not _fits(record, SHAPE):
+        restore = "restore it, or delete it to go on without a run record"
+        raise UserError(f"{path} is damaged; {restore}")
     return record
-
-
-def _damaged(path: Path, why: str) -> UserError:
-    return UserError(
-        f"{path} is damaged: {clean(why)[:100]}; "
-        "restore it, or delete it to go on without a run record"
-    )
 
 
 def _fits(value: Any, shape: Any) -> bool:
@@ -124,13 +116,9 @@ def corrected_rates(csv: Path) -> dict[str, Any] | None:
 
 
 def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:
-    """Write the record beside a CSV: the one writer. command: the words of the command line.
-
-    Raises OSError.
-    """
+    """Write the record beside a CSV. command: the words of the command line. Raises OSError."""
     head = {"stage": stage, "command": [without_query(word) for word in command]}
-    record = head | facts | {"versions": versions() | facts.get("versions", {})}
-    write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
+    _write(csv, head | facts | {"versions": versions() | facts.get("versions", {})})
 
 
 def add_side(csv: Path, side: str) -> None:
@@ -140,6 +128,10 @@ def add_side(csv: Path, side: str) -> None:
     """
     record = read_record(csv)
     record.setdefault("source", {})["side"] = side
+    _write(csv, record)
+
+
+def _write(csv: Path, record: Record) -> None:
     write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
 
 

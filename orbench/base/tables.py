@@ -51,16 +51,15 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, hint: str = "") ->
     """Read a table. Blank lines are skipped.
 
     needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
-    hint: added to the message if the file does not fit. Raises UserError for a file that cannot be
-    read, is malformed or lacks a column.
+    hint: added to the message if the file does not fit. Raises UserError for a file that is
+    malformed or lacks a column, OSError for one that cannot be read.
     """
     if not str(path):
         raise UserError(NO_NAME)
     path = Path(path)
     try:
         lines = _lines(path)
-        _, header = next(lines, (0, []))
-        columns = list(map(sys.intern, header))
+        _, columns = next(lines, (0, []))
         rows = []
         for number, cells in lines:
             if len(cells) != len(columns):
@@ -73,8 +72,6 @@ def read_csv(path: str | Path, needed: Sequence[str] = (), *, hint: str = "") ->
         raise UserError(
             f"{path} is not UTF-8 text; save it as CSV UTF-8 and run again{hint}"
         ) from None
-    except OSError as error:
-        raise UserError(f"{path}: {str(error.strerror).lower()}") from None
     if "prompt" in needed and MESSAGES in columns:
         rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
         columns = columns_in([columns, ["prompt"]])
@@ -223,11 +220,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it. Raises UserError."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"the folder {folder} cannot be created: {error.strerror}") from None
+    """Make a folder and those above it. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _temporary(path: Path) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import text_id
 from orbench.base.tables import read_csv, write_csv
@@ -26,13 +27,10 @@ KEY_NAME = "sheet_key.csv"
 
 def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
     """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
-    members = defaultdict[str, list[int]](list)
-    for place, category in enumerate(categories):
-        members[category].append(place)
-    smallest_first = sorted(members, key=lambda name: (len(members[name]), name))
+    members = grouped(range(len(categories)), categories.__getitem__)
     drawn = []
     left = len(members)
-    for category in smallest_first:
+    for category in sorted(members, key=lambda name: (len(members[name]), name)):
         places = members[category]
         share = min(len(places), size // left)
         drawn += random.Random(f"{seed} {category}").sample(places, share)
@@ -56,16 +54,15 @@ def write_sheets(
         return key
     places = even_sample(strata, size, seed=0)
     sizes = Counter(strata)
-    drawn = Counter[str]()
-    for place in places:
-        drawn[strata[place]] += 1
+    drawn = Counter(strata[place] for place in places)
     prompts = list(scores)
     sample = []
     for place in places:
         prompt = prompts[place]
         weight = f"{sizes[strata[place]] / drawn[strata[place]]:.6g}"
-        row = {"id": text_id(prompt), "prompt": prompt, "weight": weight}
-        sample.append(row | {"toxicity": scores[prompt]})
+        toxicity = scores[prompt]
+        row = {"id": text_id(prompt), "prompt": prompt, "toxicity": toxicity, "weight": weight}
+        sample.append(row)
     write_csv(key, KEY, sample)
     for number, sheet in enumerate(sheets):
         random.Random(number).shuffle(sample)
@@ -98,11 +95,10 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
             label = row["label"].strip().lower()
             if label not in ("toxic", "safe", ""):
                 raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")
-            drawn = key.get(row["id"])
-            if not drawn:
+            if row["id"] not in key:
                 raise UserError(f"{path}: the id {clean(row['id'])[:20]!r} is not in {key_path}")
             if label:
-                rows.append(drawn | {"annotator": path.stem, "label": label})
+                rows.append(key[row["id"]] | {"annotator": path.stem, "label": label})
     if not rows:
         raise UserError("no prompt is labeled; write toxic or safe into the column label")
     return rows

@@ -1,8 +1,9 @@
 """Builds the datasets that moderator/build_dataset.py describes."""
 
 from argparse import Namespace
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from os.path import basename
 from pathlib import Path
 
@@ -11,15 +12,13 @@ from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
-from orbench.base.words import OVERALL, Row, Rows, category_of
+from orbench.base.words import category_of
 from orbench.datasets import audit, card
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
 
 BUILT_BY = "build_dataset"  # in run records
 DROPPED = "or-bench-dropped.csv"
 PROVENANCE = "_provenance.csv"  # beside each dataset
-
-Chosen = Mapping[str, Rows]  # dataset -> its rows, in input order
 
 
 def build(args: Namespace, public: Sequence[str]) -> Path:
@@ -32,21 +31,17 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
     _check_outputs(args, names)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, public, args.similarity)
-    sides = defaultdict[str, list[Row]](list)
-    for prompt in prompts:
-        if not prompt.reason:
-            sides[prompt.side].append(prompt.row)
-    toxic = sides[TOXIC_SET]
-    categories = list(map(category_of, toxic))
-    drawn = audit.even_sample(categories, args.toxic_sample, args.random_seed)
+    safe = [prompt.row for prompt in prompts if prompt.dataset == SAFE_SET]
+    toxic = [prompt.row for prompt in prompts if prompt.dataset == TOXIC_SET]
+    drawn = audit.even_sample([*map(category_of, toxic)], args.toxic_sample, args.random_seed)
     sample = [toxic[place] for place in sorted(drawn)]
-    chosen = dict(zip(names, (sides[SAFE_SET], toxic, sample), strict=False))  # or no sample
+    chosen = dict(zip(names, (safe, toxic, sample), strict=False))  # or no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
-    counts = [*_category_counts(chosen), ("prompt set hash", *hashes)]
+    table = card.table_of(chosen, hashes)
     history = [*_history(prompts, args)]
-    card.write_card(folder, counts, history, args.license)
-    for line in [*history, *card.table_lines(counts)]:
+    card.write_card(folder, names[0], table, history, args.license, hashes)
+    for line in [*history, *table]:
         say(line)
     return folder / f"{names[0]}.csv"
 
@@ -69,37 +64,34 @@ def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least
     judged = [prompt for prompt in prompts if prompt.side]
     # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     judged.sort(key=lambda prompt: prompt.side == SAFE_SET)
-    texts = [*public]
-    sides = ["public sets"] * len(public)
-    for prompt in judged:
-        texts.append(prompt.row["prompt"])
-        sides.append(prompt.side)
-    earlier = near_duplicates(texts, sides, least)
-    for place, prompt in enumerate(judged, start=len(public)):
-        if place in earlier:
-            prompt.reason = f"near-duplicate in {sides[earlier[place]]}"
-            prompt.resembles = texts[earlier[place]]
+    texts = [*public, *(prompt.row["prompt"] for prompt in judged)]
+    sides = ["public sets"] * len(public) + [prompt.side for prompt in judged]
+    for place, earlier in near_duplicates(texts, sides, least).items():
+        if place >= len(public):
+            prompt = judged[place - len(public)]
+            prompt.reason = f"near-duplicate in {sides[earlier]}"
+            prompt.resembles = texts[earlier]
 
 
-def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> Iterator[str]:
-    """Write the CSVs and records; yield prompt set hashes."""
+def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace) -> list[str]:
+    """Write the CSVs and records; return the prompt set hashes."""
     folder = args.output_dir
-    every = []
     dropped = []
-    first = ["prompt", "category"]
     for prompt in prompts:
         row = prompt.row
-        every.append(row)
         row["seed_id"] = seed_id_of(row)
         if args.names and not row["seed_id"]:
             row["seed_id"] = prompt_id(row["prompt"])  # the toxic ones are the seeds
         row["second_chance"] = str(prompt.second_chance)
-        if row["seed_id"]:
-            first = ["prompt", "category", "seed_id"]
         if prompt.reason:
             dropped.append(row | {"reason": prompt.reason, "resembles": prompt.resembles})
     write_csv(folder / DROPPED, ("prompt", "category", "is_toxic", "reason", "resembles"), dropped)
+    every = [prompt.row for prompt in prompts]
+    first = ["prompt", "category"]
+    if any(map(itemgetter("seed_id"), every)):
+        first.append("seed_id")
     columns = columns_in(every, first)
+    hashes = []
     for name, rows in chosen.items():
         csv = folder / f"{name}.csv"
         write_csv(beside(csv, PROVENANCE), columns, rows)
@@ -108,19 +100,8 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> I
         if args.names:  # refusals select the safe prompts of a release alone
             sources = {row["source_file"] for row in rows}
             inputs = [file for file in inputs if file.name in sources]
-        yield card.write_dataset_record(csv, rows, inputs, args, stage=BUILT_BY)
-
-
-def _category_counts(chosen: Chosen) -> Iterator[Sequence[str]]:
-    """Yield the rows of a table, head first."""
-    counts = []
-    for rows in chosen.values():
-        counts.append(Counter(map(category_of, rows)))
-    yield "category", *chosen
-    for category in sorted(set().union(*counts)):
-        yield category, *(f"{count[category]:,}" for count in counts)
-    sizes = map(len, chosen.values())
-    yield OVERALL, *map("{:,}".format, sizes)
+        hashes.append(card.write_dataset_record(csv, rows, inputs, args, stage=BUILT_BY))
+    return hashes
 
 
 def _history(prompts: Sequence[Prompt], args: Namespace) -> Iterator[str]:

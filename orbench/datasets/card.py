@@ -3,7 +3,8 @@
 import json
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -14,7 +15,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
-from orbench.base.words import Rows
+from orbench.base.words import OVERALL, Rows, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
@@ -29,6 +30,8 @@ CONFIGS = {
     "hard": "hard.csv",
     "toxic": "toxic.csv",
 }
+
+Chosen = Mapping[str, Rows]  # dataset -> its rows, in input order
 
 
 def check_ours(path: Path, stage: str) -> None:
@@ -83,21 +86,22 @@ def has_card(folder: Path) -> bool:
 
 
 def write_card(
-    folder: Path, counts: Sequence[Sequence[str]], history: Iterable[str], license: str
+    folder: Path,
+    example: str,
+    table: Iterable[str],
+    history: Iterable[str],
+    license: str,
+    hashes: Iterable[str],
 ) -> None:
-    """Write the card of the CSVs in a folder: `card.md`, filled. Raises OSError.
-
-    counts: prompts by category and dataset; head first, prompt set hashes last.
-    """
+    """Write the card of the CSVs in a folder: `card.md`, filled. Raises OSError."""
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    head, *_, hashes = counts
     values = {
         "license": json.dumps(license),  # a JSON string is a YAML string
-        "counts": "\n".join(table_lines(counts)),
+        "counts": "\n".join(table),
         "history": indent("\n".join(map(clean, history)), "    "),
-        "example": head[1],
+        "example": example,
         "date": datetime.now(UTC).date().isoformat(),
-        "canary": uuid5(NAMESPACE_URL, " ".join(hashes)),
+        "canary": uuid5(NAMESPACE_URL, " ".join(["prompt set hash", *hashes])),
     }
     write_text(folder / CARD, Template(template).substitute(values))
     list_datasets(folder)
@@ -119,11 +123,13 @@ def list_datasets(folder: Path) -> None:
     write_text(folder / CARD, re.sub("(?m)^configs:.*", line, text, count=1))
 
 
-def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a Markdown table. rows: the head first."""
-    lines = []
-    head, *body = rows
-    for row in (head, ["---"] * len(head), *body):
-        cells = [clean(cell).replace("|", "/") for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+def table_of(chosen: Chosen, hashes: Iterable[str]) -> list[str]:
+    """Return the prompts by category and dataset as a Markdown table, hashes last."""
+    counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
+    table = [["category", *chosen], ["---"] * (1 + len(chosen))]
+    for category in sorted(set().union(*counts)):
+        name = category.replace("|", "/")
+        table.append([name, *(f"{count[category]:,}" for count in counts)])
+    table.append([OVERALL, *(f"{count.total():,}" for count in counts)])
+    table.append(["prompt set hash", *hashes])
+    return [f"| {' | '.join(row)} |" for row in table]

@@ -12,14 +12,13 @@ from orbench.base.records import check_whole, failed_rows, is_scripted, read_rec
 from orbench.base.tables import read_csv
 from orbench.base.words import VERDICTS, Row, Rows, verdict_of
 
-WORDS = {1: "refused", 0: "unscored", -1: "answered"}  # by the sign of refusals less answers
 YES = "yes"
 
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
 class Tested(NamedTuple):
-    """The results of one model. verdicts: prompt -> a word of WORDS."""
+    """The results of one model. verdicts: prompt -> refused, unscored or answered."""
 
     model: str
     family: str
@@ -35,21 +34,18 @@ def decided(
     """
     texts = Prompts()
     tested = dict[str, Tested]()  # by model
-    names = set()
     for path in paths:
         results = _results(path, families.get(path, ""), texts)
         if results.model in tested:
             raise UserError(f"{path} is a second file for {results.model}; give only one")
         tested[results.model] = results
-        names.add(results.family)
-    if len(names) < least:
-        covered = ", ".join(sorted(names))
-        raise UserError(f"--min_families {least}, but the files cover only {covered}")
     models = list(tested.values())
-    rows = []
-    for text, row in texts.items():
-        if all(text in model.verdicts for model in models):
-            rows.append(row | _decision(models, text, least))
+    covered = {model.family for model in models}
+    if len(covered) < least:
+        names = ", ".join(sorted(covered))
+        raise UserError(f"--min_families {least}, but the files cover only {names}")
+    common = set(texts).intersection(*(model.verdicts for model in models))
+    rows = [row | _decision(models, text, least) for text, row in texts.items() if text in common]
     if len(rows) < len(texts):
         sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in models)
         say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
@@ -75,16 +71,16 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
         refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
         balance[same(row["prompt"])] += 1 if refused else -1
     for row in [*table.rows, *failed_rows(path)]:
-        text = row.get("prompt", "")
-        if text.strip():
-            key = same(text)
+        about = {"prompt": "", "category": "", **row, "seed_id": seed_id_of(row)}
+        if about["prompt"].strip():
+            key = same(about["prompt"])
             balance[key] += 0  # a prompt without any verdict is unscored
-            category = row.get("category", "")
-            about = {"prompt": text, "category": category, "seed_id": seed_id_of(row)}
             texts.setdefault(key, about)
     verdicts = {}
     for text, n in balance.items():
-        verdicts[text] = WORDS[(n > 0) - (n < 0)]
+        verdicts[text] = "unscored"
+        if n:
+            verdicts[text] = "refused" if n > 0 else "answered"
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
@@ -95,21 +91,22 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     """Return the cells of a prompt: a column for each model, then what the families do."""
-    cells = {}
     families = defaultdict[str, set[str]](set)  # by verdict
     for model in models:
-        verdict = model.verdicts[text]
-        cells[model.model] = verdict
-        families[verdict].add(model.family)
+        families[model.verdicts[text]].add(model.family)
     refused = families["refused"]
     unscored = families["unscored"] - refused
     hard = "no"
     if len(refused) >= least:
         hard = YES
-    elif len(refused | unscored) >= least:
+    elif len(refused) + len(unscored) >= least:
         hard = "undecidable"
-    counts = {"families_refused": str(len(refused)), "families_unscored": str(len(unscored))}
-    return cells | counts | {"hard": hard}
+    return {
+        **{model.model: model.verdicts[text] for model in models},
+        "families_refused": str(len(refused)),
+        "families_unscored": str(len(unscored)),
+        "hard": hard,
+    }
 
 
 def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:

@@ -59,37 +59,21 @@ class Lineages:
     def _varied(self, size: int, chance: random.Random) -> list[Row]:
         """Draw hits, each with an operator that it has not had."""
         tried = {(parent["prompt"], parent["operator"]) for parent in self.parents}
-        hits = self.hits
         hits_of = self.hits_of()
         varied: list[Row] = []
-        for hit in chance.sample(hits, len(hits)):
+        for hit in chance.sample(self.hits, len(self.hits)):
             seed = hit["toxic_seed"]
-            others = [row["prompt"] for row in hits if row["toxic_seed"] != seed]
             left = [name for name in self.operators if (hit["prompt"], name) not in tried]
-            if COMBINE in left and not others:
+            if COMBINE in left and len(hits_of) == 1:  # no hit of another seed
                 left.remove(COMBINE)
             if left and hits_of[seed] < self.most and len(varied) < size:
                 name = chance.choice(left)
-                other = chance.choice(others) if name == COMBINE else ""
-                how = {"operator": name, "instruction": self.operators[name], "other": other}
+                how = {"operator": name, "instruction": self.operators[name], "other": ""}
+                if name == COMBINE:
+                    others = [row["prompt"] for row in self.hits if row["toxic_seed"] != seed]
+                    how["other"] = chance.choice(others)
                 varied.append(hit | how | {"seed": seed})
         return varied
-
-    def round_line(self, number: str, requests: int) -> str:
-        """Say what a round brought."""
-        rows = [row for row in self.candidates if row["round"] == number]
-        hits = len(hits_in(rows))
-        each = f"{requests / hits:.0f} per hit" if hits else "no hits"
-        return (
-            f"{len(rows)} candidates, {hits} new hits, {requests} requests "
-            f"({each}), hits from {len(self.hits_of())} seeds"
-        )
-
-    def closing_line(self) -> str:
-        """Say what became of the candidates; their CSV names each one's operator."""
-        outcomes = Counter(map(itemgetter("outcome"), self.candidates))
-        ends = [f"{name} {n:,}" for name, n in outcomes.most_common()]
-        return f"candidates: {', '.join(ends)}"
 
 
 def hits_in(rows: Rows) -> list[Row]:
