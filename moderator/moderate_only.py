@@ -15,6 +15,7 @@ verdict, and debatable whether they disagree.
 
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,23 +129,23 @@ class Votes(Closing):
 
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
-        self.votes: list[list[bool | None]] = []  # a row per text, a vote per judge
+        self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
         self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
 
     def add(self, result: Result) -> None:
         if isinstance(result.rows, Missing):
             self.counts["unscored"] += 1
             return
-        for row in result.rows:
-            verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
-            self.counts[verdict] += 1
-            if len(self.stage.judges) > 1:
-                columns = self.stage.verdict_columns
-                self.votes.append([columns.vote(row, judge) for judge in self.stage.judges])
+        (row,) = result.rows
+        verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
+        self.counts[verdict] += 1
+        columns = self.stage.verdict_columns
+        votes = [columns.vote(row, judge) for judge in self.stage.judges]
+        self.votes[tuple(votes)] += 1
 
     def lines(self) -> list[str]:
         lines = []
-        if self.votes:
+        if len(self.stage.judges) > 1 and self.votes:
             lines += panels.agreement_lines(self.stage.judges, self.votes)
         return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 
