@@ -25,7 +25,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import prompt_id_of, text_id, turns_of
 from orbench.base.tables import file_name_part
-from orbench.base.words import Row, Rows
+from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals import rules
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -54,7 +54,6 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
-LONG_PROMPT = 20_000  # characters of a prompt: more than many models' context
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
@@ -92,7 +91,9 @@ class AlignmentChecker(Stage):
             "family": self.model.family,
             "settings": described(args),
         }
-        self.notes = oddities(before.rows)
+        duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
+        if duplicates:
+            self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
         if args.samples > 1 and not args.temperature:
             say("--samples at temperature 0: answers to the same prompt will hardly differ")
 
@@ -162,10 +163,9 @@ class ResponseTable(RefusalTable):
             return
         (row,) = result.rows
         if row["response"] != self.last:
+            self.last = row["response"]
             self.in_a_row = 0
-        self.last = row["response"]
-        if not is_rejected(row):
-            self.in_a_row += 1
+        self.in_a_row += not is_rejected(row)
         self.longest = max(self.longest, self.in_a_row)
 
     def doubt(self) -> str:
@@ -195,17 +195,6 @@ def described(args: Namespace) -> str:
     if system_prompt := system_prompt_of(args):
         words.append(f"system prompt {text_id(system_prompt)[:6]}")
     return ", ".join(filter(None, words))
-
-
-def oddities(rows: Rows) -> list[str]:
-    """Return what a user may not know of the prompts: duplicates, and very long ones."""
-    found = {
-        "duplicate prompts": len(rows) - len(set(map(prompt_id_of, rows))),
-        f"prompts longer than {LONG_PROMPT:,} characters": sum(
-            len(row["prompt"]) > LONG_PROMPT for row in rows
-        ),
-    }
-    return [f"{what}, used as they are: {n:,}" for what, n in found.items() if n]
 
 
 def run(argv: Sequence[str]) -> Outcome:

@@ -15,9 +15,10 @@ verdict, and debatable whether they disagree.
 
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
@@ -25,46 +26,25 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
-from orbench.base.words import CATEGORIES_OR_NONE, Choice, Json, Row, choices_of, numbered_list
+from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages import flags, settings
+from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell, output_columns
-from orbench.stages.templates import fill, prompt_template
+from orbench.stages.stage import Closing, Plan, Result, Written, empty_cell, output_columns
+from orbench.stages.templates import fill
 
 SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
 
 
-class Seat(NamedTuple):
-    """A judge, and how it is asked and read."""
-
-    kind: kinds.JudgeKind
-    template: str  # of its prompt, for kinds with a file of their own
-    choices: Sequence[Choice]
-    parameters: Json
-
-
-def seat_of(model: Model, args: Namespace) -> Seat:
-    """Return how a judge is asked and read. Raises UserError."""
-    kind = kinds.kind_of(model.id, args.general_judge)
-    template = ""
-    if kind.own_file:
-        _, template = prompt_template(__file__, kind.own_file)
-    # Numbers count only if the prompt lists the categories.
-    choices = choices_of(CATEGORIES_OR_NONE, numbered="{categories}" in template)
-    needed = kinds.needed_by(kind, choices)
-    return Seat(kind, template, choices, settings.parameters_of(args, model, needed))
-
-
-class Moderator(Stage):
+class Moderator(JudgedStage):
     """Stage 3."""
 
     name = "moderator"
-    asks = kinds.VERDICT_ASKS
 
     def __init__(self, args: Namespace) -> None:
         """Raises UserError for an input without the column, and for unusable judges."""
@@ -76,7 +56,6 @@ class Moderator(Stage):
             names.append(args.substitute)
         models = [settings.model_of(name, args) for name in names]
         panels.check_different(models)
-        self.seats = {model: seat_of(model, args) for model in models}
         self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
@@ -86,9 +65,9 @@ class Moderator(Stage):
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
-        files = {seat.kind.own_file for seat in self.seats.values()} - {""}
-        if files:
-            self.prompt_file, _ = prompt_template(__file__, min(files))
+        self.seats = {model: self.seat(model, CATEGORIES_OR_NONE, __file__) for model in models}
+        files = [seat.prompt_file for seat in self.seats.values() if seat.prompt_file]
+        self.prompt_file = min(files, default=None)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
         n = len(self.judges)
@@ -101,36 +80,32 @@ class Moderator(Stage):
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
             return empty
-        requests = [self.request(model, row) for model in self.models]
+        requests = [self.request(model, self.question(model, row)) for model in self.models]
         substitute = requests.pop() if self.args.substitute else None
         return [Inquiry(request, substitute) for request in requests]
 
-    def request(self, model: Model, row: Row) -> Request:
-        """Return the request to a judge about a row."""
-        kind, template, _, parameters = self.seats[model]
+    def question(self, judge: Model, row: Row) -> kinds.Question:
+        """Return what a judge is asked about a row."""
+        seat = self.seats[judge]
         text = row[self.column]
         earlier: Sequence[Turn] = ()
-        if self.column == "prompt" or (self.of_response and not kind.own_file):
+        if self.column == "prompt" or (self.of_response and not seat.template):
             earlier = turns_of(row)[:-1]
         question = kinds.Question(text, earlier=earlier)
-        if kind.own_file:
+        if seat.template:
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
-            in_template = earlier if "{text}" in template else ()
-            filled = fill(template, values, in_template)
+            in_template = earlier if "{text}" in seat.template else ()
+            filled = fill(seat.template, values, in_template)
             question = question._replace(prompt=fill("{text}", values, earlier), own=filled)
         elif self.of_response:
             question = question._replace(prompt=row["prompt"], response=text)
-        return Request(model, kind.ask(question), parameters, protocol=kind.protocol)
+        return question
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        model = request.model
-        kind, _, choices, _ = self.seats[model]
+        judge = request.model
+        kind, choices, *_ = self.seats[judge]
         of_response = self.of_response
-        return kinds.read_moderation(kind, answer, choices, model.asked, of_response=of_response)
-
-    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        kind, _, choices, _ = self.seats[request.model]
-        return request.again(kind.repeat(answer, missing.why, choices))
+        return kinds.read_moderation(kind, answer, choices, judge.asked, of_response=of_response)
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)
@@ -154,23 +129,23 @@ class Votes(Closing):
 
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
-        self.votes: list[list[bool | None]] = []  # a row per text, a vote per judge
+        self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
         self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
 
     def add(self, result: Result) -> None:
         if isinstance(result.rows, Missing):
             self.counts["unscored"] += 1
             return
-        for row in result.rows:
-            verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
-            self.counts[verdict] += 1
-            if len(self.stage.judges) > 1:
-                columns = self.stage.verdict_columns
-                self.votes.append([columns.vote(row, judge) for judge in self.stage.judges])
+        (row,) = result.rows
+        verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
+        self.counts[verdict] += 1
+        columns = self.stage.verdict_columns
+        votes = [columns.vote(row, judge) for judge in self.stage.judges]
+        self.votes[tuple(votes)] += 1
 
     def lines(self) -> list[str]:
         lines = []
-        if self.votes:
+        if len(self.stage.judges) > 1 and self.votes:
             lines += panels.agreement_lines(self.stage.judges, self.votes)
         return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 

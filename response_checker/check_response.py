@@ -24,7 +24,7 @@ from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
 from orbench.base.records import read_record, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
-from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, choices_of, numbered_list
+from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, numbered_list
 from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
@@ -34,27 +34,26 @@ from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
 from orbench.stages.closing import RefusalTable
+from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
     Result,
-    Stage,
     lost_before,
     output_columns,
     sampled,
 )
-from orbench.stages.templates import fill, prompt_template
+from orbench.stages.templates import fill
 
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 
 
-class ResponseChecker(Stage):
+class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
-    asks = kinds.VERDICT_ASKS
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
@@ -85,9 +84,17 @@ class ResponseChecker(Stage):
     def set_judge(self) -> None:
         """Set how the judge is asked and read. Raises UserError if it cannot tell the classes."""
         args = self.args
-        judge = self.judge
-        kind = kinds.kind_of(judge.id, args.general_judge) if judge else kinds.GENERAL
-        self.kind = kind
+        prompt_file, classes = RUBRICS[args.rubric]
+        self.listed = numbered_list(classes)
+        names = [option.name for option in classes]
+        kind = kinds.GENERAL
+        if self.judge:
+            seat = self.seat(self.judge, classes, __file__, prompt_file)
+            self.seats = {self.judge: seat}
+            kind = seat.kind
+            self.prompt_file = seat.prompt_file
+            self.parameters = seat.parameters
+            self.notes = family_notes([self.judge], read_record(self.table.file))
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
@@ -95,11 +102,9 @@ class ResponseChecker(Stage):
                 "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
                 f"{args.check_model} does not tell the graded classes apart"
             )
-        prompt_file, classes = RUBRICS[args.rubric]
-        path, self.template = prompt_template(__file__, prompt_file)
-        self.listed = numbered_list(classes)
-        self.choices = choices_of(classes, numbered="{classes}" in self.template)
-        names = list(kind.classes) or [option.name for option in classes]
+        names = list(kind.classes) or names
+        if INDIRECT not in names:
+            self.notes.append(NO_INDIRECT)
         self.reading = {
             "check_model": args.check_model,
             "rubric": args.rubric,
@@ -107,13 +112,6 @@ class ResponseChecker(Stage):
             "refusal_phrases": self.phrases,
             "judge_settings": settings.described(args),
         }
-        if judge:
-            self.prompt_file = path if kind.own_file else None
-            needed = kinds.needed_by(kind, self.choices)
-            self.parameters = settings.parameters_of(args, judge, needed)
-            self.notes = family_notes([judge], read_record(self.table.file))
-            if INDIRECT not in names:
-                self.notes.append(NO_INDIRECT)
 
     def inquiries(self, row: Row) -> Plan:
         decided = without_judge(row, self.phrases, rules=self.rules)
@@ -125,20 +123,15 @@ class ResponseChecker(Stage):
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
-        question = kinds.Question(
-            row["prompt"], text, fill(self.template, values, earlier), earlier
-        )
-        messages = self.kind.ask(question)
+        filled = fill(self.seats[self.judge].template, values, earlier)
+        question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
-        request = Request(self.judge, messages, self.parameters, sample, self.kind.protocol)
-        return [Inquiry(request)]
+        return [Inquiry(self.request(self.judge, question, sample))]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model.asked
-        return kinds.read_response_class(self.kind, answer, self.choices, judge)
-
-    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        return request.again(self.kind.repeat(answer, missing.why, self.choices))
+        judge = request.model
+        kind, choices, *_ = self.seats[judge]
+        return kinds.read_response_class(kind, answer, choices, judge.asked)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings

@@ -3,7 +3,6 @@
 If a vote is missing and the others are split, the row has no majority until the vote is there.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from statistics import mode
@@ -16,7 +15,7 @@ from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
-from orbench.stats.agreement import krippendorffs_alpha, two_raters
+from orbench.stats.agreement import Patterns, krippendorffs_alpha, two_raters
 
 JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
 PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
@@ -117,11 +116,8 @@ class ModerationColumns:
         return optional_flag(row, self.judge_columns[judge][0], "")
 
 
-def agreement_lines(judges: Sequence[str], rows: Sequence[Sequence[bool | None]]) -> list[str]:
-    """Return how far the judges of a panel agree. rows: the votes on each text in the judges'
-    order.
-    """
-    patterns = Counter(map(tuple, rows))
+def agreement_lines(judges: Sequence[str], patterns: Patterns) -> list[str]:
+    """Return how far the judges of a panel agree. patterns: of votes in the judges' order."""
     lines = []
     for a, b in combinations(range(len(judges)), 2):
         pair = two_raters(patterns, a, b)

@@ -116,17 +116,7 @@ def test_a_search_ends_for_a_reason(brought: list[int], why: str) -> None:
     assert load(EVOLVE).Search.ended(search) == why
 
 
-# -- what is said of prompts, and how a script ends --------------------------------------------
-
-
-def test_duplicates_and_very_long_prompts_are_named() -> None:
-    oddities = load(ALIGN).oddities
-    assert oddities([{"prompt": "x" * 20_000}, {"prompt": "Why?"}]) == []
-    assert oddities([{"prompt": "x" * 20_001}, {"prompt": "Why?"}, {"prompt": "why"}]) == [
-        "duplicate prompts, used as they are: 1",
-        "prompts longer than 20,000 characters, used as they are: 1",
-    ]
-
+# -- how a script ends -------------------------------------------------------------------------
 
 ENDS = (
     (messages.UserError("use\x1b this"), 1, "error: use  this\n"),

@@ -1,0 +1,56 @@
+"""What stages 3 and 5 share: judges answer, each asked and read in its own way."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from orbench.base.words import Choice, Json, choices_of
+from orbench.judging import kinds
+from orbench.models.providers import Model
+from orbench.models.requests import Answer, Missing, Request
+from orbench.stages.settings import parameters_of
+from orbench.stages.stage import Stage
+from orbench.stages.templates import prompt_template
+
+
+class Seat(NamedTuple):
+    """A judge, and how it is asked and read."""
+
+    kind: kinds.JudgeKind
+    choices: Sequence[Choice]
+    parameters: Json
+    prompt_file: Path | None = None  # for kinds with a file of their own
+    template: str = ""  # its text
+
+
+class JudgedStage(Stage):
+    """A stage that asks judges."""
+
+    asks = kinds.VERDICT_ASKS
+    seats: dict[Model, Seat]
+
+    def seat(self, judge: Model, choices: Sequence[Choice], script: str, file: str = "") -> Seat:
+        """Return how a judge is asked. file: its prompt beside the script, if not its kind's own.
+
+        Raises UserError.
+        """
+        kind = kinds.kind_of(judge.id, self.args.general_judge)
+        path = None
+        template = ""
+        if kind.own_file:
+            path, template = prompt_template(script, file or kind.own_file)
+        # Numbers count only if the prompt lists the choices.
+        numbered = "{categories}" in template or "{classes}" in template
+        choices = choices_of(choices, numbered=numbered)
+        needed = kinds.needed_by(kind, choices)
+        parameters = parameters_of(self.args, judge, needed)
+        return Seat(kind, choices, parameters, path, template)
+
+    def request(self, judge: Model, question: kinds.Question, sample: int = 0) -> Request:
+        """Return the request that asks a judge. Raises UserError."""
+        kind, _, parameters, *_ = self.seats[judge]
+        return Request(judge, kind.ask(question), parameters, sample, kind.protocol)
+
+    def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
+        kind, choices, *_ = self.seats[request.model]
+        return request.again(kind.repeat(answer, missing.why, choices))
