@@ -17,10 +17,8 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Counted,
-    Kind,
     Outcome,
     Rate,
-    Subset,
 )
 from orbench.report.numerals import percent, points
 from orbench.report.ranking import Correlation
@@ -41,7 +39,6 @@ LIKE_REWRITES = (
     "name their seeds in a column seed_id of the same file"
 )
 NO_SINGLE_RANKING = "differ in prompts or judge: there is no single ranking"
-AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
 FEWER = {
     Counted.REFUSED: "refuses fewer",
@@ -123,24 +120,6 @@ def rate_lines(rates: Sequence[Rate]) -> list[str]:
         if rate.result.doubt:
             known += f", {rate.result.doubt}"
         lines.append(f"{name}: {rate.side.rate} {measured} ({known})")
-    return lines
-
-
-def small_subset_lines(rates: Sequence[Rate]) -> list[str]:
-    """Return where prompts with an agreed label or pairs are few, or prompts lack a partner.
-
-    rates: of all kinds.
-    """
-    lines = []
-    for rate in rates:
-        subset = rate.subset
-        is_of_pairs = rate.counted is Counted.RIGHT and not subset.category
-        if is_of_pairs or subset == AGREED:
-            name = f"{rate.result.label}, {rate.side.prompts}, {subset.kind} {subset.value}"
-            if rate.is_small:
-                lines.append(f"{name.strip()}: too few (n {rate.n:,})")
-            if rate.unpaired:
-                lines.append(f"{name.strip()}: {rate.unpaired:,} without a partner")
     return lines
 
 
