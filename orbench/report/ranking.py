@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import isnan, sqrt
+from math import atanh, isnan, sqrt, tanh
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +108,7 @@ def _balance(standing: Standing) -> Rate:
     it is (1 + Youden's J) / 2. The rate knows the number of prompts of the smaller side.
     """
     responses = merged(standing.results).responses
-    toxic = standing.toxic.verdicts.prompt if standing.toxic else []
+    toxic = [rate.verdicts.prompt for rate in standing.sides if rate.side.is_toxic]
     is_toxic = np.isin(responses.prompt, toxic)
     wanted = np.where(is_toxic, responses.refused, 1 - responses.refused)
     verdicts = responses.verdicts()._replace(refused=wanted, category=is_toxic)
@@ -133,6 +133,6 @@ def rank_correlations(
         n = len(group)
         rho = group.safe.corr(group.toxic, "spearman", FEWEST_MODELS)
         if abs(rho) < 1 - ROUNDING:
+            z = atanh(rho)
             half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
-            low, high = np.tanh(np.arctanh(rho) + np.array([-half, half]))
-            yield Correlation(n, rho, low, high, published_on)
+            yield Correlation(n, rho, tanh(z - half), tanh(z + half), published_on)
