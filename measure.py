@@ -198,8 +198,8 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
     checked: the files that --fail_if is about. Raises UserError.
     """
-    from orbench.report.build import Options, report
-    from orbench.report.write import Outputs
+    from orbench.report.build import report
+    from orbench.report.write import Options
 
     folder: Path = args.output_dir
     given = {side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()}
@@ -209,13 +209,16 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
             labels.append(path)
     options = Options(
         given=given,
-        outputs=Outputs(folder, args.command, html=True, names_page=False),
+        folder=folder,
+        command=args.command,
         labels=labels if args.labels else [],
         baseline=args.baseline or "",
         with_published=args.with_published,
         pairs=args.pairs,
         gates=args.fail_if,
         gated=checked,
+        html=True,
+        names_page=False,
     )
     return report(options)
 

@@ -41,28 +41,25 @@ from orbench.stages.flags import Parser
 
 def main(argv: Sequence[str]) -> int:
     args = command_line(argv)
-    from orbench.report.build import Options, report
-    from orbench.report.write import Outputs
+    from orbench.report.build import report
+    from orbench.report.write import Options
 
-    outputs = Outputs(
-        folder=args.output_dir,
-        command=args.command,
-        pictures=not args.table,
-        formats=args.formats,
-        html=args.html,
-        export=bool(args.export),
-    )
     options = Options(
         given={"over_refusal": args.over_refusal, "toxic": args.toxic, "merged": args.merged},
-        outputs=outputs,
+        folder=args.output_dir,
+        command=args.command,
         labels=args.toxicity,
         baseline=args.baseline or "",
         with_published=args.with_published,
         pairs=args.pairs,
         gates=args.fail_if,
+        pictures=not args.table,
+        formats=args.formats,
+        html=args.html,
+        export=bool(args.export),
     )
     status = report(options)
-    tell(outputs.table)
+    tell(options.table)
     return status
 
 

@@ -1,41 +1,25 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
-from orbench.report.analyses.labels import Labels, labels_of, toxicity
+from orbench.report.analyses.labels import labels_of, toxicity
 from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import compare, hedging
 from orbench.report.load import load_results, sources_of
-from orbench.report.measures import Analysis, Association
+from orbench.report.measures import Association
 from orbench.report.page import MOST_ROWS
-from orbench.report.published import are_on_or_bench, published_models
+from orbench.report.published import is_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.results import Source
 from orbench.report.standings import Published, Report
-from orbench.report.write import Outputs, write
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to report on, and what to check."""
-
-    given: dict[str, list[str]]  # files and folders by side, see `sources_of`
-    outputs: Outputs
-    labels: Sequence[Path] = ()  # of the prompts
-    baseline: str = ""  # a model, or a folder of earlier results
-    with_published: bool = False
-    pairs: bool = False
-    gates: Sequence[str] = ()
-    gated: Sequence[str] = ()  # the files that the gates are about; none: all
+from orbench.report.write import Options, write
 
 
 def report(options: Options) -> int:
@@ -44,7 +28,7 @@ def report(options: Options) -> int:
     """
     sources = find_sources(options)
     made = build(sources, options)
-    write(made, sources, options.labels, options.outputs)
+    write(made, sources, options)
     for line in finding.findings(made.board, made.comparisons):
         say(line)
     return gate.report(gate.check(options.gates, overall(made.rates), options.gated))
@@ -58,7 +42,7 @@ def find_sources(options: Options) -> list[Source]:
             sources += sources_of(text, side)
     if options.baseline:
         sources = gate.with_baseline(options.baseline, sources)
-    needs_results = options.outputs.html or not options.with_published
+    needs_results = options.html or not options.with_published
     if needs_results and not sources:
         raise UserError("only files of failed rows were given; give the results beside them")
     return sources
@@ -66,28 +50,29 @@ def find_sources(options: Options) -> list[Source]:
 
 def build(sources: Sequence[Source], options: Options) -> Report:
     """Return all that the report shows. Raises UserError."""
-    results, prompts = load_results(sources, MOST_ROWS if options.outputs.html else 0)
+    results, prompts = load_results(sources, MOST_ROWS if options.html else 0)
     measured = rates(results)
     whole = overall(measured)
     board = leaderboard(whole)
-    analyses: list[Analysis] = []
-    labels: Labels | None = None
-    lines: list[str] = []
+    analyses = []
+    labels = None
+    label_lines: list[str] = []
     if options.labels and results:
         labels = labels_of(prompts, options.labels)
-        lines = labels.lines
+        label_lines = labels.lines
         analyses.append(toxicity(results, board, labels))
-    comparisons = with_robustness(compare(whole), results, labels)
-    associations: list[Association] = []
-    published: list[Published] = []
-    is_on_or_bench = [are_on_or_bench(standing.results) for standing in board]
-    if options.with_published and (any(is_on_or_bench) or not board):
-        published = published_models()
     if options.pairs:
         analyses.append(pairs(board))
     analyses += [hedging(measured), tiers(board), drift(whole), trigger_words(prompts, board)]
+    comparisons = with_robustness(compare(whole), results, labels)
+    associations: list[Association] = []
     for analysis in analyses:
         measured += analysis.rates
         comparisons += analysis.comparisons
         associations += analysis.associations
-    return Report(prompts, results, measured, comparisons, associations, board, published, lines)
+    published: list[Published] = []
+    if options.with_published and (not board or any(map(is_on_or_bench, board))):
+        published = published_models()
+    return Report(
+        prompts, results, measured, comparisons, associations, board, published, label_lines
+    )

@@ -19,11 +19,9 @@ from orbench.report.columns import (
     SCORE,
     UNPAIRED,
     can_lead,
-    joined,
 )
 from orbench.report.measures import Rate
 from orbench.report.rates import overall
-from orbench.report.sentences import notes_of
 from orbench.report.standings import Report, Standing
 from orbench.report.tables import known, text_of
 
@@ -38,6 +36,7 @@ SOURCE = {
 }
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
+LEFT_OUT = (*OF_SUBSETS, UNPAIRED)  # columns of results.csv
 DIGITS = 10  # of figures in results.json, behind the point
 
 
@@ -56,14 +55,13 @@ def write_summary(output: Path, report: Report) -> Path:
 
 
 def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
-    of_result = [standing for standing in board if rate.result in standing.results]
-    entry: Json = {}
-    for of_board in (RANK, SCORE):
-        entry[of_board.name] = None
-        if len(of_result) == 1:
-            entry[of_board.name] = _rounded(of_board.value(of_result[0]))
+    entry: Json = dict.fromkeys((RANK.name, SCORE.name))
+    standings = [standing for standing in board if rate.result in standing.results]
+    if len(standings) == 1:
+        for of_board in (RANK, SCORE):
+            entry[of_board.name] = _rounded(of_board.value(standings[0]))
     for column in RATES:
-        if column.name and column not in (*OF_SUBSETS, UNPAIRED):
+        if column.name and column not in LEFT_OUT:
             entry[column.name] = _rounded(column.value(rate))
     return entry
 
@@ -86,27 +84,29 @@ def write_eee(folder: Path, report: Report) -> list[Path]:
     """
     make_folder(folder)
     rates = [rate for rate in report.rates if can_lead(rate) and rate.n]
-    groups = grouped(rates, lambda rate: (rate.result.label, rate.side))
-    return [_write_model(folder, group) for group in groups.values()]
+    paths = []
+    for group in grouped(rates, lambda rate: (rate.result.label, rate.side)).values():
+        result = group[0].result
+        file = file_name_part(f"{result.label}_{result.side.name}")
+        path = folder / f"{file}.json"
+        write_text(path, json.dumps(_model(file, group), indent=2) + "\n")
+        paths.append(path)
+    return paths
 
 
-def _write_model(folder: Path, rates: Sequence[Rate]) -> Path:
-    """Write the rates of a model on one side, and return the path."""
+def _model(name: str, rates: Sequence[Rate]) -> Json:
+    """Return the rates of a model on one side. name: of the file."""
     result = rates[0].result
-    file = file_name_part(f"{result.label}_{result.side.name}")
     now = f"{time.time():.0f}"
-    content = {
+    return {
         "schema_version": "0.3.0",
-        "evaluation_id": f"{NAME}/{file}/{now}",
+        "evaluation_id": f"{NAME}/{name}/{now}",
         "retrieved_timestamp": now,
         "source_metadata": SOURCE,
         "eval_library": {"name": NAME, "version": VERSION},
         "model_info": {"name": result.label, "id": result.model, **ANY},
-        "evaluation_results": [_evaluation(rate) for rate in rates],
+        "evaluation_results": [*map(_evaluation, rates)],
     }
-    path = folder / f"{file}.json"
-    write_text(path, json.dumps(content, indent=2) + "\n")
-    return path
 
 
 def _evaluation(rate: Rate) -> Json:
@@ -118,21 +118,19 @@ def _evaluation(rate: Rate) -> Json:
     if repository:
         source = {"source_type": "hf_dataset", "hf_repo": repository}
     sent = record.get("under_test", {}).get("parameters", {})
+    metric = {
+        "metric_id": f"{NAME}.{result.side.name}",
+        "metric_name": result.side.rate,
+        "lower_is_better": not result.side.is_toxic,
+    }
+    arguments = {name: sent[name] for name in SENT if name in sent}
     return {
         "evaluation_name": f"{result.prompts}: {result.side.rate}, {rate.subset.name}",
         "evaluation_timestamp": result.date,
         "source_data": {"dataset_name": result.prompts, **source},
-        "metric_config": {
-            "metric_id": f"{NAME}.{result.side.name}",
-            "metric_name": result.side.rate,
-            **PERCENT,
-            **_judges(record),
-            "lower_is_better": not result.side.is_toxic,
-        },
+        "metric_config": metric | PERCENT | _judges(record),
         "score_details": _score(rate),
-        "generation_config": {
-            "generation_args": {name: sent[name] for name in SENT if name in sent}
-        },
+        "generation_config": {"generation_args": arguments},
     }
 
 
@@ -152,16 +150,12 @@ def _score(rate: Rate) -> Json:
         "upper": 100 * rate.interval.high,
         "confidence_level": 0.95,
     }
+    details = {}
+    for column in RATES:
+        if column.name:
+            details[column.name] = text_of(column.value(rate))
     return {
         "score": 100 * rate.mean.rate,
-        "details": {
-            "category": rate.subset.name,
-            "judge": rate.result.judge,
-            "settings": rate.result.settings,
-            "prompt_set": rate.result.prompt_set,
-            "unscored": text_of(rate.unscored),
-            "design_effect": text_of(rate.mean.design_effect),
-            "notes": joined(notes_of(rate)),
-        },
+        "details": details,
         "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
     }

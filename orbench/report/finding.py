@@ -3,15 +3,15 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
-from collections.abc import Sequence
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.groups import Group, groups_of
-from orbench.report.measures import Comparison, Outcome, Rate
+from orbench.report.compare import of_models
+from orbench.report.measures import Comparison, Counted, Outcome, Rate
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.sentences import remarks
 from orbench.report.standings import Standing
@@ -25,29 +25,33 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> li
 
     comparisons: of all kinds.
     """
-    return [*map(_finding, groups_of(board, comparisons))]
+    compared = of_models(comparisons, Counted.REFUSED)
+    found = []
+    for models in grouped(board, lambda standing: standing.group).values():
+        finding = ". ".join(_sentences(models, compared)) + "."
+        part = models[0].part
+        found.append(f"{part}: {finding}" if part else finding)
+    return found
 
 
-def _finding(group: Group) -> str:
-    measured = group.ranked or group.models
-    if len(group.ranked) > 1:
-        sentences = _compared(group)
+def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
+    """Yield the finding on the models of a group. compared: of all groups."""
+    ranked = [model for model in models if model.is_ranked]
+    measured = ranked or models
+    if len(ranked) > 1:
+        yield from _compared(ranked, compared)
     elif len(measured) == 1 and not measured[0].doubts:
-        sentences = [_rates(measured[0])]
+        yield _rates(measured[0])
     else:
-        sentences = ["No finding"]
-    for model in group.models:
+        yield "No finding"
+    unranked = defaultdict[str, list[str]](list)
+    for model in models:
         if model.youden and model.youden.high < 0:
-            sentences.append(f"{model.short} {SWAPPED}")
-    for why, alike in grouped(group.unranked, lambda model: "; ".join(model.why)).items():
-        sentences.append(f"Not ranked: {_names(alike)} ({why})")
-    finding = ". ".join(sentences) + "."
-    part = group.models[0].part
-    return f"{part}: {finding}" if part else finding
-
-
-def _names(models: Sequence[Standing]) -> str:
-    return listed([model.short for model in models])
+            yield f"{model.short} {SWAPPED}"
+        if model.why:
+            unranked["; ".join(model.why)].append(model.short)
+    for why, names in unranked.items():
+        yield f"Not ranked: {listed(names)} ({why})"
 
 
 def _rates(model: Standing) -> str:
@@ -63,19 +67,24 @@ def _rates(model: Standing) -> str:
 # -- two or more ranked models -------------------------------------------------------------------
 
 
-def _compared(group: Group) -> list[str]:
+def _compared(ranked: Sequence[Standing], compared: Sequence[Comparison]) -> list[str]:
     """Return who is the best, the figures, and what speaks against it."""
     sentences = []
-    first = group.ranked[0]
+    against: list[str] = []
+    first = ranked[0]
     if first.youden:
-        sentences += _claims(group.leaders, "the best balance")
+        leaders = [model for model in ranked if model.rank and model.rank.best == 1]
+        sentences += _claims(leaders, "the best balance")
     for rate in first.sides:
-        sentences += _claims_on(rate.side, group)
-    against = chain.from_iterable(map(remarks, group.comparisons))
+        rates = [model.on(rate.side) for model in ranked]
+        of_side = [one for one in compared if one.a in rates and one.b in rates]
+        sentences += _claims_on(rate.side, ranked, of_side)
+        for comparison in of_side:
+            against += remarks(comparison)
     texts = "; ".join(dict.fromkeys(against))
     if texts:
         sentences[-1] += f" ({texts})"
-    return list(dict.fromkeys(sentences))
+    return [*dict.fromkeys(sentences)]
 
 
 def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
@@ -83,31 +92,31 @@ def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
+    names = listed([model.short for model in leaders])
     if len(leaders) > 1:
-        return [f"{_names(leaders)} tie for {best}"]
-    return [_rates(leaders[0]), f"{leaders[0].short} has {best}"]
+        return [f"{names} tie for {best}"]
+    return [_rates(leaders[0]), f"{names} has {best}"]
 
 
-def _claims_on(side: Side, group: Group) -> list[str]:
+def _claims_on(
+    side: Side, ranked: Sequence[Standing], comparisons: Sequence[Comparison]
+) -> list[str]:
     """Return who has the best rate on a side, by how much, or why that is not known."""
-    beaten = [_worse(finding) for finding in group.findings]
-    leaders = [model for model in group.ranked if model.on(side) not in beaten]
+    beaten = [_worse(one) for one in comparisons if one.is_finding]
+    leaders = [model for model in ranked if model.on(side) not in beaten]
     rates = [model.on(side) for model in leaders]
     found = []
     undecided = []
-    for comparison in group.comparisons:
+    for comparison in comparisons:
         if comparison.a in rates or comparison.b in rates:
             if comparison.is_finding:
                 found.append(comparison)
             else:
                 undecided.append(comparison)
     best = "highest" if side.is_toxic else "lowest"
-    claims = _claims(leaders, f"the {best} {side.rate}")
-    if len(leaders) > 1:
-        claims[-1] += f": {_undecided(undecided)}"
-    else:
-        claims[-1] += f": {_distance(found)}"
-    return claims
+    *figures, claim = _claims(leaders, f"the {best} {side.rate}")
+    why = _undecided(undecided) if len(leaders) > 1 else _distance(found)
+    return [*figures, f"{claim}: {why}"]
 
 
 def _worse(finding: Comparison) -> Rate:
@@ -116,11 +125,12 @@ def _worse(finding: Comparison) -> Rate:
 
 def _distance(findings: Sequence[Comparison]) -> str:
     """Return how far the next model is from the best one. findings: those of the best one."""
-    finding = min(findings, key=lambda one: abs(one.gap.difference))
-    rate = _worse(finding)
-    gap = finding.gap
-    ends = Interval(*sorted([abs(gap.low), abs(gap.high)]))  # a finding excludes 0
-    difference = f"{100 * abs(gap.difference):.1f} points {interval_words(ends)}"
+    nearest = min(findings, key=lambda one: abs(one.gap.difference))
+    rate = _worse(nearest)
+    gap = nearest.gap
+    low, high = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
+    interval = interval_words(Interval(low, high))
+    difference = f"{100 * abs(gap.difference):.1f} points {interval}"
     prompts = f"{gap.a.prompts:,} prompts with a verdict from both"
     follows = f"{rate.result.short} follows with {percent(rate)}"
     return f"{follows}, a difference of {difference} on the {prompts}"
@@ -128,12 +138,15 @@ def _distance(findings: Sequence[Comparison]) -> str:
 
 def _undecided(comparisons: Sequence[Comparison]) -> str:
     """Return why nobody is ahead, and what true difference would be found."""
-    reasons: list[str] = [*dict.fromkeys(one.outcome for one in comparisons)]
-    if not reasons:
-        reasons.append(Outcome.TOO_FEW)
-    tested = [one.detectable for one in comparisons if one.outcome is not Outcome.TOO_FEW]
-    largest = 100 * np.max(tested, initial=0)
+    reasons: list[str] = []
+    detectable = [0.0]
+    for comparison in comparisons:
+        reasons.append(comparison.outcome)
+        if comparison.outcome is not Outcome.TOO_FEW:
+            detectable.append(comparison.detectable)
+    why = "; ".join(dict.fromkeys(reasons)) or Outcome.TOO_FEW
+    largest = 100 * np.max(detectable)
     if largest > 0:  # not if one is not known
         difference = f"a true difference of {largest:.1f} points"
-        reasons.append(f"{difference} would be found with a probability of 80 %")
-    return "; ".join(reasons)
+        why += f"; {difference} would be found with a probability of 80 %"
+    return why

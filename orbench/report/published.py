@@ -5,13 +5,10 @@
 whole numbers of 1,534 and of 681 prompts, those of the 7 of 1,319 and of 655.
 """
 
-from collections.abc import Sequence
-
 from orbench.base.toml_files import toml_beside
-from orbench.report.results import Result
-from orbench.report.standings import Published
+from orbench.report.standings import Published, Standing
 
-SETS = ("or-bench-hard-1k", "or-bench-toxic")  # today's names
+SETS = {"or-bench-hard-1k", "or-bench-toxic"}  # today's names
 
 
 def published_models() -> list[Published]:
@@ -23,7 +20,9 @@ def published_models() -> list[Published]:
     return sorted(models, key=lambda one: -one.score)
 
 
-def are_on_or_bench(results: Sequence[Result]) -> bool:
-    """Return whether all results are on the sets of the published models, or on parts of them."""
-    sets = [result.prompts.partition(" ")[0] for result in results]
-    return all(name in SETS for name in sets)
+def is_on_or_bench(standing: Standing) -> bool:
+    """Return whether a model was measured on the sets of the published ones, or on parts of
+    them.
+    """
+    sets = [result.prompts.partition(" ")[0] for result in standing.results]
+    return SETS.issuperset(sets)

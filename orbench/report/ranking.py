@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import isnan, sqrt
+from math import atanh, isnan, sqrt, tanh
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +14,9 @@ from orbench.base.grouping import grouped
 from orbench.report.compare import tested
 from orbench.report.measures import FEWEST_MODELS, Compared, Rate
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC
+from orbench.report.results import SAFE, TOXIC, merged
 from orbench.report.standings import Published, Rank, Standing
-from orbench.stats.core import Verdicts, difference
+from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
 
@@ -107,14 +107,13 @@ def _balance(standing: Standing) -> Rate:
     """Return the share of what is wanted: answered if safe, refused if toxic. With each side alike,
     it is (1 + Youden's J) / 2. The rate knows the number of prompts of the smaller side.
     """
-    sides = []
-    for rate in standing.sides:
-        rows = rate.verdicts
-        wanted = rows.refused if rate.side.is_toxic else 1 - rows.refused
-        is_toxic = np.full(len(wanted), rate.side.is_toxic)
-        sides.append((wanted, rows.prompt, rows.cluster, is_toxic))
+    responses = merged(standing.results).responses
+    toxic = [rate.verdicts.prompt for rate in standing.sides if rate.side.is_toxic]
+    is_toxic = np.isin(responses.prompt, toxic)
+    wanted = np.where(is_toxic, responses.refused, 1 - responses.refused)
+    verdicts = responses.verdicts()._replace(refused=wanted, category=is_toxic)
     smaller = min(standing.sides, key=lambda rate: rate.n)
-    return replace(smaller, verdicts=Verdicts(*map(np.concatenate, zip(*sides, strict=True))))
+    return replace(smaller, verdicts=verdicts)
 
 
 # -- Spearman's rho ------------------------------------------------------------------------------
@@ -135,6 +134,6 @@ def rank_correlations(
         # Of a Series it would load scipy.stats, which takes longer than all else here.
         rho = group[["safe", "toxic"]].corr("spearman", FEWEST_MODELS).iloc[0, 1]
         if abs(rho) < 1 - ROUNDING:
+            z = atanh(rho)
             half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
-            low, high = np.tanh(np.arctanh(rho) + np.array([-half, half]))
-            yield Correlation(n, rho, low, high, published_on)
+            yield Correlation(n, rho, tanh(z - half), tanh(z + half), published_on)

@@ -9,7 +9,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, Side
 from orbench.report.columns import Placed
-from orbench.report.published import are_on_or_bench
+from orbench.report.published import is_on_or_bench
 from orbench.report.standings import Published, Report, Standing
 
 STEPS = (5, 10, 20)  # percent between two ticks; an axis has at most five steps
@@ -78,6 +78,6 @@ def scatters(report: Report) -> list[Scatter]:
     measured = [standing for standing in report.board if standing.has_both_sides]
     found = []
     for standings in grouped(measured, lambda standing: standing.group).values():
-        gray = report.published if are_on_or_bench(standings[0].results) else []
+        gray = report.published if is_on_or_bench(standings[0]) else []
         found.append(Scatter(standings, gray, *axes_over([*standings, *gray])))
     return found

@@ -6,7 +6,8 @@ reads a sentence back: decide from the objects.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+
+from pandas import to_datetime  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.words import SIDES
@@ -17,15 +18,13 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Counted,
-    Kind,
     Outcome,
     Rate,
-    Subset,
 )
 from orbench.report.numerals import percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
-from orbench.report.results import BOTH, Result
+from orbench.report.results import BOTH
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
@@ -41,7 +40,6 @@ LIKE_REWRITES = (
     "name their seeds in a column seed_id of the same file"
 )
 NO_SINGLE_RANKING = "differ in prompts or judge: there is no single ranking"
-AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
 FEWER = {
     Counted.REFUSED: "refuses fewer",
@@ -94,7 +92,7 @@ def warnings(rates: Sequence[Rate]) -> list[str]:
         of_side = on_side(side, rates)
         noted = defaultdict[str, list[str]](list)
         for rate in of_side:
-            for note in dict.fromkeys(notes_of(rate)):
+            for note in notes_of(rate):
                 noted[note].append(f"{rate.result.label}, {side.rate}")
         for note, names in noted.items():
             if len(names) == len(of_side) > 1:
@@ -123,24 +121,6 @@ def rate_lines(rates: Sequence[Rate]) -> list[str]:
         if rate.result.doubt:
             known += f", {rate.result.doubt}"
         lines.append(f"{name}: {rate.side.rate} {measured} ({known})")
-    return lines
-
-
-def small_subset_lines(rates: Sequence[Rate]) -> list[str]:
-    """Return where prompts with an agreed label or pairs are few, or prompts lack a partner.
-
-    rates: of all kinds.
-    """
-    lines = []
-    for rate in rates:
-        subset = rate.subset
-        is_of_pairs = rate.counted is Counted.RIGHT and not subset.category
-        if is_of_pairs or subset == AGREED:
-            name = f"{rate.result.label}, {rate.side.prompts}, {subset.kind} {subset.value}"
-            if rate.is_small:
-                lines.append(f"{name.strip()}: too few (n {rate.n:,})")
-            if rate.unpaired:
-                lines.append(f"{name.strip()}: {rate.unpaired:,} without a partner")
     return lines
 
 
@@ -200,8 +180,9 @@ def remarks(comparison: Comparison) -> list[str]:
     if a.prompt_set != b.prompt_set:
         n = comparison.gap.a.prompts
         found.append(f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts")
-    apart = _days_apart(a, b)
-    if apart > FAR_APART:
+    days = to_datetime([*a.days, *b.days], format="ISO8601", errors="coerce")
+    apart = (days.max() - days.min()).days  # NaN: not known
+    if a.days and b.days and apart > FAR_APART:
         found.append(f"measured {apart} days apart")
     if a.settings != b.settings:
         found.append("settings differ")
@@ -215,17 +196,6 @@ def remarks(comparison: Comparison) -> list[str]:
         if texts:
             found.append(f"{result.label}: {texts}")
     return found
-
-
-def _days_apart(a: Result, b: Result) -> int:
-    """Return the days from the first answer to the last one; 0: not known."""
-    if not (a.days and b.days):
-        return 0
-    try:
-        days = sorted(map(date.fromisoformat, a.days + b.days))
-    except ValueError:  # of a record that was edited
-        return 0
-    return (days[-1] - days[0]).days
 
 
 # -- trends and correlations ---------------------------------------------------------------------

@@ -23,11 +23,18 @@ WITH_TABLES = (".md", ".tex", ".html", ".json")  # beside results.csv
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Where a report goes, and what is written of it."""
+class Options:
+    """What to report on, what to check, and what is written where."""
 
-    folder: Path
+    given: dict[str, list[str]]  # files and folders by side, see `sources_of`
+    folder: Path  # for what is written
     command: Sequence[str]  # for the run record
+    labels: Sequence[Path] = ()  # of the prompts
+    baseline: str = ""  # a model, or a folder of earlier results
+    with_published: bool = False
+    pairs: bool = False
+    gates: Sequence[str] = ()
+    gated: Sequence[str] = ()  # the files that the gates are about; none: all
     pictures: bool = True
     formats: Sequence[str] = ("png",)  # of pictures
     html: bool = False
@@ -40,38 +47,44 @@ class Outputs:
         return self.folder / "results.csv"
 
 
-def write(made: Report, sources: Sequence[Source], labels: Sequence[Path], to: Outputs) -> None:
+def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     """Write a report, and remove what the last one wrote and this one does not.
 
-    sources, labels: its inputs. Raises OSError, and UserError if an output is an input.
+    Raises OSError, and UserError if an output is an input.
     """
-    outputs = [*csv_paths(to.folder), *map(to.table.with_suffix, WITH_TABLES)]
-    check_outputs(outputs, [*(source.path for source in sources), *labels])
-    make_folder(to.folder)
-    files = [*write_csvs(to.folder, made), export.write_summary(to.table, made)]
+    folder = options.folder
+    table = options.table
+    outputs = [*csv_paths(folder), *map(table.with_suffix, WITH_TABLES)]
+    inputs = [source.path for source in sources]
+    check_outputs(outputs, [*inputs, *options.labels])
+    make_folder(folder)
+    files = [*write_csvs(folder, made), export.write_summary(table, made)]
     lines = analysis_lines(made)
     for line in _terminal_lines(made, lines):
         say(line)
     correlations = rank_correlations(made.board, made.published)
     lines += map(sentences.correlation_line, correlations)
-    files += write_documents(to.table, made, lines)
-    pictures = _draw(made, to, files) if to.pictures else {}
-    if to.html:
-        files.append(to.table.with_suffix(".html"))
-        write_page(files[-1], made, lines, pictures)
-        if to.names_page:
-            say(f"page: {files[-1]}")
-    if to.export:
-        files += export.write_eee(to.folder / EEE, made)
-    _finish(sources, labels, to, files)
+    files += write_documents(table, made, lines)
+    pictures = _draw(made, options, files) if options.pictures else {}
+    if options.html:
+        page = table.with_suffix(".html")
+        files.append(page)
+        write_page(page, made, lines, pictures)
+        if options.names_page:
+            say(f"page: {page}")
+    if options.export:
+        files += export.write_eee(folder / EEE, made)
+    _finish(sources, options, files)
 
 
 def analysis_lines(made: Report) -> list[str]:
     """Return what a reader must know of what stands behind the rates."""
-    lines = [*made.label_lines]
-    lines += sentences.small_subset_lines(made.rates)
-    lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
-    return lines + sentences.trend_lines(made.associations)
+    hedging = of_models(made.comparisons, Counted.HEDGED)
+    return [
+        *made.label_lines,
+        *sentences.comparison_lines(hedging),
+        *sentences.trend_lines(made.associations),
+    ]
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
@@ -81,41 +94,42 @@ def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     if not all(rate.result.is_demo for rate in rates):
         notes = [*sentences.warnings(rates), *lines]
     # Else the finding says the first; the rest is about what few prompts cannot show.
-    notes += sentences.rate_lines(rates)
-    return notes + sentences.comparison_lines(of_models(made.comparisons, Counted.REFUSED))
+    compared = of_models(made.comparisons, Counted.REFUSED)
+    return [*notes, *sentences.rate_lines(rates), *sentences.comparison_lines(compared)]
 
 
-def _draw(made: Report, to: Outputs, files: list[Path]) -> dict[str, bytes]:
+def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]:
     """Draw what can be drawn, in each of the formats, and add the files to `files`. Returns the
     pictures of the page as SVG, by name.
     """
     from orbench.report import pictures  # a report of tables does without matplotlib
 
-    make_folder(to.folder / FIGURES)
+    folder = options.folder / FIGURES
+    make_folder(folder)
     on_page = {}
-    for picture in pictures.pictures(made):
-        for kind in to.formats:
-            path = to.folder / FIGURES / f"{picture.name}.{kind}"
-            write_bytes(path, pictures.as_file(picture.figure, kind))
+    for name, figure in pictures.pictures(made):
+        for kind in options.formats:
+            path = folder / f"{name}.{kind}"
+            write_bytes(path, pictures.as_file(figure, kind))
             files.append(path)
-        if to.html and picture.name == pictures.ON_PAGE:
-            on_page[picture.name] = pictures.as_file(picture.figure, "svg")
+        if options.html and name == pictures.ON_PAGE:
+            on_page[name] = pictures.as_file(figure, "svg")
     return on_page
 
 
-def _finish(
-    sources: Sequence[Source], labels: Sequence[Path], to: Outputs, files: Sequence[Path]
-) -> None:
+def _finish(sources: Sequence[Source], options: Options, files: Sequence[Path]) -> None:
     """Write the run record, and remove what the last report wrote and this one did not."""
-    inputs = [{"path": str(path)} for path in labels]
+    folder = options.folder
+    inputs = [{"path": str(path)} for path in options.labels]
     inputs += [{"path": str(source.path), "model": source.model} for source in sources]
     for entry in inputs:
         entry["sha256"] = sha256_of(Path(entry["path"]))
-    before = read_record(to.table).get("files", [])
-    names = [path.relative_to(to.folder).as_posix() for path in files]
-    write_record(to.table, "plot_results", to.command, {"inputs": inputs, "files": names})
-    own_folders = (to.folder, to.folder / FIGURES, to.folder / EEE)
+    before = read_record(options.table).get("files", [])
+    names = [path.relative_to(folder).as_posix() for path in files]
+    facts = {"inputs": inputs, "files": names}
+    write_record(options.table, "plot_results", options.command, facts)
+    own_folders = (folder, folder / FIGURES, folder / EEE)
     for name in before:
-        path = to.folder / name
+        path = folder / name
         if name not in names and path.parent in own_folders and path.is_file():
             path.unlink()

@@ -39,7 +39,7 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
     assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
     assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
-    assert "cut off" not in done.stderr and "GPT-4o" not in page and "pairs: too few (n 20)" in page
+    assert "cut off" not in done.stderr and "GPT-4o" not in page
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv"))
 
 

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from orbench.report.build import Options
-from orbench.report.write import Outputs
+from orbench.report.write import Options
 from tests.results import ANSWER, DIRECT, numbered, written
 
 N = 40
-OF_OUTPUTS = ("html", "names_page", "export")
 TIERS = {"tier": list("12") * (N // 2), "seed_id": [str(n // 2) for n in range(N)]}
 
 
@@ -30,12 +28,9 @@ def model(
 def options(
     folder: Path, *safe: Path | str, toxic: tuple[Path | str, ...] = (), **about: Any
 ) -> Options:
-    """Options of a report of tables. about: fields of Options and of Outputs."""
-    outputs = {name: about.pop(name) for name in OF_OUTPUTS if name in about}
-    to = Outputs(folder / "results", ["plot_results.py"], pictures=False, **outputs)
-    return Options(
-        {"over_refusal": list(map(str, safe)), "toxic": list(map(str, toxic))}, to, **about
-    )
+    """Options of a report of tables."""
+    given = {"over_refusal": list(map(str, safe)), "toxic": list(map(str, toxic))}
+    return Options(given, folder / "results", ["plot_results.py"], pictures=False, **about)
 
 
 def add_to_record(path: Path, **entries: Any) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from orbench.base.messages import UserError
-from orbench.report.build import Options, build, find_sources, report
+from orbench.report.build import build, find_sources, report
 from orbench.report.standings import Report
+from orbench.report.write import Options
 from tests.conftest import write_csv
 from tests.results import numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options

@@ -200,7 +200,7 @@ def test_people_decide_by_majority_and_weights_are_averaged(tmp_path: Path) -> N
     text = "prompt=a,a,a,b,b,c score=1,1,0,1,0,0.4 weight=1,2,6,4,4,8"
     found = labels_of(prompts_of(list("abcd")), [labels_file(tmp_path, text)])
     assert found.score == pytest.approx([2 / 3, 0.5, 0.4, np.nan], nan_ok=True)
-    assert str(found.toxic) == "[ 1. nan  0. nan]"
+    assert str(found.toxic) == "[1.  0.5 0.  nan]"
     assert found.weight.tolist() == [3, 4, 8, 1]
     assert found.lines == ["toxicity: 3 prompts with a score, 1 without"]
 

@@ -10,7 +10,7 @@ import pytest
 import measure
 from orbench.base.messages import UserError
 from orbench.report import build
-from orbench.report.write import Outputs
+from orbench.report.write import Options
 from orbench.stages.run import Outcome
 from tests.conftest import write_csv
 
@@ -145,9 +145,9 @@ def test_no_gate_is_decided_while_a_batch_is_under_way(
 # -- the report ------------------------------------------------------------------------------------
 
 
-def reported(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str = "") -> build.Options:
+def reported(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str = "") -> Options:
     """The options that the report is given."""
-    given = list[build.Options]()
+    given = list[Options]()
     monkeypatch.setattr(build, "report", given.append)
     args = parsed(folder, words)
     args.with_published = False
@@ -162,11 +162,16 @@ def test_the_report_is_of_both_sides_of_the_folder(
     out = tmp_path / "out"
     (out / SAFE).mkdir(parents=True)
     options = reported(tmp_path, monkeypatch)
-    outputs = Outputs(out, ["measure.py"], html=True, names_page=False)
-    expected = build.Options(
-        {SAFE: [str(out / SAFE)]}, outputs, labels=[], gated=["a.csv"], gates=[]
+    assert options == Options(
+        {SAFE: [str(out / SAFE)]},
+        out,
+        ["measure.py"],
+        labels=[],
+        gates=[],
+        gated=["a.csv"],
+        html=True,
+        names_page=False,
     )
-    assert options == expected
     (out / TOXIC).mkdir()
     options = reported(tmp_path, monkeypatch, "--pairs --baseline=old --fail_if worse")
     assert list(options.given) == [SAFE, TOXIC]

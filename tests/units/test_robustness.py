@@ -7,11 +7,11 @@ import pytest
 
 from orbench.report.analyses.labels import Labels
 from orbench.report.analyses.robustness import with_robustness
-from orbench.report.build import Options, report
+from orbench.report.build import report
 from orbench.report.compare import compare
 from orbench.report.rates import overall, rates
 from orbench.report.results import Result
-from orbench.report.write import Outputs
+from orbench.report.write import Options
 from orbench.stats.core import Array
 from tests.conftest import read_csv, write_csv
 from tests.results import ANSWER, DIRECT, lost, numbered, written
@@ -57,8 +57,9 @@ def test_judges_agreed_labels_and_unscored_rows_multiply(
             paths.append(str(path))
     rows = [[text, str(place >= labeled)] for place, text in enumerate(numbered(N + 2))]
     labels = [write_csv(tmp_path / "labels.csv", ("prompt", "is_toxic"), rows)]
-    outputs = Outputs(tmp_path / "results", [], pictures=False)
-    report(Options({"over_refusal": paths}, outputs, labels=labels if labeled else ()))
+    given = {"over_refusal": paths}
+    options = Options(given, tmp_path / "results", [], labels[: bool(labeled)], pictures=False)
+    report(options)
     found = read_csv(tmp_path / "results/comparison.csv")
     assert [row["stands_in"] for row in found] == [expected] * judges
 

@@ -23,10 +23,10 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
-from orbench.report.results import Prompts, Responses, Result, merged
+from orbench.report.results import Prompts, Result, merged
 from orbench.report.standings import Standing
 from orbench.stats.association import auc
-from orbench.stats.core import Array, Verdicts, mean
+from orbench.stats.core import Array, mean
 from orbench.stats.intervals import Interval
 
 VOTE = "is_toxic"  # stage 3's column
@@ -53,19 +53,16 @@ class Labels(NamedTuple):
 
     score: Array  # how toxic a prompt is called, 0 to 1; NaN: a vote is missing, or all
     weight: Array  # 1 / its chance to be rated
-    toxic: Array  # 1 or 0; else undecided
+    toxic: Array  # 1 or 0; between them: undecided
     lines: list[str]  # what to know about them
 
     def agreement(self, result: Result) -> Array:
         """Return of AGREEMENT how far the labels of a result's prompts agree with its side."""
         prompt = result.responses.prompt
+        has_none = np.isnan(self.score[prompt])
         apart = abs(self.toxic[prompt] - result.side.is_toxic)
-        conditions = [np.isnan(self.score[prompt]), apart == 0, apart == 1]
+        conditions = [has_none, apart == 0, apart == 1]
         return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
-
-    def verdicts(self, responses: Responses) -> Verdicts:
-        """Return the verdicts with the weights of their prompts."""
-        return responses.verdicts(self.weight[responses.prompt])
 
 
 def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
@@ -73,8 +70,8 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     table, lines = read_labels(paths)
     of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
     score, weight, toxic = of_prompts.to_numpy().T
-    count = np.isfinite(score).sum()
-    lines.append(f"toxicity: {count:,} prompts with a score, {len(score) - count:,} without")
+    without = np.isnan(score).sum()
+    lines.append(f"toxicity: {len(score) - without:,} prompts with a score, {without:,} without")
     return Labels(score, weight, toxic, lines)
 
 
@@ -87,26 +84,28 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
     for result in results:
         classes = labels.agreement(result)
         for name in AGREEMENT:
-            rates.append(_rate(result, labels, classes == name, Subset(Kind.LABEL, name)))
+            rates.append(_rate(result, labels, classes == name, Kind.LABEL, name))
     scores = _binned(labels.score.round(9))
     associations = []
     for standing in board:
         result = merged(standing.results)
         of_row = scores[result.responses.prompt]
-        for score in np.unique(of_row[np.isfinite(of_row)]):
-            subset = Subset(Kind.SCORE, f"{score:.7g}")
-            rates.append(_rate(result, labels, of_row == score, subset))
-        rated = result.responses.where(np.isfinite(of_row))
-        verdicts = labels.verdicts(rated)
-        area, *ends = auc(verdicts, labels.score[rated.prompt])
-        n = mean(verdicts).prompts
-        associations.append(Association(Associated.AUC, result, "", n, area, Interval(*ends)))
+        is_rated = np.isfinite(of_row)
+        for score in np.unique(of_row[is_rated]):
+            rates.append(_rate(result, labels, of_row == score, Kind.SCORE, f"{score:.7g}"))
+        rated = _rate(result, labels, is_rated, Kind.SCORE, "")
+        verdicts = rated.verdicts
+        area, low, high = auc(verdicts, labels.score[verdicts.prompt])
+        interval = Interval(low, high)
+        associations.append(Association(Associated.AUC, result, "", rated.n, area, interval))
     return Analysis(rates=rates, associations=associations)
 
 
-def _rate(result: Result, labels: Labels, chosen: Array, subset: Subset) -> Rate:
-    verdicts = labels.verdicts(result.responses.where(chosen))
-    return Rate(result, subset, Counted.REFUSED, verdicts, mean(verdicts))
+def _rate(result: Result, labels: Labels, chosen: Array, kind: Kind, value: str) -> Rate:
+    """Return the rate of some responses, with the weights of their prompts."""
+    responses = result.responses.where(chosen)
+    verdicts = responses.verdicts(labels.weight[responses.prompt])
+    return Rate(result, Subset(kind, value), Counted.REFUSED, verdicts, mean(verdicts))
 
 
 def _binned(scores: Array) -> Array:
@@ -153,8 +152,8 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     if people:
         # People are never unanimous: their label is what most of them say.
         labels = DataFrame(people).groupby("prompt").mean()
-        most = (labels["score"] > 0.5).astype(float)
-        labels["toxic"] = most.mask(labels["score"] == 0.5)
+        majority = np.sign(labels["score"] - 0.5)
+        labels["toxic"] = (majority + 1) / 2
     return labels, lines
 
 

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from pandas import Series, factorize  # type: ignore[import-untyped]
+from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
@@ -83,18 +83,19 @@ def _associations(
     fewer = np.bincount(is_refused, minlength=2).min()
     if fewer < FEWEST_PROMPTS or not len(kept):
         return
-    features = has[:, kept]
     seeds = Series(result.responses.seed).groupby(result.responses.prompt).first()
-    odds = log_odds(features, is_refused, factorize(seeds[chosen])[0])
-    strongest = np.argsort(-abs(odds.z), kind="stable")
-    for place in strongest[odds.q[strongest] < ALPHA]:
-        refused, answered, estimate, z, q = [column[place].item() for column in odds]
-        with_term, _ = features[:, [place]].nonzero()
+    clusters, _ = factorize(seeds[chosen])
+    odds = DataFrame(log_odds(has[:, kept], is_refused, clusters)._asdict(), kept)
+    found = odds[odds.q < ALPHA]
+    strongest = found.sort_values("z", key=abs, ascending=False, kind="stable")
+    for term, refused, answered, estimate, z, q in strongest.itertuples():
+        with_term, _ = has[:, [term]].nonzero()
         on_side = with_term[is_refused[with_term] == (z > 0)]
+        examples = [terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]]
         yield Association(
             kind=Associated.WORD,
             result=result,
-            value=terms.names[kept[place]],
+            value=terms.names[term],
             n=len(chosen),
             estimate=estimate,
             p_adjusted=q,
@@ -103,5 +104,5 @@ def _associations(
             z=z,
             refused=refused,
             answered=answered,
-            examples=tuple(terms.prompts[row] for row in chosen[on_side[:EXAMPLES]]),
+            examples=tuple(examples),
         )
