@@ -2,19 +2,20 @@
 against the result.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
-from pandas import DataFrame  # type: ignore[import-untyped]
+import numpy as np
 
 from orbench.base import prompts, records
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
-from orbench.base.tables import sha256_of
-from orbench.base.words import SIDES, Side
+from orbench.base.tables import Table, sha256_of
+from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.results import About, Corrected, Source
+from orbench.report.results import About, Corrected, Responses, Source
 from orbench.stats.intervals import Interval
 
 DEMO = "demo prompts"
@@ -26,8 +27,16 @@ UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
-def about(source: Source, record: Record, by_judge: bool, side: Side, part: DataFrame) -> About:
-    """Return what is known of one side of a file. by_judge: stage 5 wrote it; part: its rows.
+def about(
+    source: Source,
+    record: Record,
+    table: Table,
+    side: Side,
+    responses: Responses,
+    served_by: Counter[str],
+) -> About:
+    """Return what is known of one side of a file. served_by: responses by the id of
+    the model.
 
     Raises UserError for prompts of the other side, and if the model is unknown.
     """
@@ -38,14 +47,15 @@ def about(source: Source, record: Record, by_judge: bool, side: Side, part: Data
         why = "because there is no run record beside it"
         raise UserError(f"{path}: unknown model, {why}; write MODEL={path}")
     family = tested.family or family_of(model)
+    by_judge = "answer_category" in table.columns
     judges = [one["id"] for one in record.get("models", []) if by_judge]
     judge = _judge(record, by_judge, judges)
-    ids = {*part["model"]} - {""}
-    if part["other_model"].any():
+    ids = set(served_by)
+    if responses.other_model.any():
         ids.add(tested.id)
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
-    doubt = next(_doubts(record, family, judge, part), "")
+    doubt = next(_doubts(record, family, judge, table.rows), "")
     unranked = [_in(record, "under_test", "unranked")]
     cautions = []
     if tested.id and any(is_same_model(tested.id, id_) for id_ in judges):
@@ -61,7 +71,7 @@ def about(source: Source, record: Record, by_judge: bool, side: Side, part: Data
         settings=tested.settings,
         family=family,
         side=side,
-        prompts=_set_name(path, side, record, part["prompt"].nunique()),
+        prompts=_set_name(path, side, record, len(np.unique(responses.prompt))),
         prompts_from=_in(record, "source", "repository") or str(path),
         ids=" ".join(sorted(ids)),
         judge=judge,
@@ -75,12 +85,12 @@ def about(source: Source, record: Record, by_judge: bool, side: Side, part: Data
         doubt=doubt,
         is_demo=doubt == DEMO,
         unranked=tuple(filter(None, unranked)),
-        cautions=(*cautions, *_cautions(record, path, by_judge, part)),
+        cautions=(*cautions, *_cautions(record, path, by_judge, served_by)),
         notes=tuple(_notes(record)),
     )
 
 
-def _doubts(record: Record, family: str, judge: str, part: DataFrame) -> Iterator[str]:
+def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str]:
     """Yield why a result is neither ranked nor compared, the most important reason first."""
     if judge == UNKNOWN_JUDGE:
         yield judge
@@ -92,23 +102,21 @@ def _doubts(record: Record, family: str, judge: str, part: DataFrame) -> Iterato
         yield DEMO
     if record.get("complete") is False:
         yield "partial: some rows have not been asked yet"
-    rows = part.loc[(part["verdict"] != "") & ~part["api"], "row"]
-    texts = [row.get("response", "?").strip().lower() for row in rows]
-    empty = sum(text in EMPTY for text in texts)
+    texts = [row.get("response", "?") for row in rows if not refused_by_api(row)]
+    empty = sum(text.strip().lower() in EMPTY for text in texts)
     if empty > len(texts) / 2:
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
 
-def _cautions(record: Record, path: Path, by_judge: bool, part: DataFrame) -> Iterator[str]:
+def _cautions(record: Record, path: Path, by_judge: bool, served_by: Counter[str]) -> Iterator[str]:
     """Yield what stands in findings."""
     hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
     if record.get("output", hashes) != hashes:
         yield f"edited since stage {5 if by_judge else 4} wrote it"
     if records.corrected_rates(path) is None:
         yield "the validation beside it was made for other results, and is not used"
-    served = part.loc[part["model"] != "", "model"].value_counts()
-    if len(served) > 1:
-        models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in served.items()]
+    if len(served_by) > 1:
+        models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in served_by.most_common()]
         yield f"answered by {', '.join(models)}"
 
 

@@ -3,18 +3,18 @@
 Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejected) does not.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from os.path import getmtime
 from pathlib import Path
 
 import numpy as np
-from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import records
 from orbench.base.messages import UserError, clean
-from orbench.base.prompts import prompt_set_hash
+from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import SIDES
+from orbench.base.words import Json, Row, Rows, Side
 from orbench.report.about import about
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
@@ -23,9 +23,9 @@ from orbench.report.responses import (
     read_row,
     responses_hash,
     responses_of,
-    texts_of,
+    text_of,
 )
-from orbench.report.results import Prompts, Result, Source
+from orbench.report.results import Prompts, Result, Source, Text
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -72,23 +72,28 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     _check_columns(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
+    lost = records.failed_rows(path)
+    _check_apart(table, lost)
     tested = records.under_test(record).id
-    read = []
-    for number, row in enumerate(table.rows + records.failed_rows(path), start=1):
-        read.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
-    rows = DataFrame(read)
-    scored = rows[rows["verdict"] != ""]
-    if len(scored) < len(rows):
-        _check_apart(path, scored, rows.drop(scored.index))
-    shown = np.linspace(0, len(scored) - 1, min(texts, len(scored)), dtype=int)
-    for side, part in rows.groupby("side", sort=False):
+    scored = len(table.rows)
+    shown = set(np.linspace(1, scored, min(texts, scored), dtype=int).tolist())
+    parts = defaultdict[Side, list[Json]](list)
+    texts_of = defaultdict[Side, list[Text]](list)
+    for number, row in enumerate(table.rows + lost, start=1):
+        one = read_row(row, f"{path}, row {number}", source.side, tested, known)
+        parts[one["side"]].append(one)
+        if number in shown:
+            texts_of[one["side"]].append(text_of(row, one["verdict"]))
+    for side, part in parts.items():
+        responses = responses_of(part)
+        served_by = Counter(one["model"] for one in part if one["model"])
         yield Result(
-            **vars(about(source, record, "answer_category" in table.columns, SIDES[side], part)),
-            prompt_set=prompt_set_hash(part["prompt_id"]),
-            responses_hash=responses_hash(part[part["verdict"] != ""]),
-            lookalikes=lookalikes_in(part.loc[part["seed_id"] == "", "text"]),
-            responses=responses_of(part),
-            texts=texts_of(part[part.index.isin(shown)]),
+            **vars(about(source, record, table, side, responses, served_by)),
+            prompt_set=prompt_set_hash(one["id"] for one in part),
+            responses_hash=responses_hash(part),
+            lookalikes=lookalikes_in(part),
+            responses=responses,
+            texts=texts_of[side],
         )
 
 
@@ -113,9 +118,18 @@ def _check_one_model(table: Table) -> None:
             raise UserError(f"{several}; give a file for each")
 
 
-def _check_apart(path: Path, scored: DataFrame, lost: DataFrame) -> None:
+def _check_apart(table: Table, lost: Rows) -> None:
     """Raise UserError if the failed file lists a scored row, with its response or without."""
-    both = scored.merge(lost, on=["prompt_id", "sample"])
-    same = both["response_x"] == both["response_y"]
-    if (same | (both["response_y"] == "")).any():
-        raise UserError(f"{path} and its {records.FAILED} share rows; remove them from one")
+    if not lost:
+        return
+    scored = {*map(_asked, table.rows)}
+    scored |= {_asked(row | {"response": ""}) for row in table.rows}
+    if not scored.isdisjoint(map(_asked, lost)):
+        both = f"{table.path} and its {records.FAILED}"
+        raise UserError(f"{both} share rows; remove them from one")
+
+
+def _asked(row: Row) -> tuple[str, ...]:
+    """Return what tells the rows of a run apart."""
+    names = ("response", "sample", "judge_sample")
+    return prompt_id_of(row), *(row.get(name, "") for name in names)
