@@ -15,7 +15,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.base.words import Json, Row, Rows, Side
-from orbench.report.about import about
+from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
     Known,
@@ -69,7 +69,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     record = records.read_record(path)
     records.check_whole(path, record)
     table = read_csv(path, ["prompt"])
-    _check_columns(table)
+    _check_stage(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
     lost = records.failed_rows(path)
@@ -78,35 +78,41 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     scored = len(table.rows)
     shown = set(np.linspace(1, scored, min(texts, scored), dtype=int).tolist())
     parts = defaultdict[Side, list[Json]](list)
-    texts_of = defaultdict[Side, list[Text]](list)
+    of_page = defaultdict[Side, list[Text]](list)
+    models: list[str] = []
     for number, row in enumerate(table.rows + lost, start=1):
         one = read_row(row, f"{path}, row {number}", source.side, tested, known)
         parts[one["side"]].append(one)
+        models.append(one["model"])
         if number in shown:
-            texts_of[one["side"]].append(text_of(row, one["verdict"]))
+            of_page[one["side"]].append(text_of(row, one["verdict"]))
+    ids = Counter(filter(None, models))
+    shared = about(source, record, table, ids)
     for side, part in parts.items():
+        prompt_ids = {one["id"] for one in part}
         responses = responses_of(part)
-        served_by = Counter(one["model"] for one in part if one["model"])
         yield Result(
-            **vars(about(source, record, table, side, responses, served_by)),
-            prompt_set=prompt_set_hash(one["id"] for one in part),
+            **vars(shared),
+            side=side,
+            prompts=set_name(path, side, record, len(prompt_ids)),
+            prompt_set=prompt_set_hash(prompt_ids),
+            ids=" ".join(sorted({*ids, tested} if responses.other_model.any() else ids)),
+            corrected=corrected_rate(path, side),
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,
-            texts=texts_of[side],
+            texts=of_page[side],
         )
 
 
-def _check_columns(table: Table) -> None:
-    """Raise UserError if neither stage 4 nor stage 5 wrote the file."""
+def _check_stage(table: Table) -> None:
+    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it holds failed rows."""
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
     if without or not table.rows or "error_type" in columns:
-        needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
+        kinds = "stage 4 ('is_rejected') or stage 5 ('answer_category')"
         there = clean(", ".join(columns))
-        raise UserError(
-            f"{table.path} has no {needed}, or holds those that failed; its columns: {there}"
-        )
+        raise UserError(f"{table.path} does not hold results of {kinds}; its columns: {there}")
 
 
 def _check_one_model(table: Table) -> None:
