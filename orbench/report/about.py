@@ -2,17 +2,16 @@
 against the result.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
-from pandas import DataFrame  # type: ignore[import-untyped]
-
 from orbench.base import prompts, records
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.records import Record
-from orbench.base.tables import sha256_of
-from orbench.base.words import SIDES, Side
+from orbench.base.tables import Table, sha256_of
+from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
 from orbench.report.results import About, Corrected, Source
 from orbench.stats.intervals import Interval
@@ -24,10 +23,10 @@ UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
-def about(source: Source, record: Record, by_judge: bool, side: Side, part: DataFrame) -> About:
-    """Return what is known of one side of a file. by_judge: stage 5 wrote it; part: its rows.
+def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> About:
+    """Return what the results in a file share. ids: of the models that answered.
 
-    Raises UserError for prompts of the other side, and if the model is unknown.
+    Raises UserError if the model is unknown.
     """
     path = source.path
     tested = records.under_test(record)
@@ -36,49 +35,34 @@ def about(source: Source, record: Record, by_judge: bool, side: Side, part: Data
         why = "because there is no run record beside it"
         raise UserError(f"{path}: unknown model, {why}; write MODEL={path}")
     family = tested.family or family_of(model)
+    by_judge = "answer_category" in table.columns
     judges = [one["id"] for one in record.get("models", []) if by_judge]
     judge = _judge(record, by_judge, judges)
-    ids = {*part["model"]} - {""}
-    if part["other_model"].any():
-        ids.add(tested.id)
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
-    doubt = next(_doubts(record, family, judge, part), "")
-    unranked = [_in(record, "under_test", "unranked")]
-    cautions = []
-    if tested.id and any(is_same_model(tested.id, id_) for id_ in judges):
-        unranked.append("judged by itself")
-    elif family and family in map(family_of, judges):
-        cautions.append("judged by its own family")
-    elif not judges and certain < CERTAIN:
-        unranked.append(f"only {100 * certain:.0f} % of the rules' verdicts are certain")
+    doubt = next(_doubts(record, family, judge, table.rows), "")
     return About(
         file=str(path),
         model=model + BASELINE if source.baseline else model,
         is_baseline=source.baseline,
         settings=tested.settings,
         family=family,
-        side=side,
-        prompts=_set_name(path, side, record, part["prompt"].nunique()),
         prompts_from=_in(record, "source", "repository") or str(path),
-        ids=" ".join(sorted(ids)),
         judge=judge,
         judge_version=_in(record, "versions", "rules"),
         template=_in(record, "settings", "prompt file"),
         days=_days(record),
         certain=certain,
-        unscored_known=bool(records.failed_hash(path))
-        or (bool(record) and not _in(record, "output", "failed")),
-        corrected=_corrected(path, side),
+        unscored_known=_is_unscored_known(record, path),
         doubt=doubt,
         is_demo=doubt == DEMO,
-        unranked=tuple(filter(None, unranked)),
-        cautions=(*cautions, *_cautions(record, path, by_judge, part)),
+        unranked=tuple(_unranked(record, judges, certain)),
+        cautions=tuple(_cautions(record, table, family, judges, ids)),
         notes=tuple(_notes(record)),
     )
 
 
-def _doubts(record: Record, family: str, judge: str, part: DataFrame) -> Iterator[str]:
+def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str]:
     """Yield why a result is neither ranked nor compared, the most important reason first."""
     if judge == UNKNOWN_JUDGE:
         yield judge
@@ -90,23 +74,42 @@ def _doubts(record: Record, family: str, judge: str, part: DataFrame) -> Iterato
         yield DEMO
     if record.get("complete") is False:
         yield "partial: some rows have not been asked yet"
-    rows = part.loc[(part["verdict"] != "") & ~part["api"], "row"]
-    texts = [row.get("response", "?").strip().lower() for row in rows]
-    empty = sum(text in EMPTY for text in texts)
+    texts = [row.get("response", "?") for row in rows if not refused_by_api(row)]
+    empty = sum(text.strip().lower() in EMPTY for text in texts)
     if empty > len(texts) / 2:
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
 
-def _cautions(record: Record, path: Path, by_judge: bool, part: DataFrame) -> Iterator[str]:
-    """Yield what stands in findings."""
+def _is_judged_by_itself(record: Record, judges: list[str]) -> bool:
+    id_ = records.under_test(record).id
+    return bool(id_) and any(is_same_model(id_, judge) for judge in judges)
+
+
+def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str]:
+    """Yield why a result is not ranked. certain: the share of the rules' verdicts."""
+    said = _in(record, "under_test", "unranked")
+    if said:
+        yield said
+    if _is_judged_by_itself(record, judges):
+        yield "judged by itself"
+    elif not judges and certain < CERTAIN:
+        yield f"only {100 * certain:.0f} % of the rules' verdicts are certain"
+
+
+def _cautions(
+    record: Record, table: Table, family: str, judges: list[str], ids: Counter[str]
+) -> Iterator[str]:
+    """Yield what stands in findings. ids: of the models that answered."""
+    path = table.path
+    if not _is_judged_by_itself(record, judges) and family and family in map(family_of, judges):
+        yield "judged by its own family"
     hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
     if record.get("output", hashes) != hashes:
-        yield f"edited since stage {5 if by_judge else 4} wrote it"
+        yield "edited since its stage wrote it"
     if records.corrected_rates(path) is None:
         yield "the validation beside it was made for other results, and is not used"
-    served = part.loc[part["model"] != "", "model"].value_counts()
-    if len(served) > 1:
-        models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in served.items()]
+    if len(ids) > 1:
+        models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
         yield f"answered by {', '.join(models)}"
 
 
@@ -146,7 +149,7 @@ def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
     return clean(", ".join(filter(None, parts))) or UNKNOWN_JUDGE
 
 
-def _set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
+def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     """Return the name of a prompt set, and how much of it was asked, if not all. Raises UserError
     for prompts of the other side.
     """
@@ -162,7 +165,7 @@ def _set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     return f"{name} ({prompt_count:,} of {every:,}{how})"
 
 
-def _corrected(path: Path, side: Side) -> Corrected | None:
+def corrected_rate(path: Path, side: Side) -> Corrected | None:
     """Return the rate of a side by people's labels."""
     rates = records.corrected_rates(path) or {}
     found = rates.get(side.name) or rates.get("")

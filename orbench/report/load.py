@@ -3,19 +3,19 @@
 Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejected) does not.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from os.path import getmtime
 from pathlib import Path
 
 import numpy as np
-from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import records
 from orbench.base.messages import UserError, clean
-from orbench.base.prompts import prompt_set_hash
+from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import SIDES
-from orbench.report.about import about
+from orbench.base.words import Json, Row, Rows, Side
+from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
     Known,
@@ -23,9 +23,9 @@ from orbench.report.responses import (
     read_row,
     responses_hash,
     responses_of,
-    texts_of,
+    text_of,
 )
-from orbench.report.results import Prompts, Result, Source
+from orbench.report.results import Prompts, Result, Source, Text
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -69,39 +69,50 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     record = records.read_record(path)
     records.check_whole(path, record)
     table = read_csv(path, ["prompt"])
-    _check_columns(table)
+    _check_stage(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
+    lost = records.failed_rows(path)
+    _check_apart(table, lost)
     tested = records.under_test(record).id
-    read = []
-    for number, row in enumerate(table.rows + records.failed_rows(path), start=1):
-        read.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
-    rows = DataFrame(read)
-    scored = rows[rows["verdict"] != ""]
-    if len(scored) < len(rows):
-        _check_apart(path, scored, rows.drop(scored.index))
-    shown = np.linspace(0, len(scored) - 1, min(texts, len(scored)), dtype=int)
-    for side, part in rows.groupby("side", sort=False):
+    scored = len(table.rows)
+    shown = set(np.linspace(1, scored, min(texts, scored), dtype=int).tolist())
+    parts = defaultdict[Side, list[Json]](list)
+    of_page = defaultdict[Side, list[Text]](list)
+    models: list[str] = []
+    for number, row in enumerate(table.rows + lost, start=1):
+        one = read_row(row, f"{path}, row {number}", source.side, tested, known)
+        parts[one["side"]].append(one)
+        models.append(one["model"])
+        if number in shown:
+            of_page[one["side"]].append(text_of(row, one["verdict"]))
+    ids = Counter(filter(None, models))
+    shared = about(source, record, table, ids)
+    for side, part in parts.items():
+        prompt_ids = {one["id"] for one in part}
+        responses = responses_of(part)
         yield Result(
-            **vars(about(source, record, "answer_category" in table.columns, SIDES[side], part)),
-            prompt_set=prompt_set_hash(part["prompt_id"]),
-            responses_hash=responses_hash(part[part["verdict"] != ""]),
-            lookalikes=lookalikes_in(part.loc[part["seed_id"] == "", "text"]),
-            responses=responses_of(part),
-            texts=texts_of(part[part.index.isin(shown)]),
+            **vars(shared),
+            side=side,
+            prompts=set_name(path, side, record, len(prompt_ids)),
+            prompt_set=prompt_set_hash(prompt_ids),
+            ids=" ".join(sorted({*ids, tested} if responses.other_model.any() else ids)),
+            corrected=corrected_rate(path, side),
+            responses_hash=responses_hash(part),
+            lookalikes=lookalikes_in(part),
+            responses=responses,
+            texts=of_page[side],
         )
 
 
-def _check_columns(table: Table) -> None:
-    """Raise UserError if neither stage 4 nor stage 5 wrote the file."""
+def _check_stage(table: Table) -> None:
+    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it holds failed rows."""
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
     if without or not table.rows or "error_type" in columns:
-        needed = "rows with 'answer_category' (stage 5) or 'is_rejected' (stage 4)"
+        kinds = "stage 4 ('is_rejected') or stage 5 ('answer_category')"
         there = clean(", ".join(columns))
-        raise UserError(
-            f"{table.path} has no {needed}, or holds those that failed; its columns: {there}"
-        )
+        raise UserError(f"{table.path} does not hold results of {kinds}; its columns: {there}")
 
 
 def _check_one_model(table: Table) -> None:
@@ -113,9 +124,18 @@ def _check_one_model(table: Table) -> None:
             raise UserError(f"{several}; give a file for each")
 
 
-def _check_apart(path: Path, scored: DataFrame, lost: DataFrame) -> None:
+def _check_apart(table: Table, lost: Rows) -> None:
     """Raise UserError if the failed file lists a scored row, with its response or without."""
-    both = scored.merge(lost, on=["prompt_id", "sample"])
-    same = both["response_x"] == both["response_y"]
-    if (same | (both["response_y"] == "")).any():
-        raise UserError(f"{path} and its {records.FAILED} share rows; remove them from one")
+    if not lost:
+        return
+    scored = {*map(_asked, table.rows)}
+    scored |= {_asked(row | {"response": ""}) for row in table.rows}
+    if not scored.isdisjoint(map(_asked, lost)):
+        both = f"{table.path} and its {records.FAILED}"
+        raise UserError(f"{both} share rows; remove them from one")
+
+
+def _asked(row: Row) -> tuple[str, ...]:
+    """Return what tells the rows of a run apart."""
+    names = ("response", "sample", "judge_sample")
+    return prompt_id_of(row), *(row.get(name, "") for name in names)

@@ -1,11 +1,11 @@
 """Rows of result files as responses."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from math import nan
-from operator import add
 from typing import NamedTuple
 
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+import numpy as np
 
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
@@ -75,15 +75,12 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
         "graded": graded,
         "other_model": not is_same_model(tested, model),
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
-        "side": side.name,
-        "prompt_id": prompt_id,
-        "seed_id": seed_id,
-        "text": row["prompt"],
+        "side": side,
+        "id": prompt_id,
+        "has_seed": bool(seed_id),
         "model": model,
         "verdict": verdict,
-        "response": row.get("response", ""),
         "row": row,
-        "sample": (row.get("sample"), row.get("judge_sample")),
     }
 
 
@@ -116,37 +113,44 @@ def _cut_off(row: Row) -> float:
     return float(row["finish_reason"].lower() in CUT_OFF)
 
 
-def responses_of(part: DataFrame) -> Responses:
+def responses_of(part: Sequence[Json]) -> Responses:
     """Return rows that were read as arrays."""
-    columns = {field.name: part[field.name].to_numpy() for field in fields(Responses)}
+    columns = {}
+    for field in fields(Responses):
+        values = [one[field.name] for one in part]
+        columns[field.name] = np.array(values, object if isinstance(values[0], str) else None)
     return Responses(**columns)
 
 
-def texts_of(part: DataFrame) -> list[Text]:
-    """Return rows that were read as the page shows them."""
-    texts = []
-    for row, verdict in zip(part["row"], part["verdict"], strict=True):
-        question = prompts.shown_question(row)
-        response = row.get("response", "")
-        category = words.category_of(row)
-        texts.append(Text(category, verdict, question, response, words.reason_of(row)))
-    return texts
+def text_of(row: Row, verdict: str) -> Text:
+    """Return a row as the page shows it."""
+    return Text(
+        category=words.category_of(row),
+        verdict=verdict,
+        question=prompts.shown_question(row),
+        response=row.get("response", ""),
+        reason=words.reason_of(row),
+    )
 
 
-def responses_hash(scored: DataFrame) -> str:
+def responses_hash(part: Sequence[Json]) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    hashes = list(map(prompts.text_id, scored["response"]))
+    scored = [one for one in part if one["verdict"]]
+    hashes = [prompts.text_id(one["row"].get("response", "")) for one in scored]
     if len(set(hashes)) < 2:
         return ""
-    return prompts.prompt_set_hash(map(add, scored["prompt_id"], hashes))
+    return prompts.prompt_set_hash(
+        one["id"] + hash_ for one, hash_ in zip(scored, hashes, strict=True)
+    )
 
 
-def lookalikes_in(texts: Series) -> Lookalikes | None:
+def lookalikes_in(part: Sequence[Json]) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    sample = texts[texts.str.len() >= SHORTEST].unique()[:FIRST]
-    alike = len(like_rewrites(tuple(sample)))
+    texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["has_seed"])
+    sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
+    alike = len(like_rewrites(sample))
     if alike <= MOST_ALIKE * len(sample):
         return None
     return Lookalikes(alike, len(sample))

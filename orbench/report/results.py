@@ -107,24 +107,20 @@ class Prompts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """What is known of a result without its responses."""
+    """What the results in a file share."""
 
     file: str
     model: str
     is_baseline: bool  # what others are compared with
     settings: str
     family: str
-    side: Side
-    prompts: str  # the name of their set
     prompts_from: str  # the repository of the prompts, else their file
-    ids: str  # of the models that answered, as returned
     judge: str
     judge_version: str  # of the rules; empty where they do not decide
     template: str  # of the judge's prompt, a hash
     days: tuple[str, ...]  # of the first answer, and of the last one if that is another
     certain: float  # the share of the rules' verdicts that are; NaN: not known
     unscored_known: bool  # whether unscored rows are: their file may have been removed
-    corrected: Corrected | None
     doubt: str  # why it is neither ranked nor compared
     is_demo: bool  # whether that is because of the demo's prompts
     unranked: tuple[str, ...]  # why it is not ranked
@@ -136,7 +132,11 @@ class About:
 class Result(About):
     """A model's responses to prompts of one side, in one file, by one judge."""
 
+    side: Side
+    prompts: str  # the name of their set
     prompt_set: str  # a hash of the ids of the prompts
+    ids: str  # of the models that answered, as returned
+    corrected: Corrected | None
     responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
     responses: Responses
