@@ -54,16 +54,13 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
     api = words.VERDICTS.get(verdict, False) and words.refused_by_api(row)
     in_words = "" if api else verdict
     one_if_known = 1.0 if by_judge else nan
-    category = words.category_of(row)
-    if category in (words.OVERALL, words.MACRO):
-        raise UserError(f"{where}: the report itself uses the category {category!r}; rename it")
     prompt_id = prompts.prompt_id_of(row)
     seed_id = prompts.seed_id_of(row)
     model = row.get("served_by", "").partition(" via ")[0]
     return {
         "prompt": _number(prompt_id, row, side, where, known),
         "seed": known.seeds.setdefault(seed_id or prompt_id, len(known.seeds)),
-        "category": category,
+        "category": _category_in(row, where),
         "tier": "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
         "refused": float(words.VERDICTS.get(verdict, nan)),
         "direct": one_if_known * (in_words == "direct_refusal"),
@@ -93,6 +90,14 @@ def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
         both = f"{prompt.where}, and {where}: one prompt on both sides"
         raise UserError(f"{both}; give safe prompts to --over_refusal and toxic ones to --toxic")
     return prompt.number
+
+
+def _category_in(row: Row, where: str) -> str:
+    """Return the category of a row. Raises UserError for a name that the report itself uses."""
+    category = words.category_of(row)
+    if category in (words.OVERALL, words.MACRO):
+        raise UserError(f"{where}: the report itself uses the category {category!r}; rename it")
+    return category
 
 
 def _side_in(row: Row, of_file: str, where: str) -> Side:
