@@ -82,8 +82,9 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
 
 def hedging(rates: Sequence[Rate]) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
-    hedged = [rate for rate in on_side(SAFE, rates) if rate.counted is Counted.HEDGED]
-    return Analysis(comparisons=compare([rate for rate in hedged if rate.subset == OVERALL]))
+    hedged = (SAFE, OVERALL, Counted.HEDGED)
+    chosen = [rate for rate in rates if (rate.side, rate.subset, rate.counted) == hedged]
+    return Analysis(comparisons=compare(chosen))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:

@@ -129,15 +129,10 @@ class Rate:
         return self.with_unscored or self.mean.interval
 
     @property
-    def wider(self) -> float:
-        """Return how many times as wide unscored rows make the interval."""
-        shown = self.interval
-        return (shown.high - shown.low) / (self.mean.high - self.mean.low)
-
-    @property
     def is_widened(self) -> bool:
         """Return whether unscored rows make the interval much wider."""
-        return self.wider > WIDER
+        low, high = self.interval
+        return high - low > WIDER * (self.mean.high - self.mean.low)
 
     @property
     def is_small(self) -> bool:

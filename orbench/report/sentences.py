@@ -153,23 +153,17 @@ def finding_of(comparison: Comparison) -> str:
     """Return what a comparison of models shows, and in parentheses what speaks against it; of other
     comparisons whether there is a finding.
     """
+    words = str(comparison.outcome)
     if comparison.family.kind is not Compared.MODELS:
-        return comparison.outcome
-    verdict = verdict_words(comparison)
-    against = "; ".join(remarks(comparison))
-    return f"{verdict} ({against})" if against else verdict
-
-
-def verdict_words(comparison: Comparison) -> str:
-    """Return what a comparison of models shows, without what speaks against it."""
+        return words
     if comparison.is_finding:
         a = comparison.a
         less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts}"
-        return f"{less} than {comparison.more.result.short}"
-    words = str(comparison.outcome)
-    if comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
+        words = f"{less} than {comparison.more.result.short}"
+    elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
         words += f", corrected for {comparison.family.size} pairs"
-    return words
+    against = "; ".join(remarks(comparison))
+    return f"{words} ({against})" if against else words
 
 
 def remarks(comparison: Comparison) -> list[str]:

@@ -28,7 +28,6 @@ from orbench.report.sentences import (
     rate_lines,
     remarks,
     trend_lines,
-    verdict_words,
     warnings,
 )
 from tests.results import (
@@ -176,7 +175,7 @@ NOTHING = compared(outcome=Outcome.NO_DIFFERENCE, p=0.5)
     ],
 )
 def test_the_outcome_decides_what_a_comparison_shows(comparison: Comparison, words: str) -> None:
-    assert verdict_words(comparison) == words
+    assert finding_of(comparison) == words
 
 
 def test_a_doubt_stands_first_among_the_remarks_on_its_result() -> None:
