@@ -24,36 +24,37 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
-    rates = _rates_on(board)
-    right = grouped(rates, lambda rate: (rate.counted, rate.subset, rate.result.judge))
+    rates: list[Rate] = []
     rivals = defaultdict[bool, list[tuple[Rate, Rate]]](list)
-    for (counted, subset, judge), several in right.items():
-        if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
-            rivals[subset.category == ""] += combinations(several, 2)
+    for step in _steps(board):
+        rates += step
+        groups = grouped(step, lambda rate: (rate.counted, rate.subset, rate.result.judge))
+        for (counted, subset, judge), group in groups.items():
+            if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
+                rivals[subset.category == ""] += combinations(group, 2)
     comparisons: list[Comparison] = []
     for family in rivals.values():
         comparisons += tested(Compared.PAIRS, family)
     return Analysis(rates, comparisons)
 
 
-def _rates_on(board: Sequence[Standing]) -> list[Rate]:
-    """Return the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
+def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
+    """Yield the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
     tiers.
     """
     tiered = [*scales(board)]
-    rates: list[Rate] = []
+    of_seeds: list[Rate] = []
     for standing in board:
-        rates += _of_seeds(standing)
-    if tiered and not any(rate.n for rate in rates):
-        rates = []
+        of_seeds += _of_seeds(standing)
+    if any(rate.n for rate in of_seeds) or not tiered:
+        yield of_seeds
     for scale in tiered:
         for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
             of_tiers: list[Rate] = []
             for model in merged_on(side, scale.standings):
                 of_tiers += _of_tiers(model, tiers)
             if any(rate.n + rate.unpaired for rate in of_tiers):
-                rates += of_tiers
-    return rates
+                yield of_tiers
 
 
 def _of_seeds(standing: Standing) -> Iterator[Rate]:
