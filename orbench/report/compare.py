@@ -47,13 +47,14 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
     """
     is_of_models = kind is Compared.MODELS
     gaps = []
+    p = []
+    p_worst = []
     for a, b in pairs:
         gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
         if not np.isnan(gap.p):
             gaps.append((a, b, gap))
-    p = p_worst = [gap.p for _, _, gap in gaps]
-    if is_of_models:
-        p_worst = [worst_case_p(a.verdicts, b.verdicts, gap) for a, b, gap in gaps]
+            p.append(gap.p)
+            p_worst.append(worst_case_p(a.verdicts, b.verdicts, gap) if is_of_models else gap.p)
     family = Family(kind, len(gaps))
     for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
         detectable = nan
@@ -74,16 +75,20 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     comparisons: list[Comparison] = []
     ordered = sorted(rates, key=_place)
     for side in SIDES.values():
-        pairs = combinations(on_side(side, ordered), 2)
-        comparable = [pair for pair in pairs if _are_comparable(*pair)]
-        comparisons += tested(Compared.MODELS, comparable)
+        pairs = []
+        for a, b in combinations(on_side(side, ordered), 2):
+            same_judge = a.result.judge_any_version == b.result.judge_any_version
+            if same_judge and a.result.label != b.result.label:
+                pairs.append((a, b))
+        comparisons += tested(Compared.MODELS, pairs)
     return comparisons
 
 
 def hedging(rates: Sequence[Rate]) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
-    hedged = [rate for rate in on_side(SAFE, rates) if rate.counted is Counted.HEDGED]
-    return Analysis(comparisons=compare([rate for rate in hedged if rate.subset == OVERALL]))
+    hedged = (SAFE, OVERALL, Counted.HEDGED)
+    chosen = [rate for rate in rates if (rate.side, rate.subset, rate.counted) == hedged]
+    return Analysis(comparisons=compare(chosen))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
@@ -95,12 +100,6 @@ def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Compa
 def _place(rate: Rate) -> tuple[bool, str, str]:
     result = rate.result
     return result.is_baseline, result.model, result.settings
-
-
-def _are_comparable(a: Rate, b: Rate) -> bool:
-    """Return whether two rates are of two models by the same judge."""
-    same_judge = a.result.judge_any_version == b.result.judge_any_version
-    return same_judge and a.result.label != b.result.label
 
 
 def _doubted(a: Rate, b: Rate, gap: Difference) -> Outcome | None:

@@ -148,19 +148,19 @@ def _decide(gate: Gate, rate: Rate | None, baselines: Sequence[Rate]) -> Decisio
 def _doubt(rate: Rate) -> str:
     """Return why a rate decides nothing."""
     doubt = rate.result.doubt or "; ".join(rate.result.unranked)
-    if not doubt and rate.is_small:
-        doubt = f"fewer than {FEW_PROMPTS} prompts"
-    elif not doubt and not rate.with_unscored:
-        doubt = "the number of unscored rows is unknown"
-    return doubt
+    if doubt:
+        return doubt
+    if rate.is_small:
+        return f"fewer than {FEW_PROMPTS} prompts"
+    return "" if rate.with_unscored else "the number of unscored rows is unknown"
 
 
 def _within_limit(gate: Gate, rate: Rate) -> Decision:
     """Return whether the whole interval is beyond the limit."""
-    low, high = rate.interval
-    is_above = gate.sign == ">" and 100 * low > gate.limit
-    is_below = gate.sign == "<" and 100 * high < gate.limit
-    if is_above or is_below:
+    is_beyond = 100 * rate.interval.high < gate.limit
+    if gate.sign == ">":
+        is_beyond = 100 * rate.interval.low > gate.limit
+    if is_beyond:
         return Decision(Status.NOT_MET, f"{percent(rate)} is {gate.sign} {gate.limit:g}")
     return MET
 
@@ -179,14 +179,13 @@ def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
         return _undecided(f"prompts or judge are not those of {baseline.result.label}")
     (comparison,) = comparisons
     gap = comparison.gap
-    p = gap.p * baselines * len(SIDES)
     worse = comparison.fewer if rate.side.is_toxic else comparison.more
-    is_worse = worse is rate
-    if comparison.is_finding and is_worse and p < ALPHA:
-        than = f"that of {baseline.result.label}: {points(gap)}"
-        return Decision(Status.NOT_MET, f"is worse than {than}")
-    if comparison.is_finding and not is_worse:
-        return MET
+    if comparison.is_finding:
+        if worse is baseline:
+            return MET
+        if gap.p * baselines * len(SIDES) < ALPHA:
+            than = f"that of {baseline.result.label}: {points(gap)}"
+            return Decision(Status.NOT_MET, f"is worse than {than}")
     if rate.is_widened or baseline.is_widened:
         return _undecided("too many rows are unscored")
     if comparison.outcome in (Outcome.FINDING, Outcome.NO_DIFFERENCE):

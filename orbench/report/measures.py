@@ -131,8 +131,8 @@ class Rate:
     @property
     def is_widened(self) -> bool:
         """Return whether unscored rows make the interval much wider."""
-        shown = self.interval
-        return shown.high - shown.low > WIDER * (self.mean.high - self.mean.low)
+        low, high = self.interval
+        return high - low > WIDER * (self.mean.high - self.mean.low)
 
     @property
     def is_small(self) -> bool:

@@ -49,8 +49,8 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
 
 def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
     """Return the rates in the order of the leaderboard."""
-    numbers = [result.number for standing in board for result in standing.results]
-    return sorted(rates, key=lambda rate: numbers.index(rate.result.number))
+    results = [result for standing in board for result in standing.results]
+    return sorted(rates, key=lambda rate: results.index(rate.result))
 
 
 def _both_sides(safe: Sequence[Rate], toxic: Sequence[Rate]) -> Iterator[Standing]:

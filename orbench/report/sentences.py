@@ -6,8 +6,7 @@ reads a sentence back: decide from the objects.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-
-from pandas import to_datetime  # type: ignore[import-untyped]
+from datetime import date
 
 from orbench.base.messages import counted
 from orbench.base.words import SIDES
@@ -18,13 +17,15 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Counted,
+    Kind,
     Outcome,
     Rate,
+    Subset,
 )
 from orbench.report.numerals import percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
-from orbench.report.results import BOTH
+from orbench.report.results import BOTH, Result
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
@@ -40,6 +41,7 @@ LIKE_REWRITES = (
     "name their seeds in a column seed_id of the same file"
 )
 NO_SINGLE_RANKING = "differ in prompts or judge: there is no single ranking"
+AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
 FEWER = {
     Counted.REFUSED: "refuses fewer",
@@ -92,7 +94,7 @@ def warnings(rates: Sequence[Rate]) -> list[str]:
         of_side = on_side(side, rates)
         noted = defaultdict[str, list[str]](list)
         for rate in of_side:
-            for note in notes_of(rate):
+            for note in dict.fromkeys(notes_of(rate)):
                 noted[note].append(f"{rate.result.label}, {side.rate}")
         for note, names in noted.items():
             if len(names) == len(of_side) > 1:
@@ -121,6 +123,24 @@ def rate_lines(rates: Sequence[Rate]) -> list[str]:
         if rate.result.doubt:
             known += f", {rate.result.doubt}"
         lines.append(f"{name}: {rate.side.rate} {measured} ({known})")
+    return lines
+
+
+def small_subset_lines(rates: Sequence[Rate]) -> list[str]:
+    """Return where prompts with an agreed label or pairs are few, or prompts lack a partner.
+
+    rates: of all kinds.
+    """
+    lines = []
+    for rate in rates:
+        subset = rate.subset
+        is_of_pairs = rate.counted is Counted.RIGHT and not subset.category
+        if is_of_pairs or subset == AGREED:
+            name = f"{rate.result.label}, {rate.side.prompts}, {subset.kind} {subset.value}"
+            if rate.is_small:
+                lines.append(f"{name.strip()}: too few (n {rate.n:,})")
+            if rate.unpaired:
+                lines.append(f"{name.strip()}: {rate.unpaired:,} without a partner")
     return lines
 
 
@@ -153,23 +173,17 @@ def finding_of(comparison: Comparison) -> str:
     """Return what a comparison of models shows, and in parentheses what speaks against it; of other
     comparisons whether there is a finding.
     """
+    words = str(comparison.outcome)
     if comparison.family.kind is not Compared.MODELS:
-        return comparison.outcome
-    verdict = verdict_words(comparison)
-    against = "; ".join(remarks(comparison))
-    return f"{verdict} ({against})" if against else verdict
-
-
-def verdict_words(comparison: Comparison) -> str:
-    """Return what a comparison of models shows, without what speaks against it."""
+        return words
     if comparison.is_finding:
         a = comparison.a
         less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts}"
-        return f"{less} than {comparison.more.result.short}"
-    words = str(comparison.outcome)
-    if comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
+        words = f"{less} than {comparison.more.result.short}"
+    elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
         words += f", corrected for {comparison.family.size} pairs"
-    return words
+    against = "; ".join(remarks(comparison))
+    return f"{words} ({against})" if against else words
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -180,9 +194,8 @@ def remarks(comparison: Comparison) -> list[str]:
     if a.prompt_set != b.prompt_set:
         n = comparison.gap.a.prompts
         found.append(f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts")
-    days = to_datetime([*a.days, *b.days], format="ISO8601", errors="coerce")
-    apart = (days.max() - days.min()).days  # NaN: not known
-    if a.days and b.days and apart > FAR_APART:
+    apart = _days_apart(a, b)
+    if apart > FAR_APART:
         found.append(f"measured {apart} days apart")
     if a.settings != b.settings:
         found.append("settings differ")
@@ -196,6 +209,17 @@ def remarks(comparison: Comparison) -> list[str]:
         if texts:
             found.append(f"{result.label}: {texts}")
     return found
+
+
+def _days_apart(a: Result, b: Result) -> int:
+    """Return the days from the first answer to the last one; 0: not known."""
+    if not (a.days and b.days):
+        return 0
+    try:
+        days = sorted(map(date.fromisoformat, a.days + b.days))
+    except ValueError:  # of a record that was edited
+        return 0
+    return (days[-1] - days[0]).days
 
 
 # -- trends and correlations ---------------------------------------------------------------------

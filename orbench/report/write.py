@@ -82,6 +82,7 @@ def analysis_lines(made: Report) -> list[str]:
     hedging = of_models(made.comparisons, Counted.HEDGED)
     return [
         *made.label_lines,
+        *sentences.small_subset_lines(made.rates),
         *sentences.comparison_lines(hedging),
         *sentences.trend_lines(made.associations),
     ]

@@ -66,6 +66,7 @@ def test_intervals_are_those_of_the_verdicts_with_seeds_and_unscored_rows() -> N
     inner = mean(GIVEN.verdicts()).interval
     outer = with_unscored(GIVEN.verdicts())
     assert (rate.mean.interval, rate.interval, rate.with_unscored) == (inner, outer, outer)
+    assert rate.is_widened == (np.ptp(outer) > 1.5 * np.ptp(inner))
     unknown = rates_in(GIVEN, unscored_known=False)[0]
     assert (unknown.with_unscored, unknown.unscored, unknown.interval) == (None, None, inner)
 

@@ -27,8 +27,8 @@ from orbench.report.sentences import (
     notes_of,
     rate_lines,
     remarks,
+    small_subset_lines,
     trend_lines,
-    verdict_words,
     warnings,
 )
 from tests.results import (
@@ -144,6 +144,31 @@ def subset_rate(kind: Kind, value: str = "", **fields: Any) -> Rate:
     return replace(rate, counted=Counted.RIGHT) if kind is Kind.PAIRS else rate
 
 
+@pytest.mark.parametrize(
+    ("rate", "lines"),
+    [
+        (subset_rate(Kind.PAIRS, n=30), []),
+        (
+            subset_rate(Kind.PAIRS, n=29),
+            ["m, safe prompts, pairs: too few (n 29)"],
+        ),
+        (subset_rate(Kind.PAIRS, n=1, category="hate"), []),
+        (
+            subset_rate(Kind.PAIRS, "1 < 2", unpaired=1),
+            ["m, safe prompts, pairs 1 < 2: 1 without a partner"],
+        ),
+        (
+            subset_rate(Kind.LABEL, "agreed", n=0),
+            ["m, safe prompts, label agreed: too few (n 0)"],
+        ),
+        (subset_rate(Kind.LABEL, "disputed", n=0), []),
+        (subset_rate(Kind.OVERALL, n=1), []),
+    ],
+)
+def test_few_pairs_and_few_agreed_labels_have_a_line(rate: Rate, lines: list[str]) -> None:
+    assert small_subset_lines([rate]) == lines
+
+
 # -- comparisons ---------------------------------------------------------------------------------
 
 
@@ -176,7 +201,7 @@ NOTHING = compared(outcome=Outcome.NO_DIFFERENCE, p=0.5)
     ],
 )
 def test_the_outcome_decides_what_a_comparison_shows(comparison: Comparison, words: str) -> None:
-    assert verdict_words(comparison) == words
+    assert finding_of(comparison) == words
 
 
 def test_a_doubt_stands_first_among_the_remarks_on_its_result() -> None:

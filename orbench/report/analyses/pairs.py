@@ -2,8 +2,9 @@
 refuse the one and answer the other?
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations, product
+from itertools import combinations, product
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -13,7 +14,7 @@ from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.tiers import merged_on, scales
 from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
+from orbench.report.measures import Analysis, Compared, Comparison, Counted, Kind, Rate, Subset
 from orbench.report.results import Responses, Result, merged
 from orbench.report.standings import Standing
 from orbench.stats.core import mean
@@ -24,13 +25,17 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
     rates: list[Rate] = []
-    rivals: list[tuple[Rate, Rate]] = []
+    rivals = defaultdict[bool, list[tuple[Rate, Rate]]](list)
     for step in _steps(board):
         rates += step
-        rivals += _rivals(step)
-    families = grouped(rivals, lambda pair: bool(pair[0].subset.category))
-    comparisons = [tested(Compared.PAIRS, family) for family in families.values()]
-    return Analysis(rates, [*chain.from_iterable(comparisons)])
+        groups = grouped(step, lambda rate: (rate.counted, rate.subset, rate.result.judge))
+        for (counted, subset, judge), group in groups.items():
+            if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
+                rivals[subset.category == ""] += combinations(group, 2)
+    comparisons: list[Comparison] = []
+    for family in rivals.values():
+        comparisons += tested(Compared.PAIRS, family)
+    return Analysis(rates, comparisons)
 
 
 def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
@@ -38,7 +43,9 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
     tiers.
     """
     tiered = [*scales(board)]
-    of_seeds = [*chain.from_iterable(map(_of_seeds, board))]
+    of_seeds: list[Rate] = []
+    for standing in board:
+        of_seeds += _of_seeds(standing)
     if any(rate.n for rate in of_seeds) or not tiered:
         yield of_seeds
     for scale in tiered:
@@ -85,22 +92,14 @@ def _rates(
         Counted.BOTH_ANSWERED: 1 - seed - rewrites.refused + both,
         Counted.REVERSE: rewrites.refused - both,
     }
-    categories = sorted(set(rewrites.category))
-    if categories == [UNCATEGORIZED]:
-        categories = []
-    for category in ["", *categories]:
+    categories = sorted({"", *rewrites.category})
+    if categories == ["", UNCATEGORIZED]:
+        categories = [""]
+    for category in categories:
         chosen = (rewrites.category == category) | (category == "")
         unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
         subset = Subset(Kind.PAIRS, " < ".join(tiers), category, tiers)
         for counted, probability in outcomes.items():
-            verdicts = rewrites.verdicts()._replace(refused=probability).where(chosen)
-            share = mean(verdicts)
-            yield Rate(model, subset, counted, verdicts, share, unpaired=unpaired)
-
-
-def _rivals(rates: Sequence[Rate]) -> Iterator[tuple[Rate, Rate]]:
-    """Yield each two models' rates of the same pairs, by the same judge."""
-    right = [rate for rate in rates if rate.counted is Counted.RIGHT]
-    for (_, judge), several in grouped(right, lambda one: (one.subset, one.result.judge)).items():
-        if judge != UNKNOWN_JUDGE:
-            yield from combinations(several, 2)
+            outcome = rewrites.verdicts()._replace(refused=probability)
+            verdicts = outcome.where(chosen)
+            yield Rate(model, subset, counted, verdicts, mean(verdicts), unpaired=unpaired)

@@ -5,10 +5,9 @@ The test compares, within each seed, the prompts above its mean tier with those 
 and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ has no part in it.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +41,8 @@ def tiers(board: Sequence[Standing]) -> Analysis:
     for scale in scales(board):
         for standing in scale.standings:
             for result, tier in product(standing.results, scale.tiers):
-                part = result.responses.where(result.responses.tier == tier)
+                responses = result.responses
+                part = responses.where(responses.tier == tier)
                 if len(part):
                     rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
         sound = [standing for standing in scale.standings if not standing.doubts]
@@ -59,16 +59,17 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
     They are compared across both sides unless these have a tier in common.
     """
     for standings in grouped(board, lambda standing: standing.group).values():
-        results = chain.from_iterable(standing.results for standing in standings)
-        sides = defaultdict[str, set[Side]](set)
+        results: list[Result] = []
+        for standing in standings:
+            results += standing.results
+        tiers = dict[str, Side]()
+        within = [BOTH]
         for result in sorted(results, key=lambda result: result.number):
             for tier in filter(None, unique(result.responses.tier)):
-                sides[tier].add(result.side)
-        within = [BOTH]
-        if any(len(several) > 1 for several in sides.values()):
-            within = [SAFE, TOXIC]
-        if sides:
-            yield Scale(tiers_in_order([*sides]), within, standings)
+                if tiers.setdefault(tier, result.side) != result.side:
+                    within = [SAFE, TOXIC]
+        if tiers:
+            yield Scale(tiers_in_order([*tiers]), within, standings)
 
 
 def merged_on(side: Side, standings: Sequence[Standing]) -> Iterator[Result]:
@@ -82,7 +83,7 @@ def merged_on(side: Side, standings: Sequence[Standing]) -> Iterator[Result]:
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
     """Return the trend of a model; p_worst is not yet corrected."""
     responses = model.responses.where(model.responses.tier != "")
-    steps = np.array([tiers.index(tier) for tier in responses.tier])
+    steps = Series(responses.tier).map(tiers.index).to_numpy()
     in_steps = replace(responses, tier=steps)
     gap = _rise(in_steps)
     is_against = _above(in_steps) * gap.difference < 0
@@ -107,10 +108,13 @@ def _rise(responses: Responses) -> Difference:
     """Return how the rate above each seed's mean tier differs from that below, each seed alike."""
     scored = responses.where(responses.scored)
     above = _above(scored)
-    rates = []
-    for part in (scored.where(above > 0), scored.where(above < 0)):
-        rates.append(Verdicts(part.refused, part.seed, part.seed))
-    return difference(*rates, paired=False)
+    higher = _by_seed(scored.where(above > 0))
+    lower = _by_seed(scored.where(above < 0))
+    return difference(higher, lower, paired=False)
+
+
+def _by_seed(responses: Responses) -> Verdicts:
+    return Verdicts(responses.refused, responses.seed, responses.seed)
 
 
 def _above(responses: Responses) -> Array:

@@ -14,7 +14,7 @@ from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
-from orbench.stats.core import ALPHA, Array
+from orbench.stats.core import ALPHA, Array, Verdicts
 
 FEWEST_PROMPTS = 10  # that a term must be in, and that must be refused and answered
 EXAMPLES = 3  # prompts with the term, on its side
@@ -39,13 +39,13 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     for standing in board:
         if standing.safe:
             result = standing.safe.result
-            majority = _majority(result, len(terms.prompts))
-            models.append((result, majority))
-            found += _associations(terms, majority, result)
+            verdicts = standing.safe.verdicts.prompts
+            decided = verdicts.where(verdicts.refused != 0.5)  # else as many refuse as answer
+            models.append((result, decided))
+            found += _associations(terms, decided, result)
     for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
-            apart = np.where(of_a == -of_b, of_a, 0)
-            found += _associations(terms, apart, a, b)
+            found += _associations(terms, _apart(of_a, of_b), a, b)
     return Analysis(associations=found)
 
 
@@ -63,28 +63,31 @@ def _terms(prompts: list[str]) -> _Terms:
     return _Terms(prompts, names, has)
 
 
-def _majority(result: Result, prompts: int) -> Array:
-    """Return of each prompt whether most of its responses refuse (1) or answer (-1); 0 if they are
-    even, or there are none.
-    """
-    votes = np.nan_to_num(2 * result.responses.refused - 1)
-    return np.sign(np.bincount(result.responses.prompt, votes, prompts))
+def _apart(a: Verdicts, b: Verdicts) -> Verdicts:
+    """Return the prompts that only one of two models refuses, with the verdicts of the first."""
+    of_a = a.where(np.isin(a.prompt, b.prompt))
+    of_b = b.where(np.isin(b.prompt, a.prompt))
+    return of_a.where((of_a.refused > 0.5) != (of_b.refused > 0.5))
 
 
 def _associations(
-    terms: _Terms, majority: Array, result: Result, against: Result | None = None
+    terms: _Terms, verdicts: Verdicts, result: Result, against: Result | None = None
 ) -> Iterator[Association]:
-    """Yield the terms with q below ALPHA of a model, or of two, the strongest first."""
-    chosen = np.flatnonzero(majority)
-    is_refused = majority[chosen] > 0
+    """Yield the terms with q below ALPHA of a model, or of two, the strongest first.
+
+    verdicts: a row for each prompt that more than half of the responses refuse, or answer.
+    """
+    chosen = verdicts.prompt
+    is_refused = verdicts.refused > 0.5
     has = terms.has[chosen]
     counts = has.sum(axis=0)
-    kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
+    is_frequent = counts >= FEWEST_PROMPTS
+    is_everywhere = counts == len(chosen)
+    kept = np.flatnonzero(is_frequent & ~is_everywhere)
     fewer = np.bincount(is_refused, minlength=2).min()
     if fewer < FEWEST_PROMPTS or not len(kept):
         return
-    seeds = Series(result.responses.seed).groupby(result.responses.prompt).first()
-    clusters, _ = factorize(seeds[chosen])
+    clusters, _ = factorize(verdicts.cluster)
     odds = DataFrame(log_odds(has[:, kept], is_refused, clusters)._asdict(), kept)
     found = odds[odds.q < ALPHA]
     strongest = found.sort_values("z", key=abs, ascending=False, kind="stable")
