@@ -1,5 +1,6 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import inf
@@ -13,7 +14,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
 from orbench.base.tables import Table, read_csv, sha256_of
-from orbench.judging.panels import PanelVotes, add_votes, judges_of, toxicity_scores
+from orbench.judging.panels import PanelVotes, add_votes, coefficient, judges_of, toxicity_scores
 from orbench.report.measures import (
     Analysis,
     Associated,
@@ -23,10 +24,12 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
+from orbench.report.numerals import interval_words
 from orbench.report.results import Prompts, Result, merged
 from orbench.report.standings import Standing
+from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
-from orbench.stats.core import Array, mean
+from orbench.stats.core import Array, Verdicts, mean
 from orbench.stats.intervals import Interval
 
 VOTE = "is_toxic"  # stage 3's column
@@ -154,7 +157,27 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         labels = DataFrame(people).groupby("prompt").mean()
         majority = np.sign(labels["score"] - 0.5)
         labels["toxic"] = (majority + 1) / 2
+        lines += panel_against_people(score, labels)
     return labels, lines
+
+
+def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
+    """Yield how far a panel's scores agree with people's labels, on the prompts that both decide; a
+    tie of the panel is toxic, as in stage 3. Nothing if there are none.
+    """
+    decided = people[people["toxic"] != 0.5].assign(panel=panel).dropna()
+    if decided.empty:
+        return
+    toxic = decided["toxic"].to_numpy() == 1
+    flagged = decided["panel"].to_numpy() >= 0.5
+    alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
+    parts = [f"alpha {coefficient(alpha)}"]
+    prompt = np.arange(len(decided))
+    for name, which in (("sensitivity", True), ("specificity", False)):
+        right = np.where(toxic == which, flagged == which, np.nan)
+        share = mean(Verdicts(right, prompt, prompt, weight=decided["weight"].to_numpy()))
+        parts.append(f"{name} {100 * share.rate:.1f} % {interval_words(share.interval)}")
+    yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
 
 
 def _ratings(table: Table) -> Iterator[_Rating]:
