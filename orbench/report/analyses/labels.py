@@ -98,7 +98,7 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
             rates.append(_rate(result, labels, of_row == score, subset))
         rated = result.responses.where(np.isfinite(of_row))
         verdicts = labels.verdicts(rated)
-        area, *ends = auc(verdicts, labels.score[rated.prompt])
+        area, *ends = auc(verdicts, labels.score)
         n = mean(verdicts).prompts
         associations.append(Association(Associated.AUC, result, "", n, area, Interval(*ends)))
     return Analysis(rates=rates, associations=associations)
