@@ -77,15 +77,16 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     sizes = groups.sum(axis=1, keepdims=True)
     yes = counts + PRIOR * share
     no = sizes + PRIOR - yes
-    odds = np.log(yes / no)
-    gap = odds[0] - odds[1]
+    of_refused, of_answered = np.log(yes / no)
+    gap = of_refused - of_answered
     variance = (1 / yes + 1 / no).sum(axis=0)
     # Each prompt's part in the difference of the shares.
     signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
     effect = _design_effect(features, share, signs, cluster)
-    z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = _false_discoveries(2 * ndtr(-np.abs(z)))
-    return LogOdds(counts[0], counts[1], gap, z, q)
+    variance *= np.maximum(1, effect)
+    z = gap / np.sqrt(variance)
+    p = 2 * ndtr(-np.abs(z))
+    return LogOdds(*counts, gap, z, _false_discoveries(p))
 
 
 def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:

@@ -94,7 +94,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     below = _newcombe_margin(a_mean, b_mean, correlation)
     above = _newcombe_margin(b_mean, a_mean, correlation)
     newcombe = Interval(gap - below, gap + above)
-    error = sum_of_squares(of_a.parts - of_b.parts) ** 0.5
+    error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
     tests = [t_test_p(gap, error, df)]
     intervals = [newcombe]
     if paired and error >= ROUNDING:
@@ -149,17 +149,18 @@ def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     x = x.where(np.isin(x.prompt, y.prompt))
     y = y.where(np.isin(y.prompt, x.prompt))
-    if len(np.unique(y.cluster)) < len(np.unique(x.cluster)):
-        return x._replace(cluster=y.cluster), y
-    return x, y._replace(cluster=x.cluster)
+    fewer = min(x.cluster, y.cluster, key=lambda cluster: len(np.unique(cluster)))
+    return x._replace(cluster=fewer), y._replace(cluster=fewer)
 
 
 def _correlation(parts_a: Array, parts_b: Array) -> float:
     """Return the correlation of two means, through the clusters in common."""
-    norms: float = (sum_of_squares(parts_a) * sum_of_squares(parts_b)) ** 0.5
+    squares = sum_of_squares(parts_a) * sum_of_squares(parts_b)
+    norms = sqrt(squares)
     if norms <= ROUNDING**2:
         return 0.0
-    return float((parts_a * parts_b).sum()) / norms
+    products = parts_a * parts_b
+    return float(products.sum()) / norms
 
 
 def _newcombe_margin(a: Mean, b: Mean, correlation: float) -> float:
