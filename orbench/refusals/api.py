@@ -96,29 +96,40 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
         if isinstance(part, str):
             texts.append(WRAPPER.sub("", part.strip()))
     for entry in _TABLES["errors"]:
-        found = _found(entry, status, codes, texts)
-        if found is not None:
+        category = _category_by(entry, status, codes, texts)
+        if category is not None:
             if not entry.get("refused", True):
                 return None
-            named = found.get("category") or ""
-            return category_in(error) or named.lower() or str(entry.get("category", ""))
+            return category_in(error) or category
     return None
 
 
-def _found(entry: Any, status: int, codes: list[str], texts: list[str]) -> dict[str, Any] | None:
-    """Return the groups of an entry's patterns; None if it does not fit."""
+def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) -> str | None:
+    """Return the category of an error by an entry, "" if it names none; None if it does not fit."""
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    groups: dict[str, Any] = {}
-    for name, fits, candidates in (("code", re.fullmatch, codes), ("message", re.search, texts)):
-        if name in entry:
-            hits = [fits(entry[name], text, re.I | re.S) for text in candidates]
-            hit = next(filter(None, hits), None)
-            if hit is None:
-                return None
-            groups |= hit.groupdict()
-    return groups
+    hits = []
+    if "code" in entry:
+        hits.append(_first_match(re.fullmatch, entry["code"], codes))
+    if "message" in entry:
+        hits.append(_first_match(re.search, entry["message"], texts))
+    category: str = entry.get("category", "")
+    for hit in hits:
+        if hit is None:
+            return None
+        named = hit.groupdict().get("category") or category
+        category = named.lower()
+    return category
+
+
+def _first_match(match: Any, pattern: str, texts: list[str]) -> re.Match[str] | None:
+    """Return the match of the first text that has one. match: a function of `re`."""
+    for text in texts:
+        hit: re.Match[str] | None = match(pattern, text, re.I | re.S)
+        if hit:
+            return hit
+    return None
 
 
 def _parts(place: object) -> list[object]:
@@ -130,15 +141,16 @@ def _parts(place: object) -> list[object]:
         if isinstance(part, str) and "{" in part:
             with suppress(ValueError, RecursionError):  # it can be nested as deeply as one likes
                 parts.append(json.loads(part[part.find("{") :]))
-        parts += _list(part)
-        parts += [value for name, value in _dict(part).items() if name in PLACES]
+        for name, value in _members(part).items():
+            if isinstance(part, list) or name in PLACES:
+                parts.append(value)
     return parts
 
 
 def _codes_in(parts: list[object]) -> Iterator[str]:
     """Yield the codes and types in an error, in small letters."""
     for part in parts:
-        for name, value in _dict(part).items():
+        for name, value in _members(part).items():
             if name in MARKS and value:
                 yield name
             if name in CODE_NAMES:
@@ -164,9 +176,9 @@ def _at(body: object, path: list[Any]) -> list[object]:
     for step in path:
         inner: list[object] = []
         for place in places:
-            there = _dict(place)
+            there = _members(place)
             if step == "*":
-                inner += _list(place) or there.values()
+                inner += there.values()
             elif isinstance(step, dict):
                 if step.items() <= there.items():
                     inner.append(place)
@@ -192,7 +204,7 @@ def category_in(place: object, finish_reason: str = "") -> str:
     """
     names = set()
     for part in _parts(place):
-        for name in _categories(_dict(part)):
+        for name in _categories(part):
             if isinstance(name, str) and name.strip():
                 names.add(" ".join(name.split())[:100])
     if names:
@@ -203,19 +215,19 @@ def category_in(place: object, finish_reason: str = "") -> str:
     return ""
 
 
-def _categories(about: dict[str, Any]) -> Iterator[object]:
+def _categories(about: object) -> Iterator[object]:
     """Yield whatever stands where a category may stand."""
     for path in _TABLES["categories"]:
         yield from _at(about, path)
     for name in ("content_filter_results", "content_filter_result"):
-        for category, verdict in _dict(about.get(name)).items():
-            if _dict(verdict).get("filtered") is True:
-                yield category
+        for results in _at(about, [name]):
+            for category, verdict in _members(results).items():
+                if _members(verdict).get("filtered") is True:
+                    yield category
 
 
-def _dict(value: object) -> dict[str, Any]:
+def _members(value: object) -> dict[Any, Any]:
+    """Return the members of an object by name, those of a list by number."""
+    if isinstance(value, list):
+        return dict(enumerate(value))
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

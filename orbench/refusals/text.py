@@ -116,5 +116,8 @@ def veto_weights() -> dict[str, float]:
     """Return the veto's weight of each n-gram; "" has the intercept."""
     file = Path(__file__).with_name("refusal_weights.tsv")
     _, *lines = file.read_text(encoding="utf-8").splitlines()
-    cells = [line.split("\t") for line in lines]
-    return {gram: int(hundredths) / 100 for gram, hundredths in cells}
+    weights = {}
+    for line in lines:
+        gram, hundredths = line.split("\t")
+        weights[gram] = int(hundredths) / 100
+    return weights

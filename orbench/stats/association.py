@@ -86,7 +86,8 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     variance *= np.maximum(1, effect)
     z = gap / np.sqrt(variance)
     p = 2 * ndtr(-np.abs(z))
-    return LogOdds(*counts, gap, z, _false_discoveries(p))
+    q = _false_discoveries(p)
+    return LogOdds(counts[0], counts[1], gap, z, q)
 
 
 def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:
