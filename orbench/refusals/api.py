@@ -60,28 +60,28 @@ MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 def finish_meaning(finish_reason: str) -> str:
     """Return what a finish reason means: refused, fault, cut_off, answer; "" if unknown."""
-    reason, detail = _reason_in(finish_reason)
-    if detail == "recitation":  # Gemini's stop for copyright is no refusal
-        return ""
-    for name in (detail, reason):
-        for meaning, reasons in FINISH.items():
-            if name in reasons:
-                return meaning
-    return ""
+    meaning, _ = _known_reason(finish_reason)
+    return meaning
 
 
 def api_refusal_signal(finish_reason: str) -> str:
     """Return `api:content_filter` and the like for a finish reason that means refused, else ""."""
-    if finish_meaning(finish_reason) != "refused":
+    meaning, name = _known_reason(finish_reason)
+    if meaning != "refused":
         return ""
-    reason, detail = _reason_in(finish_reason)
-    return f"api:{detail if detail in FINISH['refused'] else reason}"
+    return f"api:{name}"
 
 
-def _reason_in(finish_reason: str) -> tuple[str, str]:
-    """Return a reason in small letters, and what may follow it, as in `content_filter: SAFETY`."""
+def _known_reason(finish_reason: str) -> tuple[str, str]:
+    """Return what a reason means and by which name, in `content_filter: SAFETY` the second one."""
     reason, _, detail = finish_reason.strip().lower().partition(": ")
-    return reason, detail
+    if detail == "recitation":  # Gemini's stop for copyright is no refusal
+        return "", ""
+    for name in (detail, reason):
+        for meaning, reasons in FINISH.items():
+            if name in reasons:
+                return meaning, name
+    return "", ""
 
 
 def refusal_in_error(status: int, error: object, message: str) -> str | None:
@@ -90,7 +90,7 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
     status: of the reply. message: what the server said.
     """
     parts = _parts(error)
-    codes = list(_codes_in(parts))
+    codes = ["", *_codes_in(parts)]  # an entry without a code fits any
     texts = [message]
     for part in parts:
         if isinstance(part, str):
@@ -109,27 +109,15 @@ def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) ->
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    hits = []
-    if "code" in entry:
-        hits.append(_first_match(re.fullmatch, entry["code"], codes))
-    if "message" in entry:
-        hits.append(_first_match(re.search, entry["message"], texts))
-    category: str = entry.get("category", "")
-    for hit in hits:
-        if hit is None:
-            return None
-        named = hit.groupdict().get("category") or category
-        category = named.lower()
-    return category
-
-
-def _first_match(match: Any, pattern: str, texts: list[str]) -> re.Match[str] | None:
-    """Return the match of the first text that has one. match: a function of `re`."""
-    for text in texts:
-        hit: re.Match[str] | None = match(pattern, text, re.I | re.S)
-        if hit:
-            return hit
-    return None
+    by_code = re.compile(entry.get("code", ".*"), re.I | re.S)
+    by_message = re.compile(entry.get("message", ""), re.I | re.S)
+    code = next(filter(None, map(by_code.fullmatch, codes)), None)
+    text = next(filter(None, map(by_message.search, texts)), None)
+    if code is None or text is None:
+        return None
+    groups = code.groupdict() | text.groupdict()
+    category: str = groups.get("category") or entry.get("category", "")
+    return category.lower()
 
 
 def _parts(place: object) -> list[object]:
@@ -209,10 +197,8 @@ def category_in(place: object, finish_reason: str = "") -> str:
                 names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
-    for name in reversed(_reason_in(finish_reason)):
-        if name in FINISH["refused"]:
-            return FINISH["refused"][name]
-    return ""
+    _, name = _known_reason(finish_reason)
+    return FINISH["refused"].get(name, "")
 
 
 def _categories(about: object) -> Iterator[object]:

@@ -151,7 +151,7 @@ def _evidence(text: str, end: str) -> list[Evidence]:
 
     Each rule counts at most once in the opening and once later.
     """
-    findings: dict[tuple[str, bool], Evidence] = {}
+    evidences: list[Evidence] = []
     read: list[str] = []  # sentences that say something
     peeled: list[tuple[str, str]] = []  # the same, see `_peel`
     for piece in islice(SENTENCE.finditer(text), _SENTENCES):
@@ -162,8 +162,8 @@ def _evidence(text: str, end: str) -> list[Evidence]:
             read.append(whole)
             peeled.append((sentence, lead))
         for evidence in _in_sentence(sentence, lead, opening):
-            findings.setdefault((evidence.rule, opening), evidence)
-    evidences = list(findings.values())
+            if evidence not in evidences:
+                evidences.append(evidence)
     plain = all(evidence.points >= 0 and not evidence.direct for evidence in evidences)
     if plain and _is_lecture(peeled):
         evidences.append(Evidence("lecture", rules.LECTURE_POINTS, False, True))
@@ -183,10 +183,7 @@ def _is_lecture(peeled: list[tuple[str, str]]) -> bool:
 def _peel(sentence: str) -> tuple[str, str]:
     """Return a sentence without its lead-ins, and the name of the first one."""
     name = ""
-    for _ in range(6):
-        lead = rules.pattern("lead_in").match(sentence)
-        if not lead or not lead.end():
-            break
+    while lead := rules.pattern("lead_in").match(sentence):
         sentence = sentence[lead.end() :].lstrip(" ,.!:;-")
         name = name or lead.lastgroup or ""
     return sentence, name
@@ -237,8 +234,6 @@ def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
         number = min(len(stems & words), rules.WORDS_AT_MOST)
         if number:
             yield Evidence(name, rules.WORD_POINTS * number, False, False)
-    if not found:
-        return
     names = [evidence.rule for evidence in found]
     # After a disclaimed opinion the question is often handed back at the very end.
     disclaimed = any(name.endswith("opinion") for name in names)
