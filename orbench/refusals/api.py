@@ -60,28 +60,28 @@ MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 def finish_meaning(finish_reason: str) -> str:
     """Return what a finish reason means: refused, fault, cut_off, answer; "" if unknown."""
-    reason, detail = _reason_in(finish_reason)
-    if detail == "recitation":  # Gemini's stop for copyright is no refusal
-        return ""
-    for name in (detail, reason):
-        for meaning, reasons in FINISH.items():
-            if name in reasons:
-                return meaning
-    return ""
+    meaning, _ = _known_reason(finish_reason)
+    return meaning
 
 
 def api_refusal_signal(finish_reason: str) -> str:
     """Return `api:content_filter` and the like for a finish reason that means refused, else ""."""
-    if finish_meaning(finish_reason) != "refused":
+    meaning, name = _known_reason(finish_reason)
+    if meaning != "refused":
         return ""
-    reason, detail = _reason_in(finish_reason)
-    return f"api:{detail if detail in FINISH['refused'] else reason}"
+    return f"api:{name}"
 
 
-def _reason_in(finish_reason: str) -> tuple[str, str]:
-    """Return a reason in small letters, and what may follow it, as in `content_filter: SAFETY`."""
+def _known_reason(finish_reason: str) -> tuple[str, str]:
+    """Return what a reason means and by which name, in `content_filter: SAFETY` the second one."""
     reason, _, detail = finish_reason.strip().lower().partition(": ")
-    return reason, detail
+    if detail == "recitation":  # Gemini's stop for copyright is no refusal
+        return "", ""
+    for name in (detail, reason):
+        for meaning, reasons in FINISH.items():
+            if name in reasons:
+                return meaning, name
+    return "", ""
 
 
 def refusal_in_error(status: int, error: object, message: str) -> str | None:
@@ -90,35 +90,34 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
     status: of the reply. message: what the server said.
     """
     parts = _parts(error)
-    codes = list(_codes_in(parts))
+    codes = ["", *_codes_in(parts)]  # an entry without a code fits any
     texts = [message]
     for part in parts:
         if isinstance(part, str):
             texts.append(WRAPPER.sub("", part.strip()))
     for entry in _TABLES["errors"]:
-        found = _found(entry, status, codes, texts)
-        if found is not None:
+        category = _category_by(entry, status, codes, texts)
+        if category is not None:
             if not entry.get("refused", True):
                 return None
-            named = found.get("category") or ""
-            return category_in(error) or named.lower() or str(entry.get("category", ""))
+            return category_in(error) or category
     return None
 
 
-def _found(entry: Any, status: int, codes: list[str], texts: list[str]) -> dict[str, Any] | None:
-    """Return the groups of an entry's patterns; None if it does not fit."""
+def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) -> str | None:
+    """Return the category of an error by an entry, "" if it names none; None if it does not fit."""
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    groups: dict[str, Any] = {}
-    for name, fits, candidates in (("code", re.fullmatch, codes), ("message", re.search, texts)):
-        if name in entry:
-            hits = [fits(entry[name], text, re.I | re.S) for text in candidates]
-            hit = next(filter(None, hits), None)
-            if hit is None:
-                return None
-            groups |= hit.groupdict()
-    return groups
+    by_code = re.compile(entry.get("code", ".*"), re.I | re.S)
+    by_message = re.compile(entry.get("message", ""), re.I | re.S)
+    code = next(filter(None, map(by_code.fullmatch, codes)), None)
+    text = next(filter(None, map(by_message.search, texts)), None)
+    if code is None or text is None:
+        return None
+    groups = code.groupdict() | text.groupdict()
+    category: str = groups.get("category") or entry.get("category", "")
+    return category.lower()
 
 
 def _parts(place: object) -> list[object]:
@@ -130,15 +129,16 @@ def _parts(place: object) -> list[object]:
         if isinstance(part, str) and "{" in part:
             with suppress(ValueError, RecursionError):  # it can be nested as deeply as one likes
                 parts.append(json.loads(part[part.find("{") :]))
-        parts += _list(part)
-        parts += [value for name, value in _dict(part).items() if name in PLACES]
+        for name, value in _members(part).items():
+            if isinstance(part, list) or name in PLACES:
+                parts.append(value)
     return parts
 
 
 def _codes_in(parts: list[object]) -> Iterator[str]:
     """Yield the codes and types in an error, in small letters."""
     for part in parts:
-        for name, value in _dict(part).items():
+        for name, value in _members(part).items():
             if name in MARKS and value:
                 yield name
             if name in CODE_NAMES:
@@ -164,9 +164,9 @@ def _at(body: object, path: list[Any]) -> list[object]:
     for step in path:
         inner: list[object] = []
         for place in places:
-            there = _dict(place)
+            there = _members(place)
             if step == "*":
-                inner += _list(place) or there.values()
+                inner += there.values()
             elif isinstance(step, dict):
                 if step.items() <= there.items():
                     inner.append(place)
@@ -192,30 +192,28 @@ def category_in(place: object, finish_reason: str = "") -> str:
     """
     names = set()
     for part in _parts(place):
-        for name in _categories(_dict(part)):
+        for name in _categories(part):
             if isinstance(name, str) and name.strip():
                 names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
-    for name in reversed(_reason_in(finish_reason)):
-        if name in FINISH["refused"]:
-            return FINISH["refused"][name]
-    return ""
+    _, name = _known_reason(finish_reason)
+    return FINISH["refused"].get(name, "")
 
 
-def _categories(about: dict[str, Any]) -> Iterator[object]:
+def _categories(about: object) -> Iterator[object]:
     """Yield whatever stands where a category may stand."""
     for path in _TABLES["categories"]:
         yield from _at(about, path)
     for name in ("content_filter_results", "content_filter_result"):
-        for category, verdict in _dict(about.get(name)).items():
-            if _dict(verdict).get("filtered") is True:
-                yield category
+        for results in _at(about, [name]):
+            for category, verdict in _members(results).items():
+                if _members(verdict).get("filtered") is True:
+                    yield category
 
 
-def _dict(value: object) -> dict[str, Any]:
+def _members(value: object) -> dict[Any, Any]:
+    """Return the members of an object by name, those of a list by number."""
+    if isinstance(value, list):
+        return dict(enumerate(value))
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -16,7 +16,6 @@ just below the line, vetoed, empty, or cut off inside its thinking.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -59,6 +58,8 @@ POINT_AGAINST_VETO = 3.0  # log-odds of a point
 # Points of one rule from which it is a plain refusal, and one even in a very long text.
 PLAIN_NO = 3.0
 PLAIN_NO_IN_ESSAY = 1.3
+
+LEAD_IN = "lead-in:"  # how the names of these rules begin
 
 
 class Verdict(NamedTuple):
@@ -150,7 +151,7 @@ def _evidence(text: str, end: str) -> list[Evidence]:
 
     Each rule counts at most once in the opening and once later.
     """
-    findings: dict[tuple[str, bool], Evidence] = {}
+    evidences: list[Evidence] = []
     read: list[str] = []  # sentences that say something
     peeled: list[tuple[str, str]] = []  # the same, see `_peel`
     for piece in islice(SENTENCE.finditer(text), _SENTENCES):
@@ -161,8 +162,8 @@ def _evidence(text: str, end: str) -> list[Evidence]:
             read.append(whole)
             peeled.append((sentence, lead))
         for evidence in _in_sentence(sentence, lead, opening):
-            findings.setdefault((evidence.rule, opening), evidence)
-    evidences = list(findings.values())
+            if evidence not in evidences:
+                evidences.append(evidence)
     plain = all(evidence.points >= 0 and not evidence.direct for evidence in evidences)
     if plain and _is_lecture(peeled):
         evidences.append(Evidence("lecture", rules.LECTURE_POINTS, False, True))
@@ -182,10 +183,7 @@ def _is_lecture(peeled: list[tuple[str, str]]) -> bool:
 def _peel(sentence: str) -> tuple[str, str]:
     """Return a sentence without its lead-ins, and the name of the first one."""
     name = ""
-    for _ in range(6):
-        lead = rules.pattern("lead_in").match(sentence)
-        if not lead or not lead.end():
-            break
+    while lead := rules.pattern("lead_in").match(sentence):
         sentence = sentence[lead.end() :].lstrip(" ,.!:;-")
         name = name or lead.lastgroup or ""
     return sentence, name
@@ -194,7 +192,7 @@ def _peel(sentence: str) -> tuple[str, str]:
 def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
     """Yield a lead-in, each "I cannot ..." by its kind and object, and what else is said."""
     if lead and opening:
-        yield Evidence(f"lead-in:{lead}", rules.LEAD_IN_POINTS[lead], False, True)
+        yield Evidence(f"{LEAD_IN}{lead}", rules.LEAD_IN_POINTS[lead], False, True)
     if not sentence:
         return
     sentence = f" {sentence}"
@@ -204,31 +202,29 @@ def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
         if starts or begin[1]:
             starts.append(begin.end())
     for start in starts:
-        if no := rules.pattern("says_no").match(sentence, start):
-            kind = no.lastgroup or ""
-            about = rules.pattern("object").match(sentence[no.end() :])
-            what = about.lastgroup or "" if about and kind != "decline" else ""
-            points = rules.NO_POINTS[kind].get(what, 0.0)
-            if not opening:
-                points = points / 2 if what in rules.PLAIN_OBJECTS else 0.0
-            if points:
-                name = f"{kind}-{what}".replace("_", "-").rstrip("-")
-                yield Evidence(name, points, True, opening)
-    for evidence, pattern in _searches(opening):
-        if pattern.search(sentence):
-            yield evidence
-
-
-@cache
-def _searches(opening: bool) -> list[tuple[Evidence, re.Pattern[str]]]:
-    """Return what a sentence may prove, and the search for it."""
-    searches = []
+        yield from _no_at(sentence, start, opening)
     for name, rule in rules.SENTENCE_RULES.items():
         points = rule["points"][not opening]
-        if points:
-            evidence = Evidence(name, points, "direct" in rule, opening)
-            searches.append((evidence, rules.compiled(rule["pattern"])))
-    return searches
+        if points and rules.compiled(rule["pattern"]).search(sentence):
+            yield Evidence(name, points, "direct" in rule, opening)
+
+
+def _no_at(sentence: str, start: int, opening: bool) -> Iterator[Evidence]:
+    """Yield an "I cannot ..." that stands at a place, by its kind and object."""
+    no = rules.pattern("says_no").match(sentence, start)
+    if not no:
+        return
+    kind = no.lastgroup or ""
+    about = rules.pattern("object").match(sentence[no.end() :])
+    what = ""
+    if about and kind != "decline":
+        what = about.lastgroup or ""
+    points = rules.NO_POINTS[kind].get(what, 0.0)
+    if not opening:
+        points = points / 2 if what in rules.PLAIN_OBJECTS else 0.0
+    if points:
+        name = f"{kind}-{what}".replace("_", "-").rstrip("-")
+        yield Evidence(name, points, True, opening)
 
 
 def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
@@ -238,8 +234,6 @@ def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
         number = min(len(stems & words), rules.WORDS_AT_MOST)
         if number:
             yield Evidence(name, rules.WORD_POINTS * number, False, False)
-    if not found:
-        return
     names = [evidence.rule for evidence in found]
     # After a disclaimed opinion the question is often handed back at the very end.
     disclaimed = any(name.endswith("opinion") for name in names)
@@ -268,7 +262,7 @@ def judged(reading: Reading, weights: Mapping[str, float]) -> Verdict:
         return _refused(reading, weights)
     if reading.points > ANSWER_AT:
         return UNDETERMINED
-    return Verdict("answer", _name(reading.found, -1), _is_plain_answer(reading))
+    return Verdict("answer", _strongest(reading.found, -1), _is_plain_answer(reading))
 
 
 def _is_plain_answer(reading: Reading) -> bool:
@@ -288,7 +282,7 @@ def _refused(reading: Reading, weights: Mapping[str, float]) -> Verdict:
     to_the_user = any(evidence.rule in rules.TO_THE_USER for evidence in findings)
     if "very-long" in reading.shapes and direct < PLAIN_NO_IN_ESSAY and not to_the_user:
         return UNDETERMINED
-    name = _name(findings, 1)
+    name = _with_lead_in(findings, _strongest(findings, 1))
     if direct < PLAIN_NO:
         log_odds = weights[""] + points * POINT_AGAINST_VETO
         for gram in word_grams(reading.answer):
@@ -303,16 +297,24 @@ def _refused(reading: Reading, weights: Mapping[str, float]) -> Verdict:
     return Verdict("refusal", name, certain)
 
 
-def _name(found: list[Evidence], sign: int) -> str:
-    """Return the strongest rule on one side, after a lead-in, or "later:" where it stood."""
-    strong = [evidence for evidence in found if evidence.points * sign > 0]
-    rest = [evidence for evidence in strong if not evidence.rule.startswith("lead-in:")]
-    leads = [evidence.rule for evidence in strong if evidence not in rest and sign > 0]
-    if not rest:
-        return "".join(leads[:1])
-    top = max(rest, key=lambda evidence: evidence.points * sign)
-    if not top.opening:
-        return f"later:{top.rule}"
-    if leads:
-        return f"{leads[0].removeprefix('lead-in:')}+{top.rule}"
-    return top.rule
+def _strongest(found: list[Evidence], sign: int) -> str:
+    """Return the strongest rule on one side, behind "later:" if it is not in the opening."""
+    name = ""
+    most = 0.0
+    for evidence in found:
+        points = evidence.points * sign
+        if points > most and not evidence.rule.startswith(LEAD_IN):
+            most = points
+            name = evidence.rule if evidence.opening else f"later:{evidence.rule}"
+    return name
+
+
+def _with_lead_in(found: list[Evidence], name: str) -> str:
+    """Return the name of a refusal, behind the first lead-in that speaks for one."""
+    for evidence in found:
+        if evidence.points > 0 and evidence.rule.startswith(LEAD_IN):
+            if not name:
+                return evidence.rule
+            if not name.startswith("later:"):
+                return f"{evidence.rule.removeprefix(LEAD_IN)}+{name}"
+    return name

@@ -42,13 +42,14 @@ VERY_LONG = 1800  # characters
 @cache
 def version() -> str:
     """Return 8 digits of a hash of this folder: rules, weights and what APIs send."""
-    folder = Path(__file__).parent
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    # As texts: Git may end lines otherwise elsewhere.
-    texts = [path.read_text(encoding="utf-8") for path in files]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.*")):
+        text = path.read_text(encoding="utf-8")  # Git may end lines otherwise elsewhere
+        digest.update(text.encode())
+    return digest.hexdigest()[:8]
 
 
+@cache  # compiled at first use: the import stays fast
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of rules.toml with the parts that it names."""
     for name, part in reversed(_TABLES["parts"].items()):
@@ -56,7 +57,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("\n", ""))
 
 
-@cache  # compiled at first use: the import stays fast
 def pattern(name: str) -> re.Pattern[str]:
     """Return an entry of [patterns]."""
     return compiled(_TABLES["patterns"][name])

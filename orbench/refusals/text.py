@@ -11,7 +11,6 @@ VETO_WINDOW = 1200
 HEAD_CHARACTERS = 2400  # characters in which the first word is looked for
 
 _TAG = r"(?i)(?<!`)(?:<{0}(?:think(?:ing)?|thought|reasoning)>|◁{0}think▷|\[{0}THINK\])"
-_TAG_MARKS = "<◁["  # how a tag begins
 _OPENS = re.compile(_TAG.format(""))
 _CLOSES = re.compile(_TAG.format("/"))
 # gpt-oss's channels, also with their marks lost: "analysisThe user ...assistantfinal"
@@ -48,8 +47,6 @@ def answer_of(text: str) -> tuple[str, bool]:
         for mark in ("<|return|>", "<|end|>"):
             answer = answer.strip().removesuffix(mark)
         return answer.strip(), True
-    if not any(mark in text for mark in _TAG_MARKS):  # in most texts, and three searches cost more
-        return text, True
     answer = ""
     *closed, rest = _CLOSES.split(text)
     for piece in closed:
@@ -116,5 +113,8 @@ def veto_weights() -> dict[str, float]:
     """Return the veto's weight of each n-gram; "" has the intercept."""
     file = Path(__file__).with_name("refusal_weights.tsv")
     _, *lines = file.read_text(encoding="utf-8").splitlines()
-    cells = [line.split("\t") for line in lines]
-    return {gram: int(hundredths) / 100 for gram, hundredths in cells}
+    weights = {}
+    for line in lines:
+        gram, hundredths = line.split("\t")
+        weights[gram] = int(hundredths) / 100
+    return weights

@@ -39,8 +39,8 @@ class TwoRaters(NamedTuple):
             return None
         size = effective or n
         agreed = (self.both + self.neither) / n
-        shares = (agreed, *wilson(agreed * size, size))
-        kappa, low, high = [(share * n * n - chance) / best for share in shares]
+        ends = wilson(agreed * size, size)
+        kappa, low, high = [(share * n * n - chance) / best for share in (agreed, *ends)]
         return kappa, low, high
 
 

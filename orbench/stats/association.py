@@ -5,10 +5,11 @@ from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
+from pandas import Series  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
-from orbench.stats.core import Verdicts
+from orbench.stats.estimates import Verdicts, by_cluster
 from orbench.stats.inference import FEW_CLUSTERS, Array, kish, t95
 from orbench.stats.intervals import Z95, wilson
 
@@ -20,48 +21,36 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     """Return the probability that a refused prompt has a higher score than an answered one, ties
     half, and its 95 % interval: Wilson's, with N. A. Obuchowski's variance for clusters (Biometrics
     53 (1997) 567-578). NaN, 0 and 1 where all or none are refused.
+
+    score: by prompt id.
     """
-    refused, total = _by_cluster(verdicts, score)
+    prompts = verdicts.prompts
+    of_prompts = score[prompts.prompt].round(9)
+    _, place = np.unique(of_prompts, return_inverse=True)
+    total, refused = by_cluster(prompts, np.unique(prompts.cluster), place)
     answered = total - refused
+    if not refused.any() or not answered.any():
+        return nan, 0.0, 1.0
+    refused /= refused.sum()
+    answered /= answered.sum()
     refusals = refused.sum(axis=0)  # at each score
     answers = answered.sum(axis=0)
-    of_refused = refusals.sum()
-    of_answered = answers.sum()
-    if not of_refused or not of_answered:
-        return nan, 0.0, 1.0
     # Of each score: the share of the other group that it is above, or below.
-    above = (np.cumsum(answers) - answers / 2) / of_answered
-    below = 1 - (np.cumsum(refusals) - refusals / 2) / of_refused
-    value = refusals @ above / of_refused
-    parts = refused @ (above - value) / of_refused
-    parts += answered @ (below - value) / of_answered
-    sizes = total.sum(axis=1)
-    others = 1 - sizes / sizes.sum()
+    above = np.cumsum(answers) - answers / 2
+    below = 1 - np.cumsum(refusals) + refusals / 2
+    value = float(refusals @ above)
+    parts = refused @ (above - value) + answered @ (below - value)
+    others = 1 - total.sum(axis=1) / total.sum()
     enlarged = parts / np.maximum(TINY, others)  # a large cluster hides its own deviation
     variance = parts @ enlarged
-    groups = (refused, answered)
-    size = float(min(np.count_nonzero(group.any(axis=1)) for group in groups))
+    of_clusters = [group.sum(axis=1) for group in (refused, answered)]
+    size = float(min(map(np.count_nonzero, of_clusters)))
     if size >= FEW_CLUSTERS and variance > TINY:
-        even = min(kish(group.sum(axis=1)) for group in groups)
+        even = min(map(kish, of_clusters))
         few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
     low, high = wilson(value * size, size)
     return value, low, high
-
-
-def _by_cluster(verdicts: Verdicts, score: Array) -> Array:
-    """Return refused and all prompts, weighted, both as clusters x scores that occur."""
-    scored = np.isfinite(verdicts.refused) & np.isfinite(score)
-    rows = verdicts.where(scored)
-    _, prompt, times = np.unique(rows.prompt, return_inverse=True, return_counts=True)
-    weight: Array = rows.weight / times[prompt]
-    weight = weight * weight.sum() / (weight @ weight)  # to the number of rows that say as much
-    scores, column = np.unique(score[scored].round(9), return_inverse=True)
-    seeds, seed = np.unique(rows.cluster, return_inverse=True)
-    sums = np.zeros((2, len(seeds), len(scores)))
-    np.add.at(sums[0], (seed, column), weight * rows.refused)
-    np.add.at(sums[1], (seed, column), weight)
-    return sums
 
 
 class LogOdds(NamedTuple):
@@ -88,14 +77,16 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     sizes = groups.sum(axis=1, keepdims=True)
     yes = counts + PRIOR * share
     no = sizes + PRIOR - yes
-    odds = np.log(yes / no)
-    gap = odds[0] - odds[1]
+    of_refused, of_answered = np.log(yes / no)
+    gap = of_refused - of_answered
     variance = (1 / yes + 1 / no).sum(axis=0)
     # Each prompt's part in the difference of the shares.
     signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
     effect = _design_effect(features, share, signs, cluster)
-    z = gap / np.sqrt(variance * np.maximum(1, effect))
-    q = _false_discoveries(2 * ndtr(-np.abs(z)))
+    variance *= np.maximum(1, effect)
+    z = gap / np.sqrt(variance)
+    p = 2 * ndtr(-np.abs(z))
+    q = _false_discoveries(p)
     return LogOdds(counts[0], counts[1], gap, z, q)
 
 
@@ -118,19 +109,15 @@ def _false_discoveries(p: Array) -> Array:
     """Return p values adjusted by Y. Benjamini and Y. Hochberg's method (J. R. Statist. Soc. B 57
     (1995) 289-300). SciPy has it too, where it takes half a second to load.
     """
-    order = np.argsort(-p)
-    left = np.arange(len(order), 0, -1)
-    falling = np.minimum.accumulate(p[order] * (len(order) / left))
-    adjusted = np.empty_like(p)
-    adjusted[order] = falling
-    return adjusted
+    falling = Series(p).sort_values(ascending=False)
+    rank = np.arange(len(p), 0, -1)
+    adjusted = falling * len(p) / rank
+    return np.asarray(adjusted.cummin().sort_index())
 
 
 def holm(p: Sequence[float]) -> Array:
     """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
-    adjusted = np.nan_to_num(p, nan=1.0)
-    order = np.argsort(adjusted)
-    left = np.arange(len(order), 0, -1)
-    rising = np.maximum.accumulate(adjusted[order] * left)
-    adjusted[order] = np.minimum(1, rising)
-    return adjusted
+    rising = Series(p, dtype=float).fillna(1).sort_values()
+    left = np.arange(len(p), 0, -1)
+    adjusted = np.minimum(1, rising * left)
+    return np.asarray(adjusted.cummax().sort_index())

@@ -91,10 +91,10 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     gap = a_mean.rate - b_mean.rate
     df = min(a_mean.df, b_mean.df)
     correlation = _correlation(of_a.parts, of_b.parts)
-    below = _newcombe_margin(a_mean.rate - a_mean.low, b_mean.high - b_mean.rate, correlation)
-    above = _newcombe_margin(a_mean.high - a_mean.rate, b_mean.rate - b_mean.low, correlation)
+    below = _newcombe_margin(a_mean, b_mean, correlation)
+    above = _newcombe_margin(b_mean, a_mean, correlation)
     newcombe = Interval(gap - below, gap + above)
-    error = sum_of_squares(of_a.parts - of_b.parts) ** 0.5
+    error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
     tests = [t_test_p(gap, error, df)]
     intervals = [newcombe]
     if paired and error >= ROUNDING:
@@ -149,26 +149,29 @@ def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     x = x.where(np.isin(x.prompt, y.prompt))
     y = y.where(np.isin(y.prompt, x.prompt))
-    if len(np.unique(y.cluster)) < len(np.unique(x.cluster)):
-        return x._replace(cluster=y.cluster), y
-    return x, y._replace(cluster=x.cluster)
+    fewer = min(x.cluster, y.cluster, key=lambda cluster: len(np.unique(cluster)))
+    return x._replace(cluster=fewer), y._replace(cluster=fewer)
 
 
 def _correlation(parts_a: Array, parts_b: Array) -> float:
     """Return the correlation of two means, through the clusters in common."""
-    norms: float = (sum_of_squares(parts_a) * sum_of_squares(parts_b)) ** 0.5
+    squares = sum_of_squares(parts_a) * sum_of_squares(parts_b)
+    norms = sqrt(squares)
     if norms <= ROUNDING**2:
         return 0.0
-    return float((parts_a * parts_b).sum()) / norms
+    products = parts_a * parts_b
+    return float(products.sum()) / norms
 
 
-def _newcombe_margin(a: float, b: float, correlation: float) -> float:
-    """Return how far the difference goes on one side, where the rates go a and b.
+def _newcombe_margin(a: Mean, b: Mean, correlation: float) -> float:
+    """Return how far the interval goes below the difference, or above that of b and a.
 
     R. G. Newcombe, Statistics in Medicine 17 (1998) 2635-2650, method 10; in general G. Y. Zou and
     A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
     """
-    square = a * a - 2 * correlation * a * b + b * b
+    below = a.rate - a.low
+    above = b.high - b.rate
+    square = below**2 - 2 * correlation * below * above + above**2
     return sqrt(max(0.0, square))
 
 
@@ -178,11 +181,11 @@ def _pairs_interval(a: Estimate, b: Estimate, gaps: Array, error: float) -> Inte
 
     gaps: of the pairs, weighted.
     """
-    more = float(gaps[gaps > 0].sum())
-    fewer = -float(gaps[gaps < 0].sum())
+    gap = float(gaps.sum())
+    apart = float(np.abs(gaps).sum())
     pairs = min(a.mean.effective, b.mean.effective)
-    differing = np.count_nonzero(np.abs(a.sums - b.sums) > ROUNDING)
-    if differing >= FEW_CLUSTERS and error > ROUNDING:
-        spread = more + fewer - (more - fewer) ** 2
+    differing = np.abs(a.sums - b.sums) > ROUNDING
+    if differing.sum() >= FEW_CLUSTERS and error > ROUNDING:
+        spread = apart - gap**2
         pairs = min(len(gaps), spread / error**2)
-    return bonett_price(more, fewer, pairs)
+    return bonett_price(gap, apart, pairs)

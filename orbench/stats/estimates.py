@@ -61,8 +61,8 @@ class Verdicts(_Columns):
 
     def imputed(self, refused: float) -> "Verdicts":
         """Return the same rows with all unscored ones refused (1) or answered (0)."""
-        rows = np.where(np.isnan(self.refused), refused, self.refused)
-        return self._replace(refused=rows)
+        known = np.nan_to_num(self.refused, nan=refused)
+        return self._replace(refused=known)
 
 
 class Mean(NamedTuple):
@@ -162,7 +162,7 @@ def by_cluster(prompts: Verdicts, clusters: Array, group: Array) -> Array:
 
     group: of each prompt, numbered from 0.
     """
-    sums = np.zeros((2, len(clusters), group.max() + 1))
+    sums = np.zeros((2, len(clusters), group.max(initial=0) + 1))
     cell = np.searchsorted(clusters, prompts.cluster), group
     np.add.at(sums[0], cell, prompts.weight)
     np.add.at(sums[1], cell, prompts.weight * prompts.refused)

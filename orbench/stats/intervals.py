@@ -32,16 +32,16 @@ def wilson(hits: float, n: float) -> Interval:
     return Interval(max(0.0, low), min(1.0, high))
 
 
-def bonett_price(more: float, fewer: float, n: float) -> Interval:
+def bonett_price(gap: float, differing: float, n: float) -> Interval:
     """Return the interval of a difference of pairs that holds where few or none differ.
 
     D. G. Bonett and R. M. Price, J. Educ. Behav. Statist. 37 (2012) 479-488: one more pair of each
-    kind. more, fewer: the shares of the n pairs that differ one way and the other.
+    kind. gap, differing: the shares of the n pairs that differ one way and the other, subtracted
+    and added.
     """
     pairs = n + 2
-    more = (n * more + 1) / pairs
-    fewer = (n * fewer + 1) / pairs
-    gap = more - fewer
-    variance = more + fewer - gap**2
+    gap = n * gap / pairs
+    differing = (n * differing + 2) / pairs
+    variance = differing - gap**2
     half = Z95 * sqrt(variance / pairs)
     return Interval(gap - half, gap + half)

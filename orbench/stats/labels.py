@@ -21,20 +21,22 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     of_people = mean(judge._replace(refused=labels))
     size = of_people.effective
     (by_judge, covariance), (_, by_people) = _covariances(judge, labels, size)
-    trust = covariance / by_judge / (1 + size / mean(judge).effective)
+    labeled = size / mean(judge).effective
+    trust = covariance / by_judge / (1 + labeled)
     trust = min(1.0, max(0.0, trust))
     trusted = trust * judge.refused
     of_judge = mean(judge._replace(refused=trusted, weight=1.0))
     # What people say otherwise, between 0 and 1, as for any mean.
     otherwise = (labels - trusted + 1) / 2
     gap = mean(judge._replace(refused=otherwise))
+    least = by_people - 2 * trust * covariance + trust**2 * by_judge
     variance = of_judge.variance
-    otherwise_variance = by_people - 2 * trust * covariance + trust**2 * by_judge
-    variance += max(4 * gap.variance, otherwise_variance / (size + 2))
+    variance += max(4 * gap.variance, least / (size + 2))
     rate = of_judge.rate + 2 * gap.rate - 1
     rate = min(1.0, max(0.0, rate))
     inside = min(1 - ROUNDING, max(ROUNDING, rate))
-    n = inside * (1 - inside) / variance / t_inflation(gap.df, gap.rows)
+    n = inside * (1 - inside) / variance
+    n /= t_inflation(gap.df, gap.rows)
     low, high = wilson(inside * n, n)
     return rate, low, high
 
@@ -47,7 +49,8 @@ def _covariances(judge: Verdicts, labels: Array, size: float) -> Array:
     """
     known = np.isfinite(labels)
     rows = judge.where(known)
-    weight = rows.weight * size / np.sum(rows.weight)
     by_judge = np.append(rows.refused, [1, 0])
     by_people = np.append(labels[known], [0, 1])
-    return np.cov(by_judge, by_people, aweights=np.append(weight, [1, 1]), ddof=0)
+    share = rows.weight / np.sum(rows.weight)
+    weight = np.append(share * size, [1, 1])
+    return np.cov(by_judge, by_people, aweights=weight, ddof=0)

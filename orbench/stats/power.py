@@ -17,27 +17,29 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     comparisons: Holm's strictest level is ALPHA over their number. lost: the share of each model's
     prompts that is unscored; a finding must hold with all of them against it (`worst_case_p`).
     """
+    if found.a.assumed or found.b.assumed:
+        return np.nan
     rate = (found.a.rate + found.b.rate) / 2
     rate = min(rate, 1 - rate)
-    deltas = np.linspace(0, 1 - rate, 10_001)[1:]
-    higher = rate + deltas
+    higher = np.linspace(rate, 1, 10_001)[1:]
     kept = 1 - lost
     # Lost rows of the model that refuses more count as answers, the other one's as refusals.
     low = rate * kept + lost
     high = higher * kept
     shown = high - low
-    spread = np.sqrt(rate * (1 - rate) * higher * (1 - rate - deltas))
-    covariance = found.correlation * spread * kept**2
-    variance = low * (1 - low) + high * (1 - high) - 2 * covariance
+    product = rate * (1 - rate) * higher * (1 - higher)
+    covariance = found.correlation * np.sqrt(product) * kept**2
+    variance = low * (1 - low) + high * (1 - high)
+    variance -= 2 * covariance
     # Two models that are apart by so much differ on that share of the prompts at least.
     variance = np.maximum(variance, shown * (1 - shown))
     per_size = 1 / _size(found.a) + 1 / _size(found.b)
     error = np.sqrt(variance * per_size / 2) * kept  # of all their prompts
-    quantiles = _quantiles(found.df, comparisons)
-    enough = deltas[shown >= quantiles * error]
-    if found.a.assumed or found.b.assumed or not len(enough):
+    needed = error * _quantiles(found.df, comparisons)
+    enough = higher[shown >= needed]
+    if not len(enough):
         return np.nan
-    return float(enough[0])
+    return float(enough[0]) - rate
 
 
 def _size(mean: Mean) -> float:
@@ -51,5 +53,6 @@ def _size(mean: Mean) -> float:
 def _quantiles(df: float, comparisons: int) -> float:
     """Return how many standard errors a difference must be to be found with POWER."""
     level = stdtrit(df, 1 - ALPHA / comparisons / 2)
-    power = stdtrit(df, POWER) * np.sqrt(1 + level**2 / (2 * df))
+    wider = 1 + level**2 / (2 * df)
+    power = stdtrit(df, POWER) * np.sqrt(wider)
     return float(level + power)

@@ -305,19 +305,22 @@ def test_the_worst_case_turns_all_unscored_rows_against_the_finding() -> None:
 def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -> None:
     gaps = np.repeat([1, -1, 0], [20 + 1, 10 + 1, 170])
     half = norm.ppf(0.975) * gaps.std() / np.sqrt(202)
-    assert bonett_price(0.1, 0.05, 200) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
+    assert bonett_price(0.1 - 0.05, 0.1 + 0.05, 200) == pytest.approx(
+        (gaps.mean() - half, gaps.mean() + half)
+    )
 
 
 def test_the_auc_and_its_variance_are_those_of_their_definitions() -> None:
     random = np.random.default_rng(60)
-    seed = np.repeat(np.arange(60), 5)
-    prompt = np.arange(len(seed)) // 2  # some across two seeds
-    score = (random.random(len(seed)) + random.random(60)[seed]).round(1)
-    refused = (random.random(len(seed)) * 2 < score).astype(float)
-    rows = Verdicts(refused, prompt, seed, weight=1.0 + seed % 2)
-    weight = rows.weight / np.bincount(prompt)[prompt]
-    weight *= weight.sum() / (weight**2).sum()
-    yes, no = weight * refused, weight * (1 - refused)
+    rows_seed = np.repeat(np.arange(60), 5)
+    prompt = np.arange(300) // 2  # some across two seeds
+    seed = rows_seed[::2]  # a prompt belongs to the first one
+    score = (random.random(150) + random.random(60)[seed]).round(1)
+    refused = (random.random(300) * 2 < score[prompt]).astype(float)
+    rows = Verdicts(refused, prompt, rows_seed, weight=1.0 + rows_seed % 2)
+    weight = 1.0 + seed % 2
+    share = refused.reshape(150, 2).mean(axis=1)
+    yes, no = weight * share, weight * (1 - share)
     above = (np.sign(score[:, None] - score) + 1) / 2
     value = yes @ above @ no / yes.sum() / no.sum()
     deviation = yes * (above @ no / no.sum() - value) / yes.sum()

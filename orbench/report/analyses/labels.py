@@ -97,8 +97,7 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
         for score in np.unique(of_row[is_rated]):
             rates.append(_rate(result, labels, of_row == score, Kind.SCORE, f"{score:.7g}"))
         rated = _rate(result, labels, is_rated, Kind.SCORE, "")
-        verdicts = rated.verdicts
-        area, low, high = auc(verdicts, labels.score[verdicts.prompt])
+        area, low, high = auc(rated.verdicts, labels.score)
         interval = Interval(low, high)
         associations.append(Association(Associated.AUC, result, "", rated.n, area, interval))
     return Analysis(rates=rates, associations=associations)
