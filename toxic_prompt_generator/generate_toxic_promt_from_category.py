@@ -39,6 +39,7 @@ PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their qualit
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
+BY_NAME = {category.name: category for category in CATEGORIES}
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
@@ -94,8 +95,7 @@ class SeedGenerator(Stage):
         (reply,) = readings
         if isinstance(reply, Missing):
             return []
-        name = self.category.name
-        return [{"prompt": prompt, "category": name} for prompt in reply.prompts]
+        return [{"prompt": prompt, "category": self.category.name} for prompt in reply.prompts]
 
     def together(self, results: Iterator[Result]) -> Iterator[Result]:
         return only_new(results, self.wanted)
@@ -138,8 +138,7 @@ class Seeds(Replies):
 
 def category_named(name: str) -> Choice | None:
     """Return one of the ten, in any spelling of its name; None for any other word."""
-    name = category_of({"category": name})
-    return next((one for one in CATEGORIES if one.name == name), None)
+    return BY_NAME.get(category_of({"category": name}))
 
 
 def run(argv: Sequence[str]) -> Outcome:

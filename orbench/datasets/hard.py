@@ -45,7 +45,10 @@ def decided(
         names = ", ".join(sorted(covered))
         raise UserError(f"--min_families {least}, but the files cover only {names}")
     common = set(texts).intersection(*(model.verdicts for model in models))
-    rows = [row | _decision(models, text, least) for text, row in texts.items() if text in common]
+    rows = []
+    for text, row in texts.items():
+        if text in common:
+            rows.append(row | _decision(models, text, least))
     if len(rows) < len(texts):
         sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in models)
         say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
@@ -92,8 +95,11 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     """Return the cells of a prompt: a column for each model, then what the families do."""
     families = defaultdict[str, set[str]](set)  # by verdict
+    cells = {}
     for model in models:
-        families[model.verdicts[text]].add(model.family)
+        verdict = model.verdicts[text]
+        cells[model.model] = verdict
+        families[verdict].add(model.family)
     refused = families["refused"]
     unscored = families["unscored"] - refused
     hard = "no"
@@ -101,8 +107,7 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
         hard = YES
     elif len(refused) + len(unscored) >= least:
         hard = "undecidable"
-    return {
-        **{model.model: model.verdicts[text] for model in models},
+    return cells | {
         "families_refused": str(len(refused)),
         "families_unscored": str(len(unscored)),
         "hard": hard,
