@@ -136,15 +136,13 @@ class Search:
         columns = columns_in(candidates, CANDIDATE)
         write_csv(beside(self.output, "_candidates.csv"), columns, candidates)
         columns.remove("outcome")
-        wanted = self.args.wanted
-        hits = self.lineages.hits[:wanted]
-        write_csv(self.output, columns, hits)
-        write_csv(beside(self.output, "_more.csv"), columns, self.lineages.hits[wanted:])
+        hits = self.lineages.hits
+        wanted = hits[: self.args.wanted]
+        write_csv(self.output, columns, wanted)
+        write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
-        selectors = sorted(set(self.families.values()))
-        card.write_dataset_record(
-            self.output, hits, inputs, self.args, stage=EVOLVED_BY, selectors=selectors
-        )
+        families = self.families.values()
+        card.write_dataset_record(self.output, wanted, inputs, self.args, EVOLVED_BY, families)
 
 
 def play(search: Search, folder: Path, parents: Rows) -> None:

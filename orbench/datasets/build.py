@@ -102,7 +102,7 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace)
         if args.names:  # refusals select the safe prompts of a release alone
             sources = {row["source_file"] for row in rows}
             inputs = [file for file in inputs if file.name in sources]
-        hashes.append(card.write_dataset_record(csv, rows, inputs, args, stage=BUILT_BY))
+        hashes.append(card.write_dataset_record(csv, rows, inputs, args, BUILT_BY))
     return hashes
 
 

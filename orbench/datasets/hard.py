@@ -118,8 +118,7 @@ def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:
     """Yield what each model did, and how many prompts are hard."""
     for model in models:
         counts = Counter(map(itemgetter(model.model), rows))
-        line = f"{model.model} ({model.family}): "
-        line += f"refused {counts['refused']:,} · unscored {counts['unscored']:,} · "
-        yield line + f"answered {counts['answered']:,}"
+        parts = [f"{word} {counts[word]:,}" for word in ("refused", "unscored", "answered")]
+        yield f"{model.model} ({model.family}): {' · '.join(parts)}"
     hard = Counter(map(itemgetter("hard"), rows))
     yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"
