@@ -49,8 +49,6 @@ def tell(path: Path) -> None:
 
 def clean(text: str) -> str:
     """Return the text without control, format and surrogate characters, for messages, pictures."""
-    if text.isprintable():
-        return text
     unsafe = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return "".join(" " if unicodedata.category(c) in unsafe else c for c in text)
 

@@ -31,9 +31,10 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
     _check_outputs(args, names)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, public, args.similarity)
-    sides: dict[str, list[Row]] = {"": [], SAFE_SET: [], TOXIC_SET: []}
+    sides: dict[str, list[Row]] = {SAFE_SET: [], TOXIC_SET: []}
     for prompt in prompts:
-        sides[prompt.dataset].append(prompt.row)
+        if not prompt.reason:
+            sides[prompt.side].append(prompt.row)
     toxic = sides[TOXIC_SET]
     drawn = audit.even_sample([*map(category_of, toxic)], args.toxic_sample, args.random_seed)
     sample = [toxic[place] for place in sorted(drawn)]

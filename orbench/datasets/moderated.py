@@ -47,11 +47,6 @@ class Prompt:
     reason: str = "no verdict"  # why it is in no dataset; "" if it is in one
     resembles: str = ""  # the prompt that a near-duplicate resembles
 
-    @property
-    def dataset(self) -> str:
-        """Return the dataset that it is in; "" for none."""
-        return "" if self.reason else self.side
-
     def add(self, row: Row, judged: Said, answered: Said) -> None:
         """Count a row of this prompt."""
         self.copies += SECOND_CHANCE not in row
