@@ -18,11 +18,11 @@ Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
 class Tested(NamedTuple):
-    """The results of one model. verdicts: prompt -> refused, unscored or answered."""
+    """The results of one model."""
 
     model: str
     family: str
-    verdicts: Row
+    balance: Counter[str]  # prompt -> refusals less answers
 
 
 def decided(
@@ -44,13 +44,12 @@ def decided(
     if len(covered) < least:
         names = ", ".join(sorted(covered))
         raise UserError(f"--min_families {least}, but the files cover only {names}")
-    common = set(texts).intersection(*(model.verdicts for model in models))
     rows = []
     for text, row in texts.items():
-        if text in common:
+        if all(text in model.balance for model in models):
             rows.append(row | _decision(models, text, least))
     if len(rows) < len(texts):
-        sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in models)
+        sizes = ", ".join(f"{model.model} has {len(model.balance):,}" for model in models)
         say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
     if not rows:
         raise UserError("no prompt is in all of the files")
@@ -69,7 +68,7 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
     check_whole(path, record)
     if is_scripted(record):
         say(f"{path}: a selection by the offline scripted model measures nothing")
-    balance = Counter[str]()  # refusals less answers
+    balance = Counter[str]()
     for number, row in enumerate(table.rows, start=1):
         refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
         balance[same(row["prompt"])] += 1 if refused else -1
@@ -79,17 +78,12 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
             key = same(about["prompt"])
             balance[key] += 0  # a prompt without any verdict is unscored
             texts.setdefault(key, about)
-    verdicts = {}
-    for text, n in balance.items():
-        verdicts[text] = "unscored"
-        if n:
-            verdicts[text] = "refused" if n > 0 else "answered"
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
     if not family:
         raise UserError(f"unknown family for {model}; name it with --family {path}=NAME")
-    return Tested(model, family, verdicts)
+    return Tested(model, family, balance)
 
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
@@ -97,7 +91,10 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     families = defaultdict[str, set[str]](set)  # by verdict
     cells = {}
     for model in models:
-        verdict = model.verdicts[text]
+        refusals = model.balance[text]
+        verdict = "refused" if refusals > 0 else "answered"
+        if refusals == 0:
+            verdict = "unscored"
         cells[model.model] = verdict
         families[verdict].add(model.family)
     refused = families["refused"]
