@@ -66,7 +66,8 @@ def one_line(text: str) -> str:
 
 def counted(n: int, noun: str) -> str:
     """Return `1 row`, `2,000 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    plural = "" if n == 1 else "s"
+    return f"{n:,} {noun}{plural}"
 
 
 def shortened(name: str, width: int) -> str:

@@ -61,10 +61,8 @@ def write_dataset_record(
             families.update(selectors(record))
         for writer in record.get("written_by", ()):
             writers[str(writer)] = writer
-    parameters = {}
-    for name, value in vars(args).items():
-        if name != "command":  # which the record has by itself
-            parameters[name] = str(value)
+    parameters = {name: str(value) for name, value in vars(args).items()}
+    del parameters["command"]  # which the record has by itself
     prompt_set = prompt_set_hash(ids_of(rows))
     facts = {
         "selectors": sorted(families),

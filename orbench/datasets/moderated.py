@@ -96,7 +96,5 @@ def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
 
 
 def _in_words(counts: Counter[Said]) -> str:
-    parts = []
-    for said, n in sorted(counts.items()):
-        parts.append(f"{said.name.lower()} {n:,}")
+    parts = [f"{said.name.lower()} {n:,}" for said, n in sorted(counts.items())]
     return " · ".join(parts)
