@@ -35,8 +35,8 @@ def main(argv: Sequence[str]) -> int:
     make_folder(output.parent)
     card.check_ours(output, SELECTED_BY)
     check_outputs([output, table], args.result_files)
-    families = families_given(args.family, args.result_files)
-    models, decided = hard.decided(args.result_files, families, args.min_families)
+    given = families_given(args.family, args.result_files)
+    models, decided = hard.decided(args.result_files, given, args.min_families)
     chosen = [row for row in decided if row["hard"] == hard.YES]
     columns = ["prompt", "category"]
     if any(row["seed_id"] for row in decided):
@@ -44,9 +44,8 @@ def main(argv: Sequence[str]) -> int:
     names = [result.model for result in models]
     write_csv(table, [*columns, *names, "families_refused", "families_unscored", "hard"], decided)
     write_csv(output, columns, chosen)
-    selectors = sorted({result.family for result in models})
-    inputs = args.result_files
-    card.write_dataset_record(output, chosen, inputs, args, stage=SELECTED_BY, selectors=selectors)
+    families = [result.family for result in models]
+    card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, families)
     card.list_datasets(output.parent)
     for line in hard.selection_lines(models, decided):
         say(line)

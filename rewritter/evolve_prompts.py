@@ -50,6 +50,8 @@ PER_PARENT = 5  # rewrites
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
+Refusing = defaultdict[str, list[str]]  # prompt -> targets
+
 
 class Search:
     """A search. What it knows is in the CSVs of its finished rounds."""
@@ -136,33 +138,29 @@ class Search:
         columns = columns_in(candidates, CANDIDATE)
         write_csv(beside(self.output, "_candidates.csv"), columns, candidates)
         columns.remove("outcome")
-        wanted = self.args.wanted
-        hits = self.lineages.hits[:wanted]
-        write_csv(self.output, columns, hits)
-        write_csv(beside(self.output, "_more.csv"), columns, self.lineages.hits[wanted:])
+        hits = self.lineages.hits
+        wanted = hits[: self.args.wanted]
+        write_csv(self.output, columns, wanted)
+        write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
-        selectors = sorted(set(self.families.values()))
-        card.write_dataset_record(
-            self.output, hits, inputs, self.args, stage=EVOLVED_BY, selectors=selectors
-        )
+        families = self.families.values()
+        card.write_dataset_record(self.output, wanted, inputs, self.args, EVOLVED_BY, families)
 
 
 def play(search: Search, folder: Path, parents: Rows) -> None:
     """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
     rows = rewrite_parents(search, folder, parents)
-    refusing = defaultdict[str, list[str]](list)  # prompt -> targets
+    refusing = Refusing(list)
     number = len(search.families)
     for n, target in enumerate(search.families):
-        for prompt in ask_target(search, folder / "rewrites", target, rows[n::number]):
-            refusing[prompt].append(target)
+        ask_target(search, folder / "rewrites", target, rows[n::number], refusing)
     for row in hits_in(rows):
         if row["prompt"] not in refusing:
             row["outcome"] = "answered"
     ask_judges(search, folder / "refused.csv", hits_in(rows))
     for target in search.families:
         others = [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
-        for prompt in ask_target(search, folder / "safe", target, others):
-            refusing[prompt].append(target)
+        ask_target(search, folder / "safe", target, others, refusing)
     for row in rows:
         targets = refusing[row["prompt"]]
         families = {search.families[target] for target in targets}
@@ -204,15 +202,17 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
     return candidates
 
 
-def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> list[str]:
-    """Run stage 4, and return the prompts that a target refuses. No response: unscored."""
+def ask_target(search: Search, stem: Path, target: str, rows: Rows, refusing: Refusing) -> None:
+    """Run stage 4: note what a target refuses. No response: unscored."""
     path = Path(f"{stem}_{file_name_part(target)}.csv")
     flags = {"model": target, "max_tokens": search.args.max_tokens}
     responses = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, rows, flags)
     for row in rows:
-        if row["prompt"] not in responses:
+        prompt = row["prompt"]
+        if prompt not in responses:
             row["outcome"] = "unscored"
-    return [prompt for prompt, row in responses.items() if row["is_rejected"] == "True"]
+        elif responses[prompt]["is_rejected"] == "True":
+            refusing[prompt].append(target)
 
 
 def ask_judges(search: Search, path: Path, rows: Rows) -> None:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, counted
 from orbench.base.prompts import check_single
+from orbench.base.tables import columns_in
 from orbench.base.words import Row
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
@@ -49,8 +50,7 @@ class Rewriter(Stage):
                 f"{table.path} has a column 'toxic_seed': it has already been rewritten"
             )
         model = settings.model_of(args.model or generator(), args)
-        others = [column for column in table.columns if column not in ("prompt", "category")]
-        columns = ["prompt", "toxic_seed", "category", *others]
+        columns = columns_in([table.columns], ["prompt", "toxic_seed", "category"])
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
         self.values = {"number": str(args.num_rewrites)}

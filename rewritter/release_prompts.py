@@ -47,8 +47,7 @@ def main(argv: Sequence[str]) -> int:
     others = {"exclude": excluded or None}
     files = []
     for category in args.categories:
-        stem = work / file_name_part(category)
-        files += moderated(stem, category, args, others)
+        files += moderated(work / file_name_part(category), category, args, others)
     if not any(read_csv(hits).rows for hits in files[::2]):
         why = "no target refused a safe rewrite (see the lines `candidates`)"
         raise UserError(f"{why}; {work} is kept; try other --targets under another --name")

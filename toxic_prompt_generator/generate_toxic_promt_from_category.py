@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
-from orbench.base.messages import UserError, counted, did_you_mean, say
+from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category_of
@@ -39,6 +39,7 @@ PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their qualit
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
+BY_NAME = {category.name: category for category in CATEGORIES}
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
@@ -60,13 +61,17 @@ class SeedGenerator(Stage):
         default = Path(f"{file_name_part(name)}_prompts.csv")
         super().__init__(args, table, [model], default, ["prompt", "category"])
         self.prompt_file, template = prompt_template(__file__)
-        category = {"definition": self.category.definition, "category": ADJECTIVES.get(name, name)}
-        self.text = fill(template, {"number": str(PROMPTS_A_REQUEST), **category})
+        marks = {
+            "number": str(PROMPTS_A_REQUEST),
+            "definition": self.category.definition,
+            "category": ADJECTIVES.get(name, name),
+        }
+        self.text = fill(template, marks)
         self.sent = settings.parameters_of(args, model)
         self.parameters = {**self.sent, "category": name}
         first = ceil(self.wanted / PROMPTS_A_REQUEST)
-        least = f"{counted(first, 'request')} or more"
-        say(f"{counted(self.wanted, 'prompt')} (--num_toxic_prompts): {least}")
+        requests = counted(first, "request")
+        say(f"{counted(self.wanted, 'prompt')} (--num_toxic_prompts): {requests} or more")
         self.add_requests(first if args.dry_run else min(first, FIRST_WAVE))
         record = read_record(self.output)
         before = record.get("counts", {}).get("written", 0)
@@ -74,8 +79,10 @@ class SeedGenerator(Stage):
         # Others have made up for requests that failed; new answers would replace prompts in use.
         self.finished = kept and before == self.wanted and record.get("complete") is True
         if kept and before > self.wanted:
-            there = f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts"
-            raise UserError(f"{there}; choose another --output_path or pass --overwrite")
+            raise UserError(
+                f"{self.output} holds {before:,} prompts, more than --num_toxic_prompts; "
+                "choose another --output_path or pass --overwrite"
+            )
 
     def add_requests(self, number: int) -> None:
         """Plan so many more requests."""
@@ -94,8 +101,7 @@ class SeedGenerator(Stage):
         (reply,) = readings
         if isinstance(reply, Missing):
             return []
-        name = self.category.name
-        return [{"prompt": prompt, "category": name} for prompt in reply.prompts]
+        return [{"prompt": prompt, "category": self.category.name} for prompt in reply.prompts]
 
     def together(self, results: Iterator[Result]) -> Iterator[Result]:
         return only_new(results, self.wanted)
@@ -138,17 +144,15 @@ class Seeds(Replies):
 
 def category_named(name: str) -> Choice | None:
     """Return one of the ten, in any spelling of its name; None for any other word."""
-    name = category_of({"category": name})
-    return next((one for one in CATEGORIES if one.name == name), None)
+    return BY_NAME.get(category_of({"category": name}))
 
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
     args = parser().parse_args(argv)
     if not (category_named(args.category) or args.new_category):
-        meant = did_you_mean(args.category.lower(), CATEGORY_NAMES)
         listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-        parser().error(f"{args.category!r} {listed}; --new_category adds a new one{meant}")
+        parser().error(f"{args.category!r} {listed}; --new_category adds a new one")
     stage = SeedGenerator(args)
     with start(stage) as stage_run:
         if stage.finished:

@@ -49,8 +49,6 @@ def tell(path: Path) -> None:
 
 def clean(text: str) -> str:
     """Return the text without control, format and surrogate characters, for messages, pictures."""
-    if text.isprintable():
-        return text
     unsafe = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return "".join(" " if unicodedata.category(c) in unsafe else c for c in text)
 
@@ -68,7 +66,8 @@ def one_line(text: str) -> str:
 
 def counted(n: int, noun: str) -> str:
     """Return `1 row`, `2,000 rows`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    plural = "" if n == 1 else "s"
+    return f"{n:,} {noun}{plural}"
 
 
 def shortened(name: str, width: int) -> str:

@@ -7,18 +7,17 @@ nothing is stripped. Files are UTF-8 with or without a BOM; a lone surrogate bec
 
 import codecs
 import csv
-import glob
 import hashlib
 import json
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Self
 
 from orbench.base.messages import UserError, clean, storable
 from orbench.base.prompts import MESSAGES, with_prompt
@@ -161,16 +160,44 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
             raise UserError(f"{path} is an input and would be overwritten; name another output")
 
 
-class CsvWriter(AbstractContextManager["CsvWriter"]):
-    """Writes rows to a CSV that appears under its name, whole, at `commit`; else nothing stays."""
+class WholeFile:
+    """A file that appears under its name, whole, at `commit`; else nothing stays."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._path = path
+        half = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # no two runs write to the same one
+        self.file = half.open("w", encoding="utf-8", newline="")
+
+    def commit(self) -> None:
+        """Put the file on disk and under its name: a power cut must not leave an empty one.
+
+        Raises OSError.
+        """
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        os.replace(self.file.name, self._path)
+        sync_folder(self._path.parent)
+        self.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.file.closed:
+            Path(self.file.name).unlink(missing_ok=True)
+            self.file.close()
+
+
+class CsvWriter(WholeFile):
+    """Writes rows to a CSV."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         """Raises OSError."""
-        self._path = path
+        super().__init__(path)
         self._columns = list(columns)
-        self._file = _temporary(path).open("w", encoding="utf-8", newline="")
-        self._plain = csv.writer(self._file, lineterminator="\n")
-        self._quoted = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        self._plain = csv.writer(self.file, lineterminator="\n")
+        self._quoted = csv.writer(self.file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.write({column: column for column in self._columns})
 
     def write(self, row: Row) -> None:
@@ -182,17 +209,8 @@ class CsvWriter(AbstractContextManager["CsvWriter"]):
 
     def sha256(self) -> str:
         """Return the SHA-256 of what was written so far. Raises OSError."""
-        self._file.flush()
-        return sha256_of(Path(self._file.name))
-
-    def commit(self) -> None:
-        """Put the file on disk and under its name. Raises OSError."""
-        _publish(self._file, self._path)
-
-    def __exit__(self, *_: object) -> None:
-        if not self._file.closed:
-            Path(self._file.name).unlink(missing_ok=True)
-            self._file.close()
+        self.file.flush()
+        return sha256_of(Path(self.file.name))
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -205,13 +223,9 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a small file whole. Raises OSError."""
-    half = _temporary(path)
-    try:
-        with half.open("wb") as file:
-            file.write(content)
-            _publish(file, path)
-    finally:
-        half.unlink(missing_ok=True)
+    with WholeFile(path) as whole:
+        whole.file.buffer.write(content)
+        whole.commit()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -222,27 +236,6 @@ def write_text(path: Path, text: str) -> None:
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-
-
-def _temporary(path: Path) -> Path:
-    """Return where a file is written before it gets its name; what a killed process left goes."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.tmp"):
-        try:
-            os.kill(int(left.suffixes[-2][1:]), 0)
-        except ProcessLookupError:
-            left.unlink(missing_ok=True)
-        except (ValueError, OverflowError, OSError):  # no id of a process; somebody else's
-            continue
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two runs never write to the same one
-
-
-def _publish(file: IO[Any], path: Path) -> None:
-    """Close a temporary file and give it its name; a power cut must not leave an empty one."""
-    file.flush()
-    os.fsync(file.fileno())
-    os.replace(file.name, path)
-    sync_folder(path.parent)
-    file.close()
 
 
 def sync_folder(folder: Path) -> None:

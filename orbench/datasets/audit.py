@@ -59,10 +59,10 @@ def write_sheets(
     sample = []
     for place in places:
         prompt = prompts[place]
-        weight = f"{sizes[strata[place]] / drawn[strata[place]]:.6g}"
-        toxicity = scores[prompt]
-        row = {"id": text_id(prompt), "prompt": prompt, "toxicity": toxicity, "weight": weight}
-        sample.append(row)
+        stratum = strata[place]
+        weight = f"{sizes[stratum] / drawn[stratum]:.6g}"
+        row = {"id": text_id(prompt), "prompt": prompt, "weight": weight}
+        sample.append(row | {"toxicity": scores[prompt]})
     write_csv(key, KEY, sample)
     for number, sheet in enumerate(sheets):
         random.Random(number).shuffle(sample)
@@ -79,8 +79,6 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     an annotator has several.
     """
     key_path = paths[0].with_name(KEY_NAME)
-    if not key_path.exists():
-        raise UserError(f"{key_path} is missing; put the sheets beside their key")
     key = {row["id"]: row for row in read_csv(key_path, KEY).rows}
     sheets = {path: read_csv(path, ("id", "label")).rows for path in paths}
     for one, other in combinations(paths, 2):

@@ -12,7 +12,7 @@ from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
-from orbench.base.words import category_of
+from orbench.base.words import Row, category_of
 from orbench.datasets import audit, card
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
 
@@ -31,11 +31,14 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
     _check_outputs(args, names)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, public, args.similarity)
-    safe = [prompt.row for prompt in prompts if prompt.dataset == SAFE_SET]
-    toxic = [prompt.row for prompt in prompts if prompt.dataset == TOXIC_SET]
+    sides: dict[str, list[Row]] = {SAFE_SET: [], TOXIC_SET: []}
+    for prompt in prompts:
+        if not prompt.reason:
+            sides[prompt.side].append(prompt.row)
+    toxic = sides[TOXIC_SET]
     drawn = audit.even_sample([*map(category_of, toxic)], args.toxic_sample, args.random_seed)
     sample = [toxic[place] for place in sorted(drawn)]
-    chosen = dict(zip(names, (safe, toxic, sample), strict=False))  # or no sample
+    chosen = dict(zip(names, (sides[SAFE_SET], toxic, sample), strict=False))  # or no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
     table = card.table_of(chosen, hashes)
@@ -100,7 +103,7 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace)
         if args.names:  # refusals select the safe prompts of a release alone
             sources = {row["source_file"] for row in rows}
             inputs = [file for file in inputs if file.name in sources]
-        hashes.append(card.write_dataset_record(csv, rows, inputs, args, stage=BUILT_BY))
+        hashes.append(card.write_dataset_record(csv, rows, inputs, args, BUILT_BY))
     return hashes
 
 

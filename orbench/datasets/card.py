@@ -4,7 +4,7 @@ import json
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -45,29 +45,27 @@ def write_dataset_record(
     rows: Rows,
     inputs: Sequence[Path],
     args: Namespace,
-    *,
     stage: str,
-    **more: object,
+    selected_by: Collection[str] = (),
 ) -> str:
     """Write the run record beside a dataset; return its prompt set hash. Raises OSError.
 
-    stage: what wrote it. more: further entries.
+    stage: what wrote it. selected_by: families whose refusals chose the rows; if empty, those of
+    the inputs.
     """
-    families = set()
+    families = set(selected_by)
     writers = {}
     records = list(map(read_record, inputs))
     for record in records:
-        families.update(selectors(record))
+        if not selected_by:
+            families.update(selectors(record))
         for writer in record.get("written_by", ()):
             writers[str(writer)] = writer
-    parameters = {}
-    for name, value in vars(args).items():
-        if name != "command":  # which the record has by itself
-            parameters[name] = str(value)
+    parameters = {name: str(value) for name, value in vars(args).items()}
+    del parameters["command"]  # which the record has by itself
     prompt_set = prompt_set_hash(ids_of(rows))
     facts = {
         "selectors": sorted(families),
-        **more,
         "parameters": parameters,
         "written_by": list(writers.values()),
         "scripted": any(map(is_scripted, records)),

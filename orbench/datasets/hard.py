@@ -18,11 +18,11 @@ Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
 class Tested(NamedTuple):
-    """The results of one model. verdicts: prompt -> refused, unscored or answered."""
+    """The results of one model."""
 
     model: str
     family: str
-    verdicts: Row
+    balance: Counter[str]  # prompt -> refusals less answers
 
 
 def decided(
@@ -44,10 +44,12 @@ def decided(
     if len(covered) < least:
         names = ", ".join(sorted(covered))
         raise UserError(f"--min_families {least}, but the files cover only {names}")
-    common = set(texts).intersection(*(model.verdicts for model in models))
-    rows = [row | _decision(models, text, least) for text, row in texts.items() if text in common]
+    rows = []
+    for text, row in texts.items():
+        if all(text in model.balance for model in models):
+            rows.append(row | _decision(models, text, least))
     if len(rows) < len(texts):
-        sizes = ", ".join(f"{model.model} has {len(model.verdicts):,}" for model in models)
+        sizes = ", ".join(f"{model.model} has {len(model.balance):,}" for model in models)
         say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
     if not rows:
         raise UserError("no prompt is in all of the files")
@@ -66,7 +68,7 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
     check_whole(path, record)
     if is_scripted(record):
         say(f"{path}: a selection by the offline scripted model measures nothing")
-    balance = Counter[str]()  # refusals less answers
+    balance = Counter[str]()
     for number, row in enumerate(table.rows, start=1):
         refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
         balance[same(row["prompt"])] += 1 if refused else -1
@@ -76,24 +78,25 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
             key = same(about["prompt"])
             balance[key] += 0  # a prompt without any verdict is unscored
             texts.setdefault(key, about)
-    verdicts = {}
-    for text, n in balance.items():
-        verdicts[text] = "unscored"
-        if n:
-            verdicts[text] = "refused" if n > 0 else "answered"
     tested = under_test(record)
     model = tested.shown or clean(path.stem)
     family = family or tested.family
     if not family:
         raise UserError(f"unknown family for {model}; name it with --family {path}=NAME")
-    return Tested(model, family, verdicts)
+    return Tested(model, family, balance)
 
 
 def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
     """Return the cells of a prompt: a column for each model, then what the families do."""
     families = defaultdict[str, set[str]](set)  # by verdict
+    cells = {}
     for model in models:
-        families[model.verdicts[text]].add(model.family)
+        refusals = model.balance[text]
+        verdict = "refused" if refusals > 0 else "answered"
+        if refusals == 0:
+            verdict = "unscored"
+        cells[model.model] = verdict
+        families[verdict].add(model.family)
     refused = families["refused"]
     unscored = families["unscored"] - refused
     hard = "no"
@@ -101,8 +104,7 @@ def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
         hard = YES
     elif len(refused) + len(unscored) >= least:
         hard = "undecidable"
-    return {
-        **{model.model: model.verdicts[text] for model in models},
+    return cells | {
         "families_refused": str(len(refused)),
         "families_unscored": str(len(unscored)),
         "hard": hard,
@@ -113,8 +115,7 @@ def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:
     """Yield what each model did, and how many prompts are hard."""
     for model in models:
         counts = Counter(map(itemgetter(model.model), rows))
-        line = f"{model.model} ({model.family}): "
-        line += f"refused {counts['refused']:,} · unscored {counts['unscored']:,} · "
-        yield line + f"answered {counts['answered']:,}"
+        parts = [f"{word} {counts[word]:,}" for word in ("refused", "unscored", "answered")]
+        yield f"{model.model} ({model.family}): {' · '.join(parts)}"
     hard = Counter(map(itemgetter("hard"), rows))
     yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"

@@ -51,10 +51,10 @@ class Lineages:
         used = set(map(itemgetter("seed"), self.parents))
         unused = [seed for seed in self.seeds if seed not in used]
         chance.shuffle(unused)
-        varied = self._varied(size - min(len(unused), ceil(size * UNUSED_SHARE)), chance)
-        seeds = unused[: size - len(varied)]
-        new = [self.seeds[seed] | {"seed": seed, "operator": REWRITE} for seed in seeds]
-        return new + varied
+        new = min(len(unused), ceil(size * UNUSED_SHARE))
+        parents = self._varied(size - new, chance)
+        seeds = unused[: size - len(parents)]
+        return [self.seeds[seed] | {"seed": seed, "operator": REWRITE} for seed in seeds] + parents
 
     def _varied(self, size: int, chance: random.Random) -> list[Row]:
         """Draw hits, each with an operator that it has not had."""

@@ -47,11 +47,6 @@ class Prompt:
     reason: str = "no verdict"  # why it is in no dataset; "" if it is in one
     resembles: str = ""  # the prompt that a near-duplicate resembles
 
-    @property
-    def dataset(self) -> str:
-        """Return the dataset that it is in; "" for none."""
-        return "" if self.reason else self.side
-
     def add(self, row: Row, judged: Said, answered: Said) -> None:
         """Count a row of this prompt."""
         self.copies += SECOND_CHANCE not in row
@@ -101,7 +96,5 @@ def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
 
 
 def _in_words(counts: Counter[Said]) -> str:
-    parts = []
-    for said, n in sorted(counts.items()):
-        parts.append(f"{said.name.lower()} {n:,}")
+    parts = [f"{said.name.lower()} {n:,}" for said, n in sorted(counts.items())]
     return " · ".join(parts)
