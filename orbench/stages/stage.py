@@ -24,8 +24,8 @@ class Result(NamedTuple):
 
     row: Row
     rows: Written  # the output rows, or why there is none
-    readings: list[Any]  # what each inquiry says, or what was known without asking
-    answers: list[Done]  # the inquiries that ended with an answer
+    readings: Sequence[Any] = ()  # what each inquiry says, or what was known without asking
+    answers: Sequence[Done] = ()  # the inquiries that ended with an answer
 
 
 class Closing:
