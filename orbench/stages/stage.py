@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
-from orbench.base.records import FAILED, failed_rows, read_record
+from orbench.base.records import FAILED
 from orbench.base.tables import Table, beside
 from orbench.base.words import Json, Row, Texts
 from orbench.models.providers import Models
@@ -153,13 +153,6 @@ def sampled(table: Table, samples: int, column: str) -> Table:
     for row in table.rows:
         rows += [row | {column: str(number)} for number in range(samples)]
     return Table(table.path, columns, rows, table.source)
-
-
-def lost_before(table: Table) -> list[Row]:
-    """Return the rows that stage 4 has no response for: in its results they stay unscored."""
-    if read_record(table.file).get("stage") != "alignment_checker":
-        return []
-    return failed_rows(table.file)
 
 
 def output_columns(table: Table, added: Sequence[str]) -> list[str]:
