@@ -212,9 +212,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("check_response")
-    parser.add("rubric")
+    parser = flags.Parser(__doc__, "check_response", "rubric")
     default = "./{input stem}_response_check_merged_{check model}.csv"
     flags.add_output_flags(parser, default, "one per class")
     parser.add("phrases")

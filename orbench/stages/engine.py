@@ -62,8 +62,7 @@ class StageRun(Run):
             done = state(item, self)
             assert isinstance(done, Done)  # nothing more is sent
             readings.append(done.reading)
-            if done.answer is not None:
-                answers.append(done)
+            answers.append(done)
         return Result(row, self._rows(row, readings), readings, answers)
 
     def _rows(self, row: Row, readings: list[Any]) -> Written:

@@ -29,10 +29,13 @@ FLAGS = toml_beside(__file__)
 class Parser(argparse.ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
-    def __init__(self, doc: str | None) -> None:
+    def __init__(self, doc: str | None, *groups: str) -> None:
+        """groups: of flags.toml, which come first."""
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
         self.advanced: list[argparse.Action] = []
+        for group in groups:
+            self.add(group)
 
     def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
         """Add a group of flags.toml, to a group of argparse's if one is given.

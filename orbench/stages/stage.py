@@ -25,7 +25,7 @@ class Result(NamedTuple):
     row: Row
     rows: Written  # the output rows, or why there is none
     readings: Sequence[Any] = ()  # what each inquiry says, or what was known without asking
-    answers: Sequence[Done] = ()  # the inquiries that ended with an answer
+    answers: Sequence[Done] = ()  # how each inquiry ended
 
 
 class Closing:
