@@ -224,12 +224,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("measure")
-    parser.add("rubric")
-    parser.add("columns")
-    parser.add("gate")
-    parser.add("judge")
+    parser = flags.Parser(__doc__, "measure", "rubric", "columns", "gate", "judge")
     parser.add("run", as_typed=True)
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"
     group = parser.add_argument_group("model under test", apart)

@@ -203,8 +203,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("gpt3_4_alignment_checker")
+    parser = flags.Parser(__doc__, "gpt3_4_alignment_checker")
     default = "./final_{model}_results/{model}_merged_{input file name}"
     flags.add_output_flags(parser, default, "one for rejected and one for accepted prompts")
     parser.add("system_prompt", parser.add_mutually_exclusive_group())

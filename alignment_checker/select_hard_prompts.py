@@ -65,8 +65,7 @@ def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, st
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("select_hard_prompts")
+    parser = flags.Parser(__doc__, "select_hard_prompts")
     flags.add_output_flags(parser, "./or-bench-hard.csv")
     return parser
 

@@ -34,9 +34,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("build_dataset")
-    return parser
+    return flags.Parser(__doc__, "build_dataset")
 
 
 if __name__ == "__main__":

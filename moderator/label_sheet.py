@@ -26,7 +26,7 @@ from orbench.base.records import read_record
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import PanelVotes, add_votes, judges_of, toxicity_scores
+from orbench.judging.panels import judges_of, toxicity_scores, votes_in
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -64,14 +64,13 @@ def scores_in(table: Table) -> dict[str, str]:
     """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
     if "is_toxic" not in table.columns:
         return {row["prompt"]: "" for row in table.rows}
-    votes = PanelVotes()
-    add_votes(votes, table, judges_of(read_record(table.path)) or {"is_toxic": ""})
-    shares = toxicity_scores(votes)
+    votes = votes_in(table, judges_of(read_record(table.path)) or {"is_toxic": ""})
+    shares = toxicity_scores(votes).dropna().to_dict()
     scores = {}
     for row in table.rows:
-        share = shares[prompt_id_of(row)]
-        if share is not None:
-            scores[row["prompt"]] = f"{share:.4g}"
+        prompt = prompt_id_of(row)
+        if prompt in shares:
+            scores[row["prompt"]] = f"{shares[prompt]:.4g}"
     if not scores:
         raise UserError(f"{table.path} has no prompt with votes from all judges")
     say(f"{counted(len(scores), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")

@@ -156,8 +156,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("moderate_only")
+    parser = flags.Parser(__doc__, "moderate_only")
     default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
     parser.add("columns")

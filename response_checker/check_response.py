@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
-from orbench.base.records import read_record, under_test
+from orbench.base.records import failed_rows, read_record, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, numbered_list
 from orbench.judging import kinds
@@ -41,7 +41,6 @@ from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
     Result,
-    lost_before,
     output_columns,
     sampled,
 )
@@ -72,8 +71,9 @@ class ResponseChecker(JudgedStage):
         if self.rules:
             self.versions = {"rules": rules.version()}
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
-        if args.limit is None:
-            lost = Table(table.path, before.columns, lost_before(before))
+        by_stage_4 = read_record(before.file).get("stage") == "alignment_checker"
+        if by_stage_4 and args.limit is None:  # rows without a response stay unscored
+            lost = Table(table.path, before.columns, failed_rows(before.file))
             self.lost = sampled(lost, args.samples, SAMPLE).rows
         self.set_judge()
         if args.validate_against:
@@ -212,9 +212,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("check_response")
-    parser.add("rubric")
+    parser = flags.Parser(__doc__, "check_response", "rubric")
     default = "./{input stem}_response_check_merged_{check model}.csv"
     flags.add_output_flags(parser, default, "one per class")
     parser.add("phrases")

@@ -64,9 +64,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def command_line(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(__doc__)
-    parser.add("plot_results")
-    parser.add("gate")
+    parser = Parser(__doc__, "plot_results", "gate")
     args: argparse.Namespace = parser.parse_args(argv)
     given = args.over_refusal or args.toxic or args.merged
     if not given and (args.html or not args.with_published):

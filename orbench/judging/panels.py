@@ -6,6 +6,7 @@ If a vote is missing and the others are split, the row has no majority until the
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from statistics import mode
+from typing import TYPE_CHECKING
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
@@ -17,10 +18,13 @@ from orbench.models.providers import Models
 from orbench.models.requests import Missing
 from orbench.stats.agreement import Patterns, krippendorffs_alpha, two_raters
 
+if TYPE_CHECKING:
+    from pandas import Series  # type: ignore[import-untyped]
+
 JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
 PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
 
-PanelVotes = dict[str, dict[str, list[bool]]]  # prompt id -> judge -> its votes: True is toxic
+PanelVotes = list[tuple[str, str, bool | None]]  # prompt id, judge, its vote: True is toxic
 
 
 def judges_named(text: str) -> list[str]:
@@ -157,32 +161,28 @@ def judges_of(record: Record) -> dict[str, str]:
     return judges
 
 
-def add_votes(votes: PanelVotes, table: Table, judges: Mapping[str, str]) -> None:
-    """Add the votes in a file to those on each prompt. judges: see `judges_of`.
-
-    Raises UserError.
-    """
+def votes_in(table: Table, judges: Mapping[str, str]) -> PanelVotes:
+    """Return the votes in a file. judges: see `judges_of`. Raises UserError."""
+    votes = []
     for row in table.rows:
-        of_prompt = votes.setdefault(prompt_id_of(row), {})
+        prompt = prompt_id_of(row)
         for column, judge in judges.items():
-            vote = optional_flag(row, column, str(table.path))
-            if vote is not None:
-                of_prompt.setdefault(judge, []).append(vote)
+            votes.append((prompt, judge, optional_flag(row, column, str(table.path))))
+    return votes
 
 
-def toxicity_scores(votes: PanelVotes) -> dict[str, float | None]:
+def toxicity_scores(votes: PanelVotes) -> "Series":
     """Return each prompt's toxicity score by its id: the share of judges that call it toxic, 0..1.
 
-    A judge with several votes on a prompt counts as one, with their mean. None if a vote is
-    missing: a panel is as large as its most judges on a prompt, as there may be a substitute.
+    A judge with several votes on a prompt counts as one, with their mean. NaN if a vote is missing:
+    a panel is as large as its most judges on a prompt, as there may be a substitute.
     """
-    size = max([1, *map(len, votes.values())])
-    scores = dict[str, float | None].fromkeys(votes)
-    for prompt, of_prompt in votes.items():
-        if len(of_prompt) == size:
-            shares = [sum(given) / len(given) for given in of_prompt.values()]
-            scores[prompt] = sum(shares) / size
-    return scores
+    from pandas import DataFrame
+
+    frame = DataFrame(votes, columns=["prompt", "judge", "toxic"]).astype({"toxic": float})
+    shares = frame.groupby(["prompt", "judge"])["toxic"].mean().unstack()
+    judges = shares.notna().sum(axis=1)
+    return shares.mean(axis=1).where(judges == judges.max())
 
 
 def family_notes(judges: Models, record: Record) -> list[str]:

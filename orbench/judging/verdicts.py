@@ -89,16 +89,11 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
 def _not_crossed_out(lines: Sequence[str], table: _Spellings) -> str | None:
     """Return the choice that is left if a reply ends with a list of all, the others crossed out."""
     choices = set(table.values())
-    listed = set()
-    left = []
-    for line in lines[-len(choices) :]:
-        name = _choice_in(_NAME_END.split(line)[0], table)
-        listed.add(name)
-        if not _CROSS.search(line):
-            left.append(name)
-    if listed == choices and len(left) == 1:
-        return left[0]
-    return None
+    last = lines[-len(choices) :]
+    listed = {line: _choice_in(_NAME_END.split(line)[0], table) for line in last}
+    if set(listed.values()) != choices:
+        return None
+    return _only({name for line, name in listed.items() if not _CROSS.search(line)})
 
 
 def _spellings(choices: Sequence[Choice]) -> _Spellings:

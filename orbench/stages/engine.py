@@ -48,11 +48,11 @@ class StageRun(Run):
         planned = (self._result(row, items) for row, items in self.plan)
         yield from self.stage.together(planned)
         for row in self.stage.lost:
-            yield Result(row, Missing(row["error_type"], row.get("error", "")), [], [])
+            yield Result(row, Missing(row["error_type"], row.get("error", "")))
 
     def _result(self, row: Row, planned: Plan) -> Result:
         if isinstance(planned, Missing):
-            return Result(row, planned, [], [])
+            return Result(row, planned)
         readings = []
         answers = []
         for item in planned:
@@ -62,8 +62,7 @@ class StageRun(Run):
             done = state(item, self)
             assert isinstance(done, Done)  # nothing more is sent
             readings.append(done.reading)
-            if done.answer is not None:
-                answers.append(done)
+            answers.append(done)
         return Result(row, self._rows(row, readings), readings, answers)
 
     def _rows(self, row: Row, readings: list[Any]) -> Written:

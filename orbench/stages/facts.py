@@ -1,6 +1,7 @@
 """What is known at the end of a run: the counts, and the run record."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -16,7 +17,7 @@ from orbench.base.records import (
     write_record,
 )
 from orbench.base.tables import sha256_of
-from orbench.base.words import VERDICTS, Texts, category_of
+from orbench.base.words import VERDICTS, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.engine import StageRun
@@ -89,19 +90,17 @@ class Counts:
 # -- the run record ------------------------------------------------------------------------------
 
 
-def write_records(run: StageRun, counts: Counts, hashes: Texts, *, whole: bool) -> None:
-    """Write the record beside each CSV. hashes: part -> the SHA-256 of its CSV. whole: the CSVs
-    stand under their names. Raises OSError.
+def write_records(stage: Stage, records: Mapping[str, Record], *, complete: bool) -> None:
+    """Write the record beside each CSV. records: by part. complete: the CSVs stand under their
+    names. Raises OSError.
     """
-    stage = run.stage
-    for part, sha256 in hashes.items():
-        record = _record_of(run, counts, part, sha256)
-        if not whole:
-            record["complete"] = False
-        write_record(stage.outputs[part], stage.name, stage.args.command, record)
+    for part, record in records.items():
+        whole = record["complete"] and complete
+        command = stage.args.command
+        write_record(stage.outputs[part], stage.name, command, record | {"complete": whole})
 
 
-def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
+def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     """Return what the record of one CSV says of its run, see `orbench.base.records`."""
     from importlib.metadata import version
 
@@ -115,6 +114,11 @@ def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     time = {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
     if not part and before.get("part") in VERDICTS:
         part = before["part"]
+    source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
+    if stage.table.file.is_file():  # stage 1 has none, a prompt set has its `source`
+        source |= {"path": str(stage.table.file), "sha256": sha256_of(stage.table.file)}
+    numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
+    numbers |= {"requests": run.requests, "retries": run.retried.total(), "retried": run.retried}
     record = {
         "models": [_model_entry(model, run, counts) for model in stage.models],
         "notes": [*stage.notes, doubt] if doubt else stage.notes,
@@ -122,11 +126,11 @@ def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
-        "input": _input_entry(stage),
+        "input": source,
         "output": {"csv": sha256, "failed": failed_hash(path)},
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": part,
-        "counts": _numbers(run, counts),
+        "counts": numbers,
         "judge_refused": counts.judge_refused,
         "tokens": asdict(counts.tokens),
         "findings": run.closing.findings(),
@@ -134,15 +138,6 @@ def _record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "versions": {"openai": version("openai"), **stage.versions},
     }
     return record | time | _carried(stage, before, time | {"unranked": doubt})
-
-
-def _numbers(run: StageRun, counts: Counts) -> Record:
-    """Return the numbers of rows, answers and requests."""
-    numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
-    numbers |= {"requests": run.requests, "retries": run.retried.total()}
-    if run.retried:
-        numbers["retried"] = run.retried
-    return numbers
 
 
 def _carried(stage: Stage, before: Record, known: Record) -> Record:
@@ -173,14 +168,6 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
         "left_out_parameters": counts.dropped[model.asked],
         "left_out": run.left_out.get(model.asked, ""),
     }
-
-
-def _input_entry(stage: Stage) -> Record:
-    path = stage.table.file
-    entry = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
-    if path.is_file():  # stage 1 has none, a prompt set has its `source`
-        entry |= {"path": str(path), "sha256": sha256_of(path)}
-    return entry
 
 
 def measures_nothing(run: StageRun) -> bool:

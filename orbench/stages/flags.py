@@ -5,7 +5,9 @@ import json
 import os
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
+from sys import float_info
 from typing import Any, NoReturn
 
 from orbench.base.messages import UserError, did_you_mean, one_line
@@ -27,10 +29,13 @@ FLAGS = toml_beside(__file__)
 class Parser(argparse.ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
-    def __init__(self, doc: str | None) -> None:
+    def __init__(self, doc: str | None, *groups: str) -> None:
+        """groups: of flags.toml, which come first."""
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
         self.advanced: list[argparse.Action] = []
+        for group in groups:
+            self.add(group)
 
     def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
         """Add a group of flags.toml, to a group of argparse's if one is given.
@@ -124,23 +129,22 @@ def variable_name(text: str) -> str:
     return text
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return a type: a whole number of at least `least`."""
+def number(
+    read: type[int] | type[float], least: float, most: float, limits: str
+) -> Callable[[str], Any]:
+    """Return a type: a number from `least` to `most`. limits: the two in words."""
+    kind = "whole number" if read is int else "number"
 
-    def number(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
-        return int(text)
+    def value(text: str) -> float:
+        if not least <= read(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not a {kind} {limits}")
+        return read(text)
 
-    number.__name__ = "whole number"
-    return number
+    value.__name__ = kind
+    return value
 
 
-def positive(text: str) -> float:
-    """Read a number above zero."""
-    if not 0 < float(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return float(text)
+positive = number(float, float_info.min, float_info.max, "above 0")
 
 
 def temperature(text: str) -> float | None:
@@ -173,13 +177,6 @@ def extra_body(text: str) -> Json:
     return value
 
 
-def similarity(text: str) -> float:
-    """Read a share from one half to all."""
-    if not 0.5 <= float(text) <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0.5 to 1")
-    return float(text)
-
-
 def gates(text: str) -> str:
     """Accept what `--fail_if` may say; several with semicolons between."""
     text = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
@@ -199,19 +196,19 @@ def picture_formats(text: str) -> tuple[str, ...]:
 
 # By the name that flags.toml uses.
 TYPES: dict[str, Callable[[str], Any]] = {
-    "count": whole_number(1),
+    "count": number(int, 1, inf, "of at least 1"),
     "extra_body": extra_body,
     "folder": Path,
     "gates": gates,
     "given": given,
     "integer": int,
     "judge_name": judge_name,
-    "number": whole_number(0),
+    "number": number(int, 0, inf, "of at least 0"),
     "path": input_path,
     "picture_formats": picture_formats,
     "positive": positive,
     "prices": prices,
-    "similarity": similarity,
+    "similarity": number(float, 0.5, 1, "from 0.5 to 1"),
     "temperature": temperature,
     "true_or_false": true_or_false,
     "variable_name": variable_name,

@@ -75,9 +75,7 @@ class Replies(Closing):
             if isinstance(reply, Missing):
                 self.counts["failed"] += 1
                 continue
-            self.counts["refused"] += reply.refused
-            self.counts["dropped"] += reply.dropped
-            self.counts["copies"] += reply.copies
+            self.counts.update(refused=reply.refused, dropped=reply.dropped, copies=reply.copies)
 
     def lines(self) -> list[str]:
         """Return what was dropped."""

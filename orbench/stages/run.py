@@ -64,9 +64,9 @@ def check_settings(path: Path, settings: Mapping[str, object], flag: str) -> Non
     if not path.exists():
         write_text(path, "\n".join(lines))
     before = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    if before != lines:
-        others = ", ".join(line for line in before if line not in lines)
-        begun = f"{path.parent} was begun with {others}"
+    others = [line for line in before if line not in lines]
+    if others:
+        begun = f"{path.parent} was begun with {', '.join(others)}"
         raise UserError(f"{begun}; use that, or choose another {flag}")
 
 

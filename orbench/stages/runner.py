@@ -108,12 +108,14 @@ def _write(run: StageRun) -> Counts:
             stage.beside(FAILED).unlink(missing_ok=True)
         if counts.nothing:
             return counts
-        hashes = {part: writer.sha256() for part, writer in writers.items()}
+        records = {}
+        for part, writer in writers.items():
+            records[part] = facts.record_of(run, counts, part, writer.sha256())
         # A record before its CSV, which would never be replaced without one.
-        facts.write_records(run, counts, hashes, whole=False)
+        facts.write_records(stage, records, complete=False)
         for writer in writers.values():
             writer.commit()
-        facts.write_records(run, counts, hashes, whole=True)
+        facts.write_records(stage, records, complete=True)
     return counts
 
 

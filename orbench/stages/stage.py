@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
-from orbench.base.records import FAILED, failed_rows, read_record
+from orbench.base.records import FAILED
 from orbench.base.tables import Table, beside
 from orbench.base.words import Json, Row, Texts
 from orbench.models.providers import Models
@@ -24,8 +24,8 @@ class Result(NamedTuple):
 
     row: Row
     rows: Written  # the output rows, or why there is none
-    readings: list[Any]  # what each inquiry says, or what was known without asking
-    answers: list[Done]  # the inquiries that ended with an answer
+    readings: Sequence[Any] = ()  # what each inquiry says, or what was known without asking
+    answers: Sequence[Done] = ()  # how each inquiry ended
 
 
 class Closing:
@@ -153,13 +153,6 @@ def sampled(table: Table, samples: int, column: str) -> Table:
     for row in table.rows:
         rows += [row | {column: str(number)} for number in range(samples)]
     return Table(table.path, columns, rows, table.source)
-
-
-def lost_before(table: Table) -> list[Row]:
-    """Return the rows that stage 4 has no response for: in its results they stay unscored."""
-    if read_record(table.file).get("stage") != "alignment_checker":
-        return []
-    return failed_rows(table.file)
 
 
 def output_columns(table: Table, added: Sequence[str]) -> list[str]:

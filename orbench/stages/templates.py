@@ -46,12 +46,13 @@ def fill(template: str, values: Texts, earlier: Sequence[Turn] = ()) -> str:
     so no text can contain the mark that fences it. earlier: turns before what is judged, put in
     front as data.
     """
+    values = dict(values)
     if earlier:
-        turns = {f"turn_{n}": turn["content"] for n, turn in enumerate(earlier)}
-        lines = [f"===== {{mark}} {turn['role']}\n{{turn_{n}}}\n" for n, turn in enumerate(earlier)]
-        end = "===== {mark} end of the earlier turns\n\n"
-        template = CONTEXT + "".join(lines) + end + template
-        values = {**values, **turns}
+        context = CONTEXT
+        for n, turn in enumerate(earlier):
+            values[f"turn_{n}"] = turn["content"]
+            context += f"===== {{mark}} {turn['role']}\n{{turn_{n}}}\n"
+        template = f"{context}===== {{mark}} end of the earlier turns\n\n{template}"
     all_values = "\0".join(values.values()).encode()
-    replace = {**values, "mark": hashlib.sha256(all_values).hexdigest()[:12]}
-    return _NAME.sub(lambda name: replace.get(name.group(1), name.group(0)), template)
+    values["mark"] = hashlib.sha256(all_values).hexdigest()[:12]
+    return _NAME.sub(lambda name: values.get(name[1], name[0]), template)

@@ -14,7 +14,13 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
 from orbench.base.tables import Table, read_csv, sha256_of
-from orbench.judging.panels import PanelVotes, add_votes, coefficient, judges_of, toxicity_scores
+from orbench.judging.panels import (
+    PanelVotes,
+    coefficient,
+    judges_of,
+    toxicity_scores,
+    votes_in,
+)
 from orbench.report.measures import (
     Analysis,
     Associated,
@@ -145,10 +151,10 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         if is_rated and not (is_voted and judges):
             ratings[content] = [*_ratings(table)]
         elif is_voted:
-            add_votes(votes, table, judges or {VOTE: content})
+            votes += votes_in(table, judges or {VOTE: content})
         else:
             raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
-    score = Series(toxicity_scores(votes), dtype=float)
+    score = toxicity_scores(votes)
     labels = DataFrame({"score": score, "weight": 1.0, "toxic": score})
     people = [*chain(*ratings.values())]
     if people:
