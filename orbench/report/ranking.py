@@ -36,7 +36,7 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
     the same prompts and judge.
     """
     groups = defaultdict[tuple[str, ...], list[Standing]](list)
-    for standing in _both_sides(on_side(SAFE, rates), on_side(TOXIC, rates)):
+    for standing in _both_sides(rates):
         prompt_sets = [result.prompt_set for result in standing.results]
         groups[standing.judge, *prompt_sets].append(standing)
     board: list[Standing] = []
@@ -53,15 +53,16 @@ def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
     return sorted(rates, key=lambda rate: results.index(rate.result))
 
 
-def _both_sides(safe: Sequence[Rate], toxic: Sequence[Rate]) -> Iterator[Standing]:
+def _both_sides(rates: Sequence[Rate]) -> Iterator[Standing]:
     """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones.
 
     It is of the same model, settings and judge, with prompts from the same place, or the only such
     one. If that is unclear, none does.
     """
+    toxic = on_side(TOXIC, rates)
     of_models = grouped(toxic, _who)
     partners = []
-    for rate in safe:
+    for rate in on_side(SAFE, rates):
         alike = of_models.get(_who(rate), [])
         place = rate.result.prompts_from
         candidates = [one for one in alike if one.result.prompts_from == place] or alike

@@ -92,7 +92,7 @@ def warnings(rates: Sequence[Rate]) -> list[str]:
         of_side = on_side(side, rates)
         noted = defaultdict[str, list[str]](list)
         for rate in of_side:
-            for note in notes_of(rate):
+            for note in dict.fromkeys(notes_of(rate)):
                 noted[note].append(f"{rate.result.label}, {side.rate}")
         for note, names in noted.items():
             if len(names) == len(of_side) > 1:
