@@ -107,9 +107,8 @@ def _claims_on(
     rates = [model.on(side) for model in leaders]
     of_leaders = [one for one in comparisons if one.a in rates or one.b in rates]
     best = "highest" if side.is_toxic else "lowest"
-    *figures, claim = _claims(leaders, f"the {best} {side.rate}")
     why = _undecided(of_leaders) if len(leaders) > 1 else _distance(of_leaders)
-    return [*figures, f"{claim}: {why}"]
+    return _claims(leaders, f"the {best} {side.rate}: {why}")
 
 
 def _worse(finding: Comparison) -> Rate:
@@ -124,10 +123,9 @@ def _distance(comparisons: Sequence[Comparison]) -> str:
     gap = nearest.gap
     low, high = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
     interval = interval_words(Interval(low, high))
-    difference = f"{100 * abs(gap.difference):.1f} points {interval}"
-    prompts = f"{gap.a.prompts:,} prompts with a verdict from both"
-    follows = f"{rate.result.short} follows with {percent(rate)}"
-    return f"{follows}, a difference of {difference} on the {prompts}"
+    difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
+    prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"
+    return f"{rate.result.short} follows with {percent(rate)}, {difference} on {prompts}"
 
 
 def _undecided(comparisons: Sequence[Comparison]) -> str:
