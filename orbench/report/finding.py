@@ -105,35 +105,27 @@ def _claims_on(
     beaten = [_worse(one) for one in comparisons if one.is_finding]
     leaders = [model for model in ranked if model.on(side) not in beaten]
     rates = [model.on(side) for model in leaders]
-    found = []
-    undecided = []
-    for comparison in comparisons:
-        if comparison.a in rates or comparison.b in rates:
-            if comparison.is_finding:
-                found.append(comparison)
-            else:
-                undecided.append(comparison)
+    of_leaders = [one for one in comparisons if one.a in rates or one.b in rates]
     best = "highest" if side.is_toxic else "lowest"
-    *figures, claim = _claims(leaders, f"the {best} {side.rate}")
-    why = _undecided(undecided) if len(leaders) > 1 else _distance(found)
-    return [*figures, f"{claim}: {why}"]
+    why = _undecided(of_leaders) if len(leaders) > 1 else _distance(of_leaders)
+    return _claims(leaders, f"the {best} {side.rate}: {why}")
 
 
 def _worse(finding: Comparison) -> Rate:
     return finding.fewer if finding.a.side.is_toxic else finding.more
 
 
-def _distance(findings: Sequence[Comparison]) -> str:
-    """Return how far the next model is from the best one. findings: those of the best one."""
+def _distance(comparisons: Sequence[Comparison]) -> str:
+    """Return how far the next model is from the best one. comparisons: those of the best one."""
+    findings = [one for one in comparisons if one.is_finding]
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
     rate = _worse(nearest)
     gap = nearest.gap
     low, high = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
     interval = interval_words(Interval(low, high))
-    difference = f"{100 * abs(gap.difference):.1f} points {interval}"
-    prompts = f"{gap.a.prompts:,} prompts with a verdict from both"
-    follows = f"{rate.result.short} follows with {percent(rate)}"
-    return f"{follows}, a difference of {difference} on the {prompts}"
+    difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
+    prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"
+    return f"{rate.result.short} follows with {percent(rate)}, {difference} on {prompts}"
 
 
 def _undecided(comparisons: Sequence[Comparison]) -> str:
@@ -141,9 +133,10 @@ def _undecided(comparisons: Sequence[Comparison]) -> str:
     reasons: list[str] = []
     detectable = [0.0]
     for comparison in comparisons:
-        reasons.append(comparison.outcome)
-        if comparison.outcome is not Outcome.TOO_FEW:
-            detectable.append(comparison.detectable)
+        if not comparison.is_finding:
+            reasons.append(comparison.outcome)
+            if comparison.outcome is not Outcome.TOO_FEW:
+                detectable.append(comparison.detectable)
     why = "; ".join(dict.fromkeys(reasons)) or Outcome.TOO_FEW
     largest = 100 * np.max(detectable)
     if largest > 0:  # not if one is not known

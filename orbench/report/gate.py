@@ -98,16 +98,20 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
     meant; none: all but the baseline's.
     """
-    baselines = [one for one in rates if one.result.is_baseline]
-    tested = [one for one in rates if one not in baselines]
-    if files:
-        tested = [one for one in tested if one.result.file in files]
-    models = grouped(tested, lambda one: one.result.label) or {"no result but the baseline's": []}
+    baselines = []
+    tested = []
+    for rate in rates:
+        if rate.result.is_baseline:
+            baselines.append(rate)
+        elif not files or rate.result.file in files:
+            tested.append(rate)
+    models = grouped(tested, lambda rate: rate.result.label)
+    models = models or {"no result but the baseline's": []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
         of_side: Sequence[Rate | None] = on_side(gate.side, models[model]) or [None]
-        for rate in of_side:
-            status, reason = _decide(gate, rate, baselines)
+        for one in of_side:
+            status, reason = _decide(gate, one, baselines)
             results.append(Decision(status, f"{model}: {gate.side.rate} {reason}"))
     return results
 

@@ -1,6 +1,6 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -36,10 +36,10 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
     the same prompts and judge.
     """
     groups = defaultdict[tuple[str, ...], list[Standing]](list)
-    for standing in _both_sides(on_side(SAFE, rates), on_side(TOXIC, rates)):
+    for standing in _both_sides(rates):
         prompt_sets = [result.prompt_set for result in standing.results]
         groups[standing.judge, *prompt_sets].append(standing)
-    board: list[Standing] = []
+    board = []
     for group, models in enumerate(groups.values()):
         for mark_number, standing in enumerate(_ranked(models)):
             part = f"{standing.prompts}, {standing.judge}" if len(groups) > 1 else ""
@@ -53,15 +53,16 @@ def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
     return sorted(rates, key=lambda rate: results.index(rate.result))
 
 
-def _both_sides(safe: Sequence[Rate], toxic: Sequence[Rate]) -> Iterator[Standing]:
+def _both_sides(rates: Sequence[Rate]) -> Iterator[Standing]:
     """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones.
 
     It is of the same model, settings and judge, with prompts from the same place, or the only such
     one. If that is unclear, none does.
     """
+    toxic = on_side(TOXIC, rates)
     of_models = grouped(toxic, _who)
     partners = []
-    for rate in safe:
+    for rate in on_side(SAFE, rates):
         alike = of_models.get(_who(rate), [])
         place = rate.result.prompts_from
         candidates = [one for one in alike if one.result.prompts_from == place] or alike
@@ -83,16 +84,17 @@ def _who(rate: Rate) -> tuple[str, str]:
 def _ranked(group: Sequence[Standing]) -> list[Standing]:
     """Return a group with its ranks, the ranked models first, the best first."""
     models = sorted(group, key=_place)
-    ranked = [model for model in models if model.is_ranked]
-    if len(ranked) < 2:
-        return models
-    balances = [_balance(model) for model in ranked]
-    tests = tested(Compared.MODELS, combinations(balances, 2))
-    findings = [test for test in tests if test.is_finding]
-    for place, balance in enumerate(balances):
-        best = 1 + sum(one.fewer is balance for one in findings)
-        worst = len(ranked) - sum(one.more is balance for one in findings)
-        models[place] = replace(models[place], rank=Rank(best, worst))
+    balances = [_balance(model) for model in models if model.is_ranked]
+    better = Counter[Rate]()
+    worse = Counter[Rate]()
+    for test in tested(Compared.MODELS, combinations(balances, 2)):
+        if test.is_finding:
+            better[test.fewer] += 1
+            worse[test.more] += 1
+    if len(balances) > 1:
+        for place, balance in enumerate(balances):
+            rank = Rank(1 + better[balance], len(balances) - worse[balance])
+            models[place] = replace(models[place], rank=rank)
     return models
 
 
@@ -125,9 +127,12 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    both_sides = [one for one in board if one.has_both_sides]
-    rows = [(one.group, "", one.rate(SAFE), one.rate(TOXIC)) for one in both_sides]
-    rows += [(len(board), one.prompts, one.over_refusal, one.toxic) for one in published]
+    rows = []
+    for one in board:
+        if one.has_both_sides:
+            rows.append((one.group, "", one.rate(SAFE), one.rate(TOXIC)))
+    for model in published:
+        rows.append((len(board), model.prompts, model.over_refusal, model.toxic))
     rates = DataFrame(rows, columns=["group", "published_on", "safe", "toxic"])
     for (_, published_on), group in rates.groupby(["group", "published_on"]):
         n = len(group)

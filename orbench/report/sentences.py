@@ -154,16 +154,18 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
     """
     judges = {one.judge for one in comparisons}
     found = [one for one in comparisons if one.is_finding]
-    are_many = len(comparisons) > MOST_COMPARISONS
+    shown = comparisons
+    if len(comparisons) > MOST_COMPARISONS:
+        shown = found[:MOST_COMPARISONS]
     lines = []
-    for one in found[:MOST_COMPARISONS] if are_many else comparisons:
+    for one in shown:
         rate = one.a.side.rate
         if one.a.counted is Counted.HEDGED:
             rate = "share of hedged responses"
         judge = f", {one.judge}" if len(judges) > 1 else ""
         names = f"{one.a.result.short} - {one.b.result.short}{judge}"
         lines.append(f"{names}, {rate}: {points(one.gap)}: {finding_of(one)}")
-    if are_many:
+    if shown is not comparisons:
         findings = f"{len(found)} with a finding"
         lines.append(f"{len(comparisons)} comparisons, {findings}: see comparison.csv")
     return lines
@@ -205,9 +207,10 @@ def remarks(comparison: Comparison) -> list[str]:
         rewrites = f"{a.side.prompts} may be rewrites of one another"
         found.append(f"{rewrites}, so intervals may be too narrow")
     for result in (a, b):
-        texts = "; ".join(filter(None, [result.doubt, *result.unranked, *result.cautions]))
-        if texts:
-            found.append(f"{result.label}: {texts}")
+        texts = [result.doubt, *result.unranked, *result.cautions]
+        known = "; ".join(filter(None, texts))
+        if known:
+            found.append(f"{result.label}: {known}")
     return found
 
 

@@ -59,7 +59,11 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     check_outputs(outputs, [*inputs, *options.labels])
     make_folder(folder)
     files = [*write_csvs(folder, made), export.write_summary(table, made)]
-    lines = analysis_lines(made)
+    hedging = of_models(made.comparisons, Counted.HEDGED)
+    lines = [*made.label_lines]
+    lines += sentences.small_subset_lines(made.rates)
+    lines += sentences.comparison_lines(hedging)
+    lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines):
         say(line)
     correlations = rank_correlations(made.board, made.published)
@@ -75,17 +79,6 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     if options.export:
         files += export.write_eee(folder / EEE, made)
     _finish(sources, options, files)
-
-
-def analysis_lines(made: Report) -> list[str]:
-    """Return what a reader must know of what stands behind the rates."""
-    hedging = of_models(made.comparisons, Counted.HEDGED)
-    return [
-        *made.label_lines,
-        *sentences.small_subset_lines(made.rates),
-        *sentences.comparison_lines(hedging),
-        *sentences.trend_lines(made.associations),
-    ]
 
 
 def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:

@@ -17,12 +17,9 @@ def drift(rates: Sequence[Rate]) -> Analysis:
     """
     sound = [rate for rate in rates if not rate.result.doubt]
     changes = []
-    for _, of_model in sorted(grouped(sound, _what).items()):
+    groups = grouped(sound, lambda rate: (rate.side.name, rate.result.judge, rate.result.label))
+    for _, of_model in sorted(groups.items()):
         for before, after in combinations(of_model, 2):
             if before.result.prompts != after.result.prompts:
                 changes.append((after, before))
     return Analysis(comparisons=[*tested(Compared.SETS, changes)])
-
-
-def _what(rate: Rate) -> tuple[str, str, str]:
-    return rate.side.name, rate.result.judge, rate.result.label

@@ -52,7 +52,9 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
         for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
             of_tiers: list[Rate] = []
             for model in merged_on(side, scale.standings):
-                of_tiers += _of_tiers(model, tiers)
+                responses = model.responses
+                lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
+                of_tiers += _rates(model, lower, higher, tiers)
             if any(rate.n + rate.unpaired for rate in of_tiers):
                 yield of_tiers
 
@@ -67,12 +69,6 @@ def _of_seeds(standing: Standing) -> Iterator[Rate]:
     return _rates(merged(standing.results), safe, seeds, ())
 
 
-def _of_tiers(model: Result, tiers: tuple[str, ...]) -> Iterator[Rate]:
-    responses = model.responses
-    lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
-    return _rates(model, lower, higher, tiers)
-
-
 def _rates(
     model: Result, rewrites: Responses, of_seeds: Responses, tiers: tuple[str, ...]
 ) -> Iterator[Rate]:
@@ -81,23 +77,25 @@ def _rates(
     With several seeds or responses each, a rate is the probability of a pair of them. Of two tiers,
     the lower one is the rewrite.
     """
-    seeds = of_seeds.where(~np.isin(of_seeds.prompt, rewrites.prompt))
+    is_rewrite = np.isin(of_seeds.prompt, rewrites.prompt)
+    seeds = of_seeds.where(~is_rewrite)
     is_paired = np.isin(rewrites.seed, seeds.seed)
     by_seed = Series(seeds.refused).groupby(seeds.seed).mean()
     seed = by_seed.reindex(rewrites.seed).to_numpy()  # NaN: unpaired or unscored
-    both = seed * rewrites.refused
+    rewrite = rewrites.refused
     outcomes = {
-        Counted.RIGHT: seed - both,
-        Counted.BOTH_REFUSED: both,
-        Counted.BOTH_ANSWERED: 1 - seed - rewrites.refused + both,
-        Counted.REVERSE: rewrites.refused - both,
+        Counted.RIGHT: seed * (1 - rewrite),
+        Counted.BOTH_REFUSED: seed * rewrite,
+        Counted.BOTH_ANSWERED: (1 - seed) * (1 - rewrite),
+        Counted.REVERSE: (1 - seed) * rewrite,
     }
     categories = sorted({"", *rewrites.category})
     if categories == ["", UNCATEGORIZED]:
         categories = [""]
     for category in categories:
         chosen = (rewrites.category == category) | (category == "")
-        unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
+        without_partner = rewrites.prompt[chosen & ~is_paired]
+        unpaired = len(np.unique(without_partner))
         subset = Subset(Kind.PAIRS, " < ".join(tiers), category, tiers)
         for counted, probability in outcomes.items():
             outcome = rewrites.verdicts()._replace(refused=probability)

@@ -52,14 +52,16 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
 def terms_in(text: str) -> set[str]:
     """Return the words of a text, in small letters, and the pairs of neighbors."""
     words = _WORD.findall(text.lower().replace("’", "'"))
-    return {*words, *map(" ".join, pairwise(words))}
+    pairs = map(" ".join, pairwise(words))
+    return {*words, *pairs}
 
 
 def _terms(prompts: list[str]) -> _Terms:
-    terms = Series([terms_in(prompt) for prompt in prompts]).explode().dropna()
+    terms = Series(prompts, dtype=object).map(terms_in).explode().dropna()
     columns, names = factorize(terms.to_numpy(object), sort=True)
+    ones = np.ones(len(terms), int)
     shape = (len(prompts), len(names))
-    has = csr_array((np.ones(len(terms), int), (terms.index, columns)), shape=shape)
+    has = csr_array((ones, (terms.index, columns)), shape=shape)
     return _Terms(prompts, names, has)
 
 
