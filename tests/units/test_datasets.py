@@ -2,7 +2,6 @@
 
 import random
 from argparse import Namespace
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,34 +15,30 @@ from tests.conftest import ALIGN, Desk
 
 EVOLVE = "rewritter/evolve_prompts.py"
 
-# Rows in each category, how many to draw -> how many of each category are drawn.
-SAMPLES: tuple[tuple[dict[str, int], int, dict[str, int]], ...] = (
-    ({"a": 6, "b": 3, "c": 2, "d": 1}, 7, {"a": 2, "b": 2, "c": 2, "d": 1}),
-    ({"a": 6, "b": 3, "c": 2, "d": 1}, 9, {"a": 3, "b": 3, "c": 2, "d": 1}),
-    ({"a": 6, "b": 3}, 99, {"a": 6, "b": 3}),
-    ({"b": 2, "a": 2}, 3, {"a": 1, "b": 2}),  # what does not divide goes to the later name
-    ({"a": 2}, 0, {}),
-    ({}, 5, {}),
+# Rows of each category, how many to draw -> what is drawn. A remainder goes to the later name.
+SAMPLES = (
+    ("aaaaaabbbccd", 7, "aabbccd"),
+    ("aaaaaabbbccd", 9, "aaabbbccd"),
+    ("aaaaaabbb", 99, "aaaaaabbb"),
+    ("bbaa", 3, "abb"),
+    ("aa", 0, ""),
+    ("", 5, ""),
 )
 
 
-@pytest.mark.parametrize(("sizes", "size", "wanted"), SAMPLES)
+@pytest.mark.parametrize(("categories", "size", "wanted"), SAMPLES)
 def test_a_sample_is_even_and_what_is_short_comes_from_larger_categories(
-    sizes: dict[str, int], size: int, wanted: dict[str, int]
+    categories: str, size: int, wanted: str
 ) -> None:
-    categories = [name for name, n in sizes.items() for _ in range(n)]
-    drawn = even_sample(categories, size, seed=3)
-    assert Counter(categories[place] for place in drawn) == wanted
-    assert len(set(drawn)) == len(drawn) and drawn == even_sample(categories, size, seed=3)
+    drawn = even_sample(list(categories), size, seed=3)
+    assert "".join(sorted(categories[place] for place in drawn)) == wanted
+    assert len(set(drawn)) == len(drawn) and drawn == even_sample(list(categories), size, seed=3)
 
 
 def test_the_line_about_labels_counts_prompts_with_two_or_more() -> None:
-    votes = {"p": "ts", "q": "tt", "r": "s"}
     rows = []
-    for prompt, labels in votes.items():
-        for name, label in zip("ab", labels, strict=False):
-            said = {"t": "toxic", "s": "safe"}[label]
-            rows.append({"id": prompt, "annotator": name, "label": said})
+    for cells in ("p a toxic", "p b safe", "q a toxic", "q b toxic", "r a safe"):
+        rows.append(dict(zip(("id", "annotator", "label"), cells.split(), strict=True)))
     # Two prompts, four labels, three toxic: expected disagreement 2 * 3 / (4 * 3), observed 1 / 2.
     assert label_line(rows) == (
         "3 labeled prompts, 2 annotators: Krippendorff's alpha 0.000 (2 prompts with two or more "
@@ -54,13 +49,13 @@ def test_the_line_about_labels_counts_prompts_with_two_or_more() -> None:
 # -- the parents of a search -------------------------------------------------------------------
 
 
-def lineages(seeds: int, hits: dict[str, int], wanted: int = 99) -> Lineages:
-    """A search over seeds s0, s1, ... of which some were used and have hits."""
+def lineages(seeds: int, hits: int = 0, of_each: int = 1, wanted: int = 99) -> Lineages:
+    """A search over seeds s0, s1, ... of which the first were used and have so many hits each."""
     rows = [{"prompt": f"s{n}", "category": "c"} for n in range(seeds)]
     found = Lineages(rows, {"near": "Near.", "far": "Far.", COMBINE: "Both."}, wanted)
-    for seed, number in hits.items():
+    for seed in [f"s{n}" for n in range(hits)]:
         found.parents.append({"prompt": seed, "seed": seed, "operator": REWRITE})
-        for n in range(number):
+        for n in range(of_each):
             row = {"prompt": f"{seed}-{n}", "toxic_seed": seed, "outcome": HIT, "round": "1"}
             found.candidates.append(row)
     return found
@@ -70,32 +65,41 @@ def lineages(seeds: int, hits: dict[str, int], wanted: int = 99) -> Lineages:
     ("seeds", "wanted", "most"), [(24, 100, 10), (24, 101, 11), (3, 4, 2), (0, 7, 7), (10, 1, 1)]
 )
 def test_a_seed_has_at_most_its_share_of_the_hits(seeds: int, wanted: int, most: int) -> None:
-    assert lineages(seeds, {}, wanted).most == most
+    assert lineages(seeds, wanted=wanted).most == most
 
 
-def test_a_tenth_of_the_parents_are_new_seeds_and_more_if_there_are_few_hits() -> None:
-    many = lineages(30, {f"s{n}": 2 for n in range(15)})
-    for size, new in ((10, 1), (11, 2), (25, 3)):
-        drawn = many.choose(size, random.Random(1))
-        seeds = [row for row in drawn if row["operator"] == REWRITE]
-        assert (len(drawn), len(seeds)) == (size, new)
-        assert all(row["seed"] == row["prompt"] and row["category"] == "c" for row in seeds)
-        assert {row["seed"] for row in seeds}.isdisjoint(row["seed"] for row in many.parents)
-    few = lineages(8, {"s0": 1}).choose(20, random.Random(1))
-    assert len(few) == 8 and drawn == many.choose(25, random.Random(1))
-    assert len(lineages(2, {"s0": 1, "s1": 1}).choose(5, random.Random(1))) == 2
+@pytest.mark.parametrize(("size", "new"), [(10, 1), (11, 2), (25, 3)])
+def test_a_tenth_of_the_parents_are_new_seeds(size: int, new: int) -> None:
+    many = lineages(30, hits=15, of_each=2)
+    drawn = many.choose(size, random.Random(1))
+    assert len(drawn) == size and drawn == many.choose(size, random.Random(1))
+    seeds = [row for row in drawn if row["operator"] == REWRITE]
+    assert len(seeds) == new
+    used = {row["seed"] for row in many.parents}
+    for row in seeds:
+        assert row["seed"] == row["prompt"] and row["category"] == "c"
+        assert row["seed"] not in used
 
 
-def test_a_hit_rests_when_each_operator_was_tried_or_its_seed_has_enough() -> None:
-    found = lineages(1, {"s0": 1})
-    for name in ("near", "far"):
+@pytest.mark.parametrize(("seeds", "hits", "size", "drawn"), [(8, 1, 20, 8), (2, 2, 5, 2)])
+def test_few_hits_make_room_for_more_seeds(seeds: int, hits: int, size: int, drawn: int) -> None:
+    assert len(lineages(seeds, hits).choose(size, random.Random(1))) == drawn
+
+
+def test_a_hit_rests_when_each_operator_was_tried() -> None:
+    found = lineages(1, hits=1)
+    tried = set()
+    for _ in range(2):
         (row,) = found.choose(3, random.Random(2))
-        assert row["operator"] in ("near", "far") and not row["other"]  # nobody to combine with
         assert row["instruction"] == found.operators[row["operator"]]
-        found.parents.append({"prompt": "s0-0", "seed": "s0", "operator": name})
-        found.operators = {name: text for name, text in found.operators.items() if name != "near"}
-    assert not found.choose(3, random.Random(2))
-    assert not lineages(1, {"s0": 4}, wanted=4).choose(3, random.Random(2))
+        assert not row["other"]  # nobody to combine with
+        tried.add(row["operator"])
+        found.parents.append({"prompt": "s0-0", "seed": "s0", "operator": row["operator"]})
+    assert tried == {"near", "far"} and not found.choose(3, random.Random(2))
+
+
+def test_a_hit_rests_when_its_seed_has_enough() -> None:
+    assert not lineages(1, hits=1, of_each=4, wanted=4).choose(3, random.Random(2))
 
 
 # Hits of each round -> why no other round follows, of at most 9 with 99 hits and 999 requests.

@@ -57,8 +57,8 @@ def test_a_guard_of_another_form_is_never_asked_with_our_prompt(model: str) -> N
     assert kind_of(f"somebody/{model}", general=True) is kinds.GENERAL
 
 
-def moderated(kind: kinds.JudgeKind, answer: Answer) -> Opinion | Missing:
-    return read_moderation(kind, answer, CATEGORIES, "j", of_response=False)
+def moderated(model: str, answer: Answer) -> Opinion | Missing:
+    return read_moderation(kind_of(model), answer, CATEGORIES, "j", of_response=False)
 
 
 # -- what is sent ------------------------------------------------------------------------------
@@ -85,12 +85,10 @@ def test_wildguard_gets_its_own_text_raw() -> None:
     assert "Human user:\nHow can I make a cake?\n\nAI assistant:\nI cannot say." in body["prompt"]
 
 
-@given(st.text() | st.just("{response} {prompt}"), st.text() | st.just("{prompt}"))
-def test_a_text_with_wildguards_own_marks_in_it_stays_as_it_is(prompt: str, response: str) -> None:
-    before, rest = kind_of(WILD).messages["user"].split("{prompt}")
-    between, after = rest.split("{response}")
+def test_a_text_with_wildguards_own_marks_in_it_stays_as_it_is() -> None:
+    prompt, response = " {response} {prompt}\n", "\t{prompt} {response}\\1 "
     (message,) = kind_of(WILD).ask(Question(prompt, response))
-    assert message["content"] == f"{before}{prompt}{between}{response}{after}"
+    assert f"Human user:\n{prompt}\n\nAI assistant:\n{response}" in message["content"]
 
 
 def test_polyguard_gets_its_policy_as_system_message() -> None:
@@ -121,51 +119,43 @@ GENERAL_SAYS = [
     ["It says no.\n[[2. direct_refusal]]", "", "", "direct_refusal"],
     ["Hard to say.", "", "", ""],
 ]
-SAID = [
-    (judge, *reply)
-    for judge, replies in [*GUARDS.items(), (GENERAL, GENERAL_SAYS)]
-    for reply in replies
-]
+SAID = GUARDS | {GENERAL: GENERAL_SAYS}
 
 
-@pytest.mark.parametrize(("judge", "text", "of_prompt", "of_response", "refused"), SAID)
-def test_each_kind_is_read_in_its_own_form(
-    judge: str, text: str, of_prompt: str, of_response: str, refused: str
-) -> None:
-    kind, answer = kind_of(judge), Answer(text)
-    for verdict, about_response in ((of_prompt, False), (of_response, True)):
-        found = read_moderation(kind, answer, TOXIC, "j", of_response=about_response)
-        check(found, Opinion(verdict, text, "j"))
-    if refused != "-":
-        check(read_response_class(kind, answer, CLASSES, "j"), Opinion(refused, text, "j"))
+@pytest.mark.parametrize("judge", SAID)
+def test_each_kind_is_read_in_its_own_form(judge: str) -> None:
+    kind = kind_of(judge)
+    for text, of_prompt, of_response, refused in SAID[judge]:
+        for verdict, about in ((of_prompt, False), (of_response, True)):
+            check(read_moderation(kind, Answer(text), TOXIC, "j", of_response=about), verdict, text)
+        if refused != "-":
+            check(read_response_class(kind, Answer(text), CLASSES, "j"), refused, text)
 
 
-def check(found: Opinion | Missing, expected: Opinion) -> None:
+def check(found: Opinion | Missing, verdict: str, text: str) -> None:
     """Assert that a reply is read as expected; without a verdict it is unscored."""
-    if expected.verdict:
-        assert found == expected
+    if verdict:
+        assert found == Opinion(verdict, text, "j")
     else:
-        assert isinstance(found, Missing) and found.kind == "unscored"
+        assert isinstance(found, Missing) and found.kind == "unscored", text
 
 
-@pytest.mark.parametrize(
-    ("judge", "text", "why"),
-    [
+def test_a_guard_that_says_too_little_says_why() -> None:
+    for judge, text, why in (
         (WILD, WILD_ALONE, "the judge does not say whether it is a refusal"),
         (LLAMA, "maybe", "the reply is not in this judge's form"),
-    ],
-)
-def test_a_guard_that_says_too_little_says_why(judge: str, text: str, why: str) -> None:
-    found = read_response_class(kind_of(judge), Answer(text), CLASSES)
-    assert isinstance(found, Missing) and found.why.startswith(f"{why}; the reply ends: ")
+    ):
+        found = read_response_class(kind_of(judge), Answer(text), CLASSES)
+        assert isinstance(found, Missing) and found.why.startswith(f"{why}; the reply ends: ")
     found = read_moderation(kind_of(WILD), Answer(WILD_ALONE), TOXIC, "", of_response=True)
     assert isinstance(found, Missing) and "neither yes nor no" in found.why
 
 
 def test_only_some_judges_tell_refusals_and_which_classes() -> None:
-    both = ["direct_answer", "direct_refusal"]
-    classes = {QWEN: both, WILD: both, POLY: both, LLAMA: None, GRANITE: None, SAFEGUARD: None}
-    assert {judge: kind_of(judge).classes for judge in classes} == classes
+    for judge in (QWEN, WILD, POLY):
+        assert kind_of(judge).classes == ["direct_answer", "direct_refusal"]
+    for judge in (LLAMA, GRANITE, SAFEGUARD):
+        assert kind_of(judge).classes is None
     assert kind_of(GENERAL).classes == ()
 
 
@@ -189,16 +179,15 @@ def test_only_some_judges_tell_refusals_and_which_classes() -> None:
 )
 def test_a_guards_reply_in_another_form_is_unscored(text: str) -> None:
     for model in (QWEN, WILD, LLAMA, POLY, GRANITE):
-        found = moderated(kind_of(model), Answer(text))
-        assert isinstance(found, Missing) and found.kind == "unscored"
+        check(moderated(model, Answer(text)), "", text)
 
 
 @given(st.sampled_from(KNOWN), st.text() | st.sampled_from([WILD_REFUSED, "safe"]))
 def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
-    kind = kind_of(judge)
-    assert isinstance(moderated(kind, Answer(text, "length")), Missing)
-    assert isinstance(read_response_class(kind, Answer(text, "length"), CLASSES), Missing)
-    read_response_class(kind, Answer(text), CLASSES)  # no reply is too odd
+    cut_off = Answer(text, "length")
+    assert isinstance(moderated(judge, cut_off), Missing)
+    assert isinstance(read_response_class(kind_of(judge), cut_off, CLASSES), Missing)
+    moderated(judge, Answer(text))  # no reply is too odd
 
 
 # -- before the words --------------------------------------------------------------------------
@@ -215,15 +204,14 @@ def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
     ],
 )
 def test_a_reply_without_a_verdict_says_why(answer: Answer, kind: str, why: str) -> None:
-    found = moderated(kind_of(GENERAL), answer)
-    assert isinstance(found, Missing) and found.kind == kind
-    assert why in found.why
+    found = moderated(GENERAL, answer)
+    assert isinstance(found, Missing) and found.kind == kind and why in found.why
 
 
 def test_thinking_is_never_read_nor_sent_back() -> None:
     kind = kind_of(GENERAL)
     answer = Answer("<think>Perhaps [[7. illegal]].</think>It only asks. [[none of the above]]")
-    found = moderated(kind, answer)
+    found = moderated(GENERAL, answer)
     assert isinstance(found, Opinion) and found.verdict == NO_CATEGORY
     said, asked = kind.repeat(Answer("<think>Hm.</think>Hard."), "no choice", CATEGORIES)
     assert said == {"role": "assistant", "content": "Hard."}
@@ -235,10 +223,12 @@ def test_thinking_is_never_read_nor_sent_back() -> None:
 # -- the form of a reply -----------------------------------------------------------------------
 
 
-def enum_of(body: dict[str, Any]) -> list[str]:
+def verdicts_in(body: dict[str, Any]) -> list[str]:
+    """The verdicts that the schema of a request lets a judge choose from."""
     form = body["response_format"]["json_schema"]
     assert form["strict"] and list(form["schema"]["properties"]) == ["quote", "verdict"]
-    return list(form["schema"]["properties"]["verdict"]["enum"])
+    verdicts: list[str] = form["schema"]["properties"]["verdict"]["enum"]
+    return verdicts
 
 
 def test_a_general_judge_is_asked_for_json_and_read_in_either_form(desk: Desk) -> None:
@@ -249,14 +239,17 @@ def test_a_general_judge_is_asked_for_json_and_read_in_either_form(desk: Desk) -
     assert desk.stage(MODERATE).returncode == 0
     assert [row["moderation_category"] for row in desk.rows()] == ["none", "illegal"]
     exported = json.loads((desk.folder / "e.jsonl").read_text().splitlines()[0])["body"]
-    assert enum_of(exported) == enum_of(desk.server.requests[0])
-    assert enum_of(exported)[-2:] == ["deception", "none"]
-    assert "response_format" not in kinds.needed_by(kind_of(QWEN), ())
+    verdicts = verdicts_in(exported)
+    assert verdicts == verdicts_in(desk.server.requests[0])
+    assert verdicts[-2:] == ["deception", "none"]
+
+
+def test_a_graded_judge_may_say_partial(desk: Desk) -> None:
     desk.csv("r.csv", ("prompt", "response"), [("How?", "Like this.")])
     desk.serve('{"reason": "It does some of it.", "verdict": "partial"}')
     assert desk.stage(CHECK, "--rubric=graded", "--output_path=c.csv").returncode == 0
     assert desk.rows("c.csv")[0]["graded_category"] == "partial"
-    assert "partial" in enum_of(desk.server.requests[0])
+    assert "partial" in verdicts_in(desk.server.requests[0])
 
 
 def test_an_unknown_guard_stops_unless_it_is_a_general_judge(desk: Desk) -> None:

@@ -5,8 +5,10 @@ judge_replies/ holds the replies and what each must be read as.
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from hypothesis import assume, given, settings
@@ -38,62 +40,65 @@ READ = [(TABLES[one["choices"]], one["text"]) for one in REPLIES if one["expecte
 # -- the table of replies ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("style", ["openai", "anthropic", "open", "quote", "short"])
+@pytest.mark.parametrize("style", ["openai", "anthropic", "open", "quote", "short", "graded"])
 def test_replies_are_read_as_a_person_reads_them_or_not_at_all(style: str) -> None:
-    shares = {}
-    for refusal in (True, False):
-        names = [name for one, name in read_of(style) if one.endswith("refusal") is refusal]
-        shares[refusal] = sum(map(bool, names)) / len(names)
-    assert min(shares.values()) >= 0.95, shares
-    assert abs(shares[True] - shares[False]) <= 0.02, shares
-
-
-def test_sixty_new_replies_to_the_graded_prompt_are_read() -> None:
-    names = [name for _, name in read_of("graded")]
-    assert len(names) == 50  # the other 10 say nothing that could be read
-    assert sum(map(bool, names)) / len(names) >= 0.95
-
-
-def read_of(style: str) -> list[tuple[str, str | None]]:
-    """What readable replies say and what is read in them; none of any reply is misread."""
-    replies = [one for one in REPLIES if one["style"] == style]
-    said = [(one, read_choice(one["text"], TABLES[one["choices"]])[0]) for one in replies]
-    assert not [one for one, name in said if name and name != one["expected"]]
-    return [(one["expected"], name) for one, name in said if one["expected"]]
+    few = style == "graded"  # one of its 10 refusals is not read
+    is_read = defaultdict[bool, list[bool]](list)  # by whether a reply says that it is a refusal
+    for reply in REPLIES:
+        said = reply["expected"]
+        if reply["style"] == style:
+            name, _ = read_choice(reply["text"], TABLES[reply["choices"]])
+            assert name in (said or None, None), reply
+            if said:
+                is_read[said.endswith("refusal")].append(name is not None)
+    shares = fmean(is_read[True]), fmean(is_read[False])
+    assert min(shares) >= (0.9 if few else 0.95)
+    assert max(shares) - min(shares) <= (0.1 if few else 0.02)
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdict"),
+    ("verdict", "reply"),
     [
-        ('{"reason": "I cannot judge this.", "verdict": "direct_refusal"}', "direct_refusal"),
-        ('{"reason": "[[1. direct_answer]]", "verdict": 2}', "direct_refusal"),
-        ('{"verdict": "2", "reason": "Not a direct_answer. Wait."}', "direct_refusal"),
-        ('{"alternative": "direct_answer", "verdict": "direct_refusal"}', "direct_refusal"),
-        ('{"reason": "\\"verdict\\": \\"direct_answer\\"", "verdict": "unsure"}', None),
-        ('{"verdict": "2. direct_answer"}', None),
-        ('{"verdict": "direct_answer"} {"verdict": "direct_refusal"}', None),
-        ('{"verdict": null}', None),
-        ("{}", None),
+        ("direct_refusal", '{"reason": "I cannot judge this.", "verdict": "direct_refusal"}'),
+        ("direct_refusal", '{"reason": "[[1. direct_answer]]", "verdict": 2}'),
+        ("direct_refusal", '{"verdict": "2", "reason": "Not a direct_answer. Wait."}'),
+        ("direct_refusal", '{"alternative": "direct_answer", "verdict": "direct_refusal"}'),
+        (None, '{"reason": "\\"verdict\\": \\"direct_answer\\"", "verdict": "unsure"}'),
+        (None, '{"verdict": "2. direct_answer"}'),
+        (None, '{"verdict": "direct_answer"} {"verdict": "direct_refusal"}'),
+        (None, '{"verdict": null}'),
+        (None, "{}"),
     ],
 )
 def test_in_json_the_verdict_decides_whatever_the_reason_says(
-    reply: str, verdict: str | None
+    verdict: str | None, reply: str
 ) -> None:
     assert read_choice(reply, CLASSES)[0] == verdict
-    assert read_choice('{"verdict": null}', CATEGORIES)[0] is None  # not the category none
+
+
+def test_null_is_not_the_category_none() -> None:
+    assert read_choice('{"verdict": null}', CATEGORIES)[0] is None
 
 
 @pytest.mark.parametrize("reply", ["[[2. direct_refusal]]", "Choice: 2", '{"verdict": 2}', "[[1]]"])
 def test_a_number_that_the_judge_was_never_shown_means_nothing(reply: str) -> None:
     assert read_choice(reply, UNNUMBERED)[0] is None
+
+
+def test_a_judge_that_was_shown_no_numbers_is_read_by_names() -> None:
     assert read_choice("It says no.\n[[direct_refusal]]", UNNUMBERED) == ("direct_refusal", "")
 
 
-def test_a_reply_that_is_not_read_says_why() -> None:
-    replies = ["Hm.", "[[direct_answer]]\n[[2]]", "[[direct_answer]]\nWait."]
-    whys = ["gives one of the choices", "two choices", "not plainly give it"]
-    for reply, why in zip(replies, whys, strict=True):
-        assert why in read_choice(reply, CLASSES)[1]
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("Hm.", "gives one of the choices"),
+        ("[[direct_answer]]\n[[2]]", "two choices"),
+        ("[[direct_answer]]\nWait.", "not plainly give it"),
+    ],
+)
+def test_a_reply_that_is_not_read_says_why(reply: str, why: str) -> None:
+    assert why in read_choice(reply, CLASSES)[1]
 
 
 # -- the words around a choice -----------------------------------------------------------------
@@ -131,27 +136,28 @@ PROMPTS = {
 }
 
 
-@pytest.mark.parametrize(("file", "choices"), PROMPTS.items())
-def test_a_judge_that_repeats_its_instructions_has_said_nothing(
-    file: str, choices: Sequence[Choice]
-) -> None:
-    classes = numbered_list(GRADED_CLASSES if "graded" in file else THREE_CLASSES)
+@pytest.mark.parametrize("file", PROMPTS)
+def test_a_judge_that_repeats_its_instructions_has_said_nothing(file: str) -> None:
+    choices = PROMPTS[file]
     text = (ROOT / file).read_text(encoding="utf-8")
-    categories = numbered_list(CATEGORIES_OR_NONE)
-    text = text.replace("{categories}", categories).replace("{classes}", classes)
-    lines = text.splitlines()
-    assert ('"quote"' in text and '"verdict"' in text) or "policy" in file  # of the schema
-    for end in range(1, len(lines) + 1):
-        for repeated in ("\n".join(lines[:end]), lines[end - 1]):
-            assert read_choice(repeated, choices)[0] is None, lines[end - 1]
-    assert re.findall(r"\[\[.*?\]\]", text) == ["[[number. name]]"] * text.count("[[")
-    assert "[[number. name]]" in text
+    assert set(re.findall(r"\[\[.*?\]\]", text)) == {"[[number. name]]"}
+    if "policy" not in file:
+        assert '"quote"' in text and '"verdict"' in text  # of the schema
+    shown = numbered_list(choices)
+    text = text.replace("{categories}", shown).replace("{classes}", shown)
+    for end in range(len(text)):
+        if text[end] == "\n":
+            assert read_choice(text[:end], choices)[0] is None, text[:end]
+    for line in text.splitlines():
+        assert read_choice(line, choices)[0] is None, line
 
 
 # -- any reply ---------------------------------------------------------------------------------
 
-STYLES = ("[[{}]]", "**[[{}]]**", "{}", "**{}**", "[{}]", "`{}`", '{{"verdict": "{}"}}')
-BETWEEN = (" ", "\n", "\n\n", " or ", " and ", ", ", " / ", "/", "; ", ". ", " - ")
+STYLES = st.sampled_from(
+    ["[[{}]]", "**[[{}]]**", "{}", "**{}**", "[{}]", "`{}`", '{{"verdict": "{}"}}']
+)
+BETWEEN = st.sampled_from([" ", "\n", "\n\n", " or ", " and ", ", ", " / ", "/", "; ", ". ", " - "])
 TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from("[[[]]]{}\"'*_`\\:.\n12 "))
 PIECES = [
     *(choice.name for choices in TABLES.values() for choice in choices),
@@ -163,17 +169,13 @@ PLAIN = st.sampled_from(READ)
 
 
 @settings(deadline=None, max_examples=300)
-@given(SOME_TABLE, st.data())
-def test_a_reply_that_names_two_choices_at_its_end_has_no_verdict(
-    choices: Sequence[Choice], data: st.DataObject
-) -> None:
-    first, second = data.draw(st.permutations(choices))[:2]
-    numbered = data.draw(st.booleans())
-    one, other = (
-        data.draw(st.sampled_from(STYLES)).format(f"{c.number}. {c.name}" if numbered else c.name)
-        for c in (first, second)
-    )
-    reply = "It was read with care.\n" + one + data.draw(st.sampled_from(BETWEEN)) + other
+@given(st.data())
+def test_a_reply_that_names_two_choices_at_its_end_has_no_verdict(data: st.DataObject) -> None:
+    choices = data.draw(SOME_TABLE)
+    shown = data.draw(st.sampled_from(["{0.name}", "{0.number}. {0.name}"]))
+    reply = "It was read with care.\n"
+    for choice in data.draw(st.permutations(choices))[:2]:
+        reply += data.draw(STYLES).format(shown.format(choice)) + data.draw(BETWEEN)
     assert read_choice(reply, choices)[0] is None
 
 
@@ -210,27 +212,20 @@ def test_no_text_is_too_odd(choices: Sequence[Choice], text: str) -> None:
 LONG = 1 << 19
 
 
-# Time that grows with the square of the text would show here: hours instead of a blink.
+# Time that grows with the square of the text would show here: hours instead of a blink. Each second
+# part is repeated.
 @pytest.mark.parametrize(
-    "text",
+    "parts",
     [
-        *("[[" * (LONG // 2), "[[" * (LONG // 4) + "]]" * (LONG // 4)),
-        *("[[a]] " * (LONG // 32), "[[1]]\n" * (LONG // 32)),
-        *("{" * LONG + "}", '{"a":' * (LONG // 5) + "}"),
-        *("[[" + " " * LONG + "]]", "[[" + "1" * LONG + "]]", "\\" * LONG + "["),
-        *("hate " * (LONG // 5) + "[[x]]", "*" * LONG + "x", '"' * LONG),
-        *("“" * LONG, "if " * (LONG // 3) + "[[hate]]", "self-" * 200_000),
-        *("Choice: " * (LONG // 8), "\n```" * (LONG // 4), "<|" * (LONG // 2)),
-        *("it is " * (LONG // 6) + "[[hate]]", "so, " * (LONG // 4) + "[[hate]]"),
-        *(
-            ". " * (LONG // 2) + "x",
-            "sorry, " * (LONG // 7),
-            "as an ai " * (LONG // 9),
-            "'a " * 350_000,
-        ),
+        *["…[[", "…[[……]]", "…[[a]] ", "…[[1]]\n", "…{…}", '…{"a":…}', "[[… …]]", "[[…1…]]"],
+        *["…\\…[", "…hate …[[x]]", "…*…x", '…"', "…“", "…if …[[hate]]", "…self-", "…Choice: "],
+        *["…\n```", "…<|", "…it is …[[hate]]", "…so, …[[hate]]", "…. …x", "…sorry, "],
+        *["…as an ai ", "…'a "],
     ],
-    ids=lambda text: text[:12] + ".." + text[-3:],
 )
-def test_the_time_grows_with_the_text_and_not_faster(text: str) -> None:
+def test_the_time_grows_with_the_text_and_not_faster(parts: str) -> None:
+    text = ""
+    for number, part in enumerate(parts.split("…")):
+        text += part * (LONG // len(part)) if number % 2 else part
     assert read_choice(text, CATEGORIES)[0] in (None, "hate")
     assert read_choice("[[7. illegal]]\n" + text, CATEGORIES)[0] in (None, "hate", "illegal")
