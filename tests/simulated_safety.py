@@ -92,21 +92,21 @@ def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Ra
 
 
 def words(random: Random) -> tuple[int, int]:
-    """How many of 20 planted words are found, each in 50 to 100 of 1,000 prompts with odds ratio 4;
+    """How many of 20 planted words are found, each in about 80 of 1,000 prompts with odds ratio 4;
     and how many other entries.
     """
     refused = random.random(1000) < 0.3
-    frequency = 1 / np.arange(5, 2005)
-    drawn = random.choice(2000, (1000, 12), p=frequency / frequency.sum())
+    drawn = random.integers(2000, size=(1000, 12)) ** 2 // 2000  # some words are frequent
     prompts = [[f"word{n}" for n in one] for one in drawn]
-    weights = np.where(refused, 4, 1) / (1000 + 3 * refused.sum())
+    chance = np.where(refused, 0.16, 0.045)
     for n in range(20):
-        for place in random.choice(1000, random.integers(50, 101), False, weights):
-            prompts[place].insert(random.integers(len(prompts[place])), f"planted{n}")
+        for place in np.flatnonzero(random.random(1000) < chance):
+            prompts[place].append(f"planted{n}")
     board = [standing_of(result_of(responses(refused)))]
-    found = trigger_words(prompts_of([" ".join(one) for one in prompts]), board).associations
-    planted = [one.value for one in found if "planted" in one.value]
-    return sum(" " not in term for term in planted), len(found) - len(planted)
+    texts = [" ".join(random.permutation(one)) for one in prompts]
+    terms = [one.value for one in trigger_words(prompts_of(texts), board).associations]
+    planted = [term for term in terms if "planted" in term]
+    return sum(" " not in term for term in planted), len(terms) - len(planted)
 
 
 def cases() -> Iterator[tuple[str, Draw]]:

@@ -119,20 +119,19 @@ def test_prompts_that_were_answered_under_another_name_stop_the_run(tmp_path: Pa
 # -- running them ----------------------------------------------------------------------------------
 
 
-def measured(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, ends: str, words: str = ""
-) -> tuple[int, int]:
+def measured(folder: Path, ends: str, words: str = "") -> tuple[int, int]:
     """The exit status, and how many runs there were. ends: of each run its status, and a comma if
     it has no result; the report's is the number of files to check.
     """
-    outcomes = iter(
-        [Outcome(int(end[0]), None if end[1:] else Path("x.csv")) for end in ends.split()]
-    )
-    monkeypatch.setattr(measure, "run", lambda script, flags, brief: next(outcomes))
-    monkeypatch.setattr(measure, "add_side", lambda path, side: None)
-    monkeypatch.setattr(measure, "write_report", lambda args, checked: len(checked))
-    status = measure.measure(all_steps(folder), parsed(folder, words))
-    return status, len(ends.split()) - len(list(outcomes))
+    outcomes = []
+    for end in ends.split():
+        result = None if "," in end else Path("x.csv")
+        outcomes.append(Outcome(int(end[0]), result))
+    run = mock.Mock(side_effect=outcomes)
+    report = mock.Mock(side_effect=lambda args, checked: len(checked))
+    with mock.patch.multiple(measure, run=run, add_side=mock.Mock(), write_report=report):
+        status = measure.measure(all_steps(folder), parsed(folder, words))
+    return status, run.call_count
 
 
 @pytest.mark.parametrize(
@@ -146,16 +145,14 @@ def measured(
     ],
 )
 def test_a_run_that_stops_ends_it_and_one_in_a_batch_puts_off_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, status: int, runs: int
+    tmp_path: Path, ends: str, status: int, runs: int
 ) -> None:
-    assert measured(tmp_path, monkeypatch, ends) == (status, runs)
+    assert measured(tmp_path, ends) == (status, runs)
 
 
-def test_no_gate_is_decided_while_a_batch_is_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_gate_is_decided_while_a_batch_is_under_way(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no gate can be decided before all answers are there"):
-        measured(tmp_path, monkeypatch, "0 0, 0 0", "--fail_if toxic<1")
+        measured(tmp_path, "0 0, 0 0", "--fail_if toxic<1")
 
 
 # -- the report ------------------------------------------------------------------------------------
