@@ -169,8 +169,8 @@ def test_a_damaged_record_is_named_with_what_is_wrong(tmp_path: Path) -> None:
     damaged = dict.fromkeys([*RECORDS["not_json"], "[" * 100_000], "it is not JSON")
     damaged |= dict.fromkeys(RECORDS["no_object"], "it is no JSON object")
     for name, values in RECORDS["wrong_type"].items():
-        texts = [f'{{"inputs": [], "{name}": {value}}}' for value in values]
-        damaged |= dict.fromkeys(texts, f"{name} has a wrong type")
+        for value in values:
+            damaged[f'{{"inputs": [], "{name}": {value}}}'] = f"{name} has a wrong type"
     for text, why in damaged.items():
         path.write_text(text)
         line = f"{path} is damaged: {why}; restore it, or delete it to go on without a run record"
