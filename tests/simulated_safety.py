@@ -6,6 +6,7 @@ from functools import cache, partial
 from itertools import product
 from math import isnan, nan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -21,8 +22,17 @@ from orbench.stats.core import Array, Verdicts
 from tests.results import prompts_of, responses, result_of, standing_of
 
 Random = np.random.Generator
-Case = tuple[int, float, float, float, int]  # seeds, icc, middle, slope, judges
 Draw = Callable[[Random], float]  # 1: the interval covers, 0: it does not, NaN: there is none
+
+
+class Case(NamedTuple):
+    """Refusals that depend on a score."""
+
+    seeds: int
+    icc: float
+    middle: float
+    slope: float
+    judges: int
 
 
 def uniform(random: Random, seed: Array, icc: float) -> Array:
@@ -38,8 +48,8 @@ def headline(random: Random, folder: Path) -> tuple[float, float, float]:
     toxic = np.arange(4000) % 2 == 1
     refused = random.random(4000) < np.where(toxic, 0.5, 0.1)
     votes = toxic[:, None] ^ (random.random((4000, 3)) < 0.1)
-    table = pd.DataFrame(votes, columns=[f"is_toxic_{judge}" for judge in "abc"])
-    table.assign(prompt=table.index.map(str), is_toxic=True).to_csv(folder / "panel.csv")
+    table = pd.DataFrame(votes, columns=["is_toxic_a", "is_toxic_b", "is_toxic_c"])
+    table.assign(prompt=table.index, is_toxic=True).to_csv(folder / "panel.csv")
     judges = [{"asked": judge} for judge in "abc"]
     record = {"stage": "moderator", "models": judges, "parameters": {"column": "prompt"}}
     (folder / "panel.run.json").write_text(json.dumps(record))
@@ -50,25 +60,24 @@ def headline(random: Random, folder: Path) -> tuple[float, float, float]:
     return 100 * refused.mean(), 100 * agreed.mean.rate, 100 * refused[~toxic].mean()
 
 
-def logistic(random: Random, *case: float) -> tuple[Verdicts, Array]:
+def logistic(random: Random, case: Case) -> tuple[Verdicts, Array]:
     """Refusals of five rewrites a seed from a logistic curve of their score; the scores."""
-    seeds, icc, middle, slope, judges = case
-    seed = np.repeat(np.arange(seeds), 5)
-    score = random.binomial(int(judges), uniform(random, seed, 0.5)) / judges
-    refused = uniform(random, seed, icc) < expit(slope * (score - middle))
+    seed = np.repeat(np.arange(case.seeds), 5)
+    score = random.binomial(case.judges, uniform(random, seed, 0.5)) / case.judges
+    refused = uniform(random, seed, case.icc) < expit(case.slope * (score - case.middle))
     return Verdicts(refused.astype(float), np.arange(len(seed)), seed), score
 
 
 @cache
-def true_value(*curve: float) -> float:
-    """The AUC of very many prompts. curve: middle, slope, judges."""
-    return auc(*logistic(np.random.default_rng(1), 50_000, 0, *curve))[0]
+def true_value(curve: Case) -> float:
+    """The AUC of very many prompts."""
+    return auc(*logistic(np.random.default_rng(1), curve))[0]
 
 
 def area(case: Case, random: Random) -> float:
     """Whether the interval of the AUC covers."""
-    value, low, high = auc(*logistic(random, *case))
-    return nan if isnan(value) else float(low <= true_value(*case[2:]) <= high)
+    value, low, high = auc(*logistic(random, case))
+    return nan if isnan(value) else low <= true_value(case._replace(seeds=50_000, icc=0)) <= high
 
 
 def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Random) -> float:
@@ -83,22 +92,21 @@ def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Ra
 
 
 def words(random: Random) -> tuple[int, int]:
-    """How many of 20 planted words are found, each in 50 to 100 of 1,000 prompts with odds ratio 4;
+    """How many of 20 planted words are found, each in about 80 of 1,000 prompts with odds ratio 4;
     and how many other entries.
     """
     refused = random.random(1000) < 0.3
-    frequency = 1 / np.arange(5, 2005)
-    drawn = random.choice(2000, (1000, 12), p=frequency / frequency.sum())
+    drawn = random.integers(2000, size=(1000, 12)) ** 2 // 2000  # some words are frequent
     prompts = [[f"word{n}" for n in one] for one in drawn]
-    weights = np.where(refused, 4, 1) / (1000 + 3 * refused.sum())
+    chance = np.where(refused, 0.16, 0.045)
     for n in range(20):
-        for place in random.choice(1000, random.integers(50, 101), False, weights):
-            prompts[place].insert(random.integers(len(prompts[place])), f"planted{n}")
+        for place in np.flatnonzero(random.random(1000) < chance):
+            prompts[place].append(f"planted{n}")
     board = [standing_of(result_of(responses(refused)))]
-    found = trigger_words(prompts_of([" ".join(one) for one in prompts]), board).associations
-    terms = [one.value for one in found]
-    others = sum("planted" not in term for term in terms)
-    return sum("planted" in term and " " not in term for term in terms), others
+    texts = [" ".join(random.permutation(one)) for one in prompts]
+    terms = [one.value for one in trigger_words(prompts_of(texts), board).associations]
+    planted = [term for term in terms if "planted" in term]
+    return sum(" " not in term for term in planted), len(terms) - len(planted)
 
 
 def cases() -> Iterator[tuple[str, Draw]]:
@@ -106,10 +114,9 @@ def cases() -> Iterator[tuple[str, Draw]]:
     curves = ((0.5, 3.0), (0.5, 10.0), (0.2, 6.0), (0.8, 3.0))
     for seeds, icc in product((20, 60, 260), (0.0, 0.4)):
         of = f"{seeds} x 5, icc {icc}"
-        for curve, judges in product(curves, (1, 3)):
-            case = (seeds, icc, *curve, judges)
-            name = f"{of}, middle {curve[0]}, slope {curve[1]:g}, {judges} judges"
-            yield f"AUC: {name}", partial(area, case)
+        for (middle, slope), judges in product(curves, (1, 3)):
+            name = f"AUC: {of}, middle {middle}, slope {slope:g}, {judges} judges"
+            yield name, partial(area, Case(seeds, icc, middle, slope, judges))
         for rates in ((0.9, 0.1), (0.6, 0.4)):
             yield f"pairs: {of}, refused {rates}", partial(pair, seeds, icc, *rates)
 

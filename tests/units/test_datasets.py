@@ -154,21 +154,22 @@ def test_a_script_ends_with_one_line(
     assert messages.run_script(lambda argv: 7) == 7
 
 
-def test_the_nearest_env_file_counts_and_variables_that_are_set_win(desk: Desk) -> None:
+@pytest.mark.parametrize(("folder", "key"), [("a/b", "near"), (".", "far"), ("a", "set")])
+def test_the_nearest_env_file_counts_and_variables_that_are_set_win(
+    desk: Desk, folder: str, key: str
+) -> None:
     (desk.folder / "a" / "b").mkdir(parents=True)
-    (desk.folder / ".env").write_text("ODD_KEY=far\n")
-    (desk.folder / "a" / ".env").write_text("ODD_KEY=near\n")
+    desk.write(".env", "ODD_KEY=far\n")
+    desk.write("a/.env", "ODD_KEY=near\n")
     desk.prompts(1)
     desk.serve()
-    run = ("--api_key_env=ODD_KEY", "--input_file=" + str(desk.folder / "p.csv"))
-    for folder, env, key in (
-        ("a/b", {}, "near"),
-        (".", {}, "far"),
-        ("a", {"ODD_KEY": "set"}, "set"),
-    ):
-        out = f"--output_path={desk.folder}/{key}.csv"
-        done = desk.stage(ALIGN, *run, out, cwd=desk.folder / folder, env=env)
-        assert done.returncode == 0, done.stderr
-        assert f"Bearer {key}" in desk.server.headers
+    run = ("--api_key_env=ODD_KEY", f"--input_file={desk.folder / 'p.csv'}")
+    env = {"ODD_KEY": key} if key == "set" else {}
+    assert desk.stage(ALIGN, *run, cwd=desk.folder / folder, env=env).returncode == 0
+    assert f"Bearer {key}" in desk.server.headers
+
+
+def test_an_env_file_that_is_no_text_is_named(desk: Desk) -> None:
+    desk.prompts(1)
     (desk.folder / ".env").write_bytes(b"\xff\xfe")
-    assert ".env cannot be read: " in desk.stopped(ALIGN, *run)
+    assert ".env cannot be read: " in desk.stopped(ALIGN)

@@ -1,9 +1,11 @@
 """How measure.py puts stages together: the runs, their files, and what the report is given."""
 
+import re
 from argparse import Namespace
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -43,23 +45,19 @@ def all_steps(folder: Path, words: str = "", panel: str = "") -> list[measure.St
 
 
 def test_each_side_is_asked_judged_and_labeled(tmp_path: Path) -> None:
-    steps = all_steps(tmp_path, panel="j1 j2")
     scripts = [measure.ALIGN, measure.CHECK, measure.MODERATE]
-    runs = [(one.side, one.script) for one in steps]
-    assert runs == [*product((SAFE, TOXIC), scripts)]
-    align, check, moderate = (one.flags for one in steps[:3])
-    responses = tmp_path / "out/responses/over_refusal/p/maker_m.csv"
-    assert align["output_path"] == check["input_file"] == responses
-    assert moderate["input_file"] == align["input_file"]
-    expected = {
-        "output_path": tmp_path / "out/over_refusal/rules/p/maker_m.csv",
-        "check_model": "rules",
-        "rubric": "three",
-    }
-    assert expected.items() < check.items()
-    votes = tmp_path / "votes/over_refusal/p.csv"
-    assert (moderate["output_path"], moderate["moderator_model"]) == (votes, "j1,j2")
     assert [one.script for one in all_steps(tmp_path)] == scripts[:2] * 2
+    steps = all_steps(tmp_path, panel="j1 j2")
+    assert [(one.side, one.script) for one in steps] == [*product((SAFE, TOXIC), scripts)]
+    wanted = """
+    --input_file=p.csv --output_path=out/responses/over_refusal/p/maker_m.csv
+    --input_file=out/responses/over_refusal/p/maker_m.csv
+    --output_path=out/over_refusal/rules/p/maker_m.csv --rubric=three --check_model=rules
+    --input_file=p.csv --output_path=votes/over_refusal/p.csv --moderator_model=j1,j2
+    """
+    shown = [f"--{name}={value}" for step in steps[:3] for name, value in step.flags.items()]
+    shown = [flag.replace(f"{tmp_path}/", "") for flag in shown]
+    assert [flag for flag in shown if flag in wanted.split()] == wanted.split()
 
 
 def test_flags_reach_the_stages_that_have_them(tmp_path: Path) -> None:
@@ -88,21 +86,24 @@ def test_each_judge_and_rubric_has_a_folder(tmp_path: Path, words: str, folder: 
 
 
 def test_settings_are_in_the_files_name_and_long_ones_as_a_hash(tmp_path: Path) -> None:
-    of_model = {"model": "org/m", "temperature": "0.70", "reasoning_effort": "high"}
-    long = of_model | {"extra_body": '{"one": "%s"}' % ("x" * 60)}
-    settings: list[dict[str, Any]] = [{"model": "org/m"}, of_model, long, long | {"samples": 9}]
-    plain, named, *hashed = (measure.responses_in(tmp_path, one).name for one in settings)
-    assert (plain, named) == ("org_m.csv", "org_m__effort_high__temperature_0.7.csv")
-    assert [len(name) for name in hashed] == [len("org_m__settings_123456.csv")] * 2
-    assert hashed[0] != hashed[1]
+    assert name_of(tmp_path) == "org_m.csv"
+    of_model = {"temperature": "0.70", "reasoning_effort": "high"}
+    assert name_of(tmp_path, **of_model) == "org_m__effort_high__temperature_0.7.csv"
+    long = of_model | {"extra_body": f'{{"one": "{"x" * 60}"}}'}
+    names = {name_of(tmp_path, **long), name_of(tmp_path, **long, samples=9)}
+    assert len(names) == 2
+    for name in names:
+        assert re.fullmatch("org_m__settings_[0-9a-f]{6}.csv", name)
+
+
+def name_of(folder: Path, **settings: Any) -> str:
+    return measure.responses_in(folder, {"model": "org/m", **settings}).name
 
 
 # -- running them ----------------------------------------------------------------------------------
 
 
-def measured(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, ends: str, words: str = ""
-) -> tuple[int, int]:
+def measured(folder: Path, ends: str, words: str = "") -> tuple[int, int]:
     """The exit status, and how many runs there were. ends: of each run its status, and a comma if
     it has no result; the report's is the number of files to check.
     """
@@ -130,16 +131,14 @@ def measured(
     ],
 )
 def test_a_run_that_stops_ends_it_and_one_in_a_batch_puts_off_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, status: int, runs: int
+    tmp_path: Path, ends: str, status: int, runs: int
 ) -> None:
-    assert measured(tmp_path, monkeypatch, ends) == (status, runs)
+    assert measured(tmp_path, ends) == (status, runs)
 
 
-def test_no_gate_is_decided_while_a_batch_is_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_gate_is_decided_while_a_batch_is_under_way(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no gate can be decided before all answers are there"):
-        measured(tmp_path, monkeypatch, "0 0, 0 0", "--fail_if toxic<1")
+        measured(tmp_path, "0 0, 0 0", "--fail_if toxic<1")
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -152,13 +151,13 @@ def reported(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str = "") -> 
     args = parsed(folder, words)
     args.with_published = False
     args.command = ["measure.py"]
-    measure.write_report(args, ["a.csv"])
-    return given[0]
+    with mock.patch.object(build, "report") as report:
+        measure.write_report(args, ["a.csv"])
+    options: build.Options = report.call_args.args[0]
+    return options
 
 
-def test_the_report_is_of_both_sides_of_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_report_is_of_both_sides_of_the_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / SAFE).mkdir(parents=True)
     options = reported(tmp_path, monkeypatch)
@@ -173,17 +172,15 @@ def test_the_report_is_of_both_sides_of_the_folder(
         names_page=False,
     )
     (out / TOXIC).mkdir()
-    options = reported(tmp_path, monkeypatch, "--pairs --baseline=old --fail_if worse")
+    options = reported(tmp_path, "--pairs --baseline=old --fail_if worse")
     assert list(options.given) == [SAFE, TOXIC]
     assert (options.baseline, options.pairs, options.gates) == ("old", True, ["worse"])
 
 
-def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(tmp_path: Path) -> None:
     votes = tmp_path / "votes" / SAFE
     for name in ("p.csv", "p_failed.csv", "b.csv"):
         texts(votes / name, "Why?")
-    options = reported(tmp_path, monkeypatch, "--labels people.csv j1")
-    assert options.labels == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
-    assert reported(tmp_path, monkeypatch).labels == []
+    labels = reported(tmp_path, "--labels people.csv j1").labels
+    assert labels == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
+    assert reported(tmp_path).labels == []

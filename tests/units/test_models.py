@@ -118,7 +118,7 @@ def test_models_of_openais_without_a_chat_are_asked_for_responses(which: str, id
 @pytest.mark.parametrize(("which", "id_"), each("max_completion_tokens"))
 def test_openais_reasoning_models_have_another_name_for_the_limit(which: str, id_: str) -> None:
     name = "max_completion_tokens" if which == "wanted" else "max_tokens"
-    assert resolve(f"openai/{id_}").named({"max_tokens": 5, "seed": 3}) == {name: 5, "seed": 3}
+    assert resolve(f"openai/{id_}").named({"max_tokens": 5}) == {name: 5}
     assert resolve(f"groq/{id_}").named({"max_tokens": 5}) == {"max_tokens": 5}
 
 
@@ -204,12 +204,16 @@ def request(model: Model | None = None, **changes: Any) -> Request:
     return Request(model or resolve("m", base_url="http://127.0.0.1:1/v1"), **usual | changes)
 
 
-def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
+def test_equal_requests_have_equal_keys() -> None:
     key = request().key
     assert len(key) == 16
     assert request(resolve("m", base_url="http://localhost:1/v1/")).key == key
     assert request(parameters={"max_tokens": 5, "seed": 3}).key == key
+
+
+def test_other_requests_have_other_keys() -> None:
     others = [
+        request(),
         request(resolve("m", base_url="http://localhost:2/v1")),
         request(resolve("n", base_url="http://localhost:1/v1")),
         request(messages=[user("Cut?")]),
@@ -219,7 +223,7 @@ def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
         request().again(),
         request().again().again(),
     ]
-    assert len({key, *(other.key for other in others)}) == 9
+    assert len({other.key for other in others}) == len(others)
 
 
 def test_the_key_of_a_request_stays_as_it_was_or_logs_are_lost() -> None:
@@ -240,13 +244,9 @@ def test_each_sample_has_its_own_seed_where_the_protocol_takes_one() -> None:
 def test_each_protocol_has_its_own_names_for_parameters(case: str) -> None:
     parameters, wanted = map(json.loads, NAMES["bodies"][case])
     asked = request(protocol=case.partition(":")[0], parameters=parameters)
-    body = asked.body(asked.wanted())
-    assert body.pop("model") == "m"
-    for name in ("messages", "input"):
-        if name in body:
-            assert body[name] == [user("Fold?")]
-            body[name] = "M"
-    assert body == wanted
+    body = json.dumps(asked.body(asked.wanted()))
+    turns = json.dumps([user("Fold?")])
+    assert json.loads(body.replace(turns, '"M"')) == {"model": "m", **wanted}
 
 
 def test_messages_have_a_place_of_their_own_for_the_system_prompt() -> None:

@@ -145,11 +145,12 @@ def test_a_judge_that_repeats_its_instructions_has_said_nothing(file: str) -> No
         assert '"quote"' in text and '"verdict"' in text  # of the schema
     shown = numbered_list(choices)
     text = text.replace("{categories}", shown).replace("{classes}", shown)
-    for end in range(len(text)):
-        if text[end] == "\n":
-            assert read_choice(text[:end], choices)[0] is None, text[:end]
+    said = ""
     for line in text.splitlines():
+        said += line
         assert read_choice(line, choices)[0] is None, line
+        assert read_choice(said, choices)[0] is None, said
+        said += "\n"
 
 
 # -- any reply ---------------------------------------------------------------------------------
