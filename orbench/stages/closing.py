@@ -1,8 +1,8 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
@@ -15,9 +15,6 @@ from orbench.stages.engine import StageRun
 from orbench.stages.facts import Counts
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Closing, Result
-
-if TYPE_CHECKING:
-    from pandas import DataFrame  # type: ignore[import-untyped]
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -102,35 +99,37 @@ class RefusalTable(Closing):
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
-    from pandas import DataFrame
-
-    frame = DataFrame(rows)
+    by_category = defaultdict[str, list[CountedRow]](list)
+    for row in rows:
+        by_category[row.category].append(row)
     yield LINE.format(*HEAD)
-    categories = frame.groupby("category")
-    if categories.groups.keys() != {UNCATEGORIZED}:
-        for name, part in categories:
-            yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), part)
-    yield _rate_line(OVERALL, frame)
-    if frame["seed"].nunique() < len(frame):
+    if by_category.keys() != {UNCATEGORIZED}:
+        for name in sorted(by_category):
+            yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
+    yield _rate_line(OVERALL, rows)
+    if len({row.seed for row in rows}) < len(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
-    if frame["refused"].hasnans:
+    if any(row.refused is None for row in rows):
         yield "with unscored: the interval that includes them, as answers or as refusals"
 
 
-def _rate_line(name: str, rows: "DataFrame") -> str:
-    from orbench.stats.core import Verdicts, mean, with_unscored
-
-    refused = rows["refused"].astype(float)
-    n = refused.count()
-    unscored = len(rows) - n
+def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
+    verdicts = Counter(row.refused for row in rows)
+    refused = verdicts[True]
+    unscored = verdicts[None]
+    n = len(rows) - unscored
     if not n:
         return LINE.format(name, 0, 0, "-", "-", unscored, "-")
-    scored = Verdicts(refused.to_numpy(), rows["prompt"].to_numpy(), rows["seed"].to_numpy())
+    import numpy as np
+
+    from orbench.stats.core import Verdicts, mean, with_unscored
+
+    _, prompts, seeds, scores = zip(*rows, strict=True)
+    scored = Verdicts(np.array(scores, float), np.array(prompts), np.array(seeds))
     rate, low, high, *_ = mean(scored)
-    share = f"{100 * rate:.1f}%"
+    interval = _percents(low, high)
     widest = _percents(*with_unscored(scored))
-    refusals = int(refused.sum())
-    return LINE.format(name, n, refusals, share, _percents(low, high), unscored, widest)
+    return LINE.format(name, n, refused, f"{100 * rate:.1f}%", interval, unscored, widest)
 
 
 def _percents(low: float, high: float) -> str:

@@ -9,6 +9,7 @@ stage sees the columns prompt and, if they are there, category, tier, seed_id an
 
 import hashlib
 from argparse import Namespace
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -121,15 +122,16 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
     They depend on seed and prompts alone, and a larger sample contains a smaller one: the r-th of a
     category's m rows, by a seeded hash, stands at (r + 1/2) / m, and the first by place are taken.
     """
-    from pandas import DataFrame  # type: ignore[import-untyped]
-
-    categories = [row.get("category", "") for row in rows]
-    orders = [_order_of(row, seed) for row in rows]
-    frame = DataFrame({"category": categories, "order": orders}).sort_values("order", kind="stable")
-    members = frame.groupby("category")["order"]
-    frame["place"] = (members.cumcount() + 0.5) / members.transform("size")
-    taken = frame.sort_values(["place", "order"]).index[:limit]
-    return [rows[number] for number in sorted(taken)]
+    members = defaultdict[str, list[tuple[bytes, int]]](list)
+    for number, row in enumerate(rows):
+        members[row.get("category", "")].append((_order_of(row, seed), number))
+    places = []
+    for category in members.values():
+        for rank, (order, number) in enumerate(sorted(category)):
+            places.append(((rank + 0.5) / len(category), order, number))
+    places.sort()
+    taken = sorted(number for _, _, number in places[:limit])
+    return [rows[number] for number in taken]
 
 
 def _order_of(row: Row, seed: int) -> bytes:
