@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
@@ -12,7 +11,7 @@ from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
-from orbench.stages.facts import Counts
+from orbench.stages.facts import CountedRow, Counts
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Closing, Result
 
@@ -33,15 +32,6 @@ HEAD = (
 )
 LINE = "{:<21}{:>6}{:>9}{:>8}{:>12}{:>10}{:>14}"  # the 80 columns of a terminal
 LONGEST_CATEGORY = 20
-
-
-class CountedRow(NamedTuple):
-    """One row: its prompt and seed by their ids, and whether it is refused (None: unscored)."""
-
-    category: str
-    prompt: str
-    seed: str
-    refused: bool | None
 
 
 class RefusalTable(Closing):
@@ -107,7 +97,7 @@ def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
         for name in sorted(by_category):
             yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
     yield _rate_line(OVERALL, rows)
-    if len({row.seed for row in rows}) < len(rows):
+    if not facts.are_independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):
         yield "with unscored: the interval that includes them, as answers or as refusals"
@@ -120,20 +110,11 @@ def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
     n = len(rows) - unscored
     if not n:
         return LINE.format(name, 0, 0, "-", "-", unscored, "-")
-    import numpy as np
-
-    from orbench.stats.core import Verdicts, mean, with_unscored
-
-    _, prompts, seeds, scores = zip(*rows, strict=True)
-    scored = Verdicts(np.array(scores, float), np.array(prompts), np.array(seeds))
-    rate, low, high, *_ = mean(scored)
-    interval = _percents(low, high)
-    widest = _percents(*with_unscored(scored))
-    return LINE.format(name, n, refused, f"{100 * rate:.1f}%", interval, unscored, widest)
-
-
-def _percents(low: float, high: float) -> str:
-    return f"{100 * low:.1f}-{100 * high:.1f}"
+    shares = facts.refusal_rate(rows, n, refused)
+    rate, low, high, lowest, highest = (100 * share for share in shares)
+    interval = f"{low:.1f}-{high:.1f}"
+    with_unscored = f"{lowest:.1f}-{highest:.1f}"
+    return LINE.format(name, n, refused, f"{rate:.1f}%", interval, unscored, with_unscored)
 
 
 # -- the end of every stage ----------------------------------------------------------------------
