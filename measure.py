@@ -13,20 +13,20 @@ sends nothing to the model again.
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.prompts import text_id
-from orbench.base.records import FAILED, add_side
-from orbench.base.tables import file_name_part, write_csv
+from orbench.base.prompts import ids_of, set_name, text_id
+from orbench.base.records import FAILED, add_side, failed_rows
+from orbench.base.tables import file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
-from orbench.stages.prompt_sets import check_sides
+from orbench.stages.prompt_sets import check_sides, read_input
 from orbench.stages.run import Outcome, load, run, words_of
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
@@ -38,6 +38,7 @@ JUDGES = ("general_judge", "batch")
 INPUT = ("limit", "shuffle", "prompt_column", "category_column")
 # The same as groups of flags.toml, for the model under test.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
+SWITCHES = ("pairs", "overwrite", "quiet", "dry_run", "general_judge")  # None if not given
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
@@ -66,11 +67,13 @@ def main(argv: Sequence[str]) -> int:
     if args.toxic:
         prompts["toxic"] = args.toxic
     args.with_published = prompts == DEFAULT_PROMPTS
-    todo = list(steps(prompts, args))
+    asked = check_sides(prompts, args)
     if args.baseline:
         from orbench.report import gate
 
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
+    todo = list(steps(prompts, args))
+    check_names(todo, asked)
     announce(todo, args)
     return 0 if args.dry_run else measure(todo, args)
 
@@ -83,7 +86,7 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
         if step.script == CHECK and not outcome.path:  # the responses are still in a batch
             continue
         say(f"== {SIDES[step.side].prompts}: {step.script}")
-        outcome = run(step.script, step.flags)
+        outcome = run(step.script, step.flags, brief=True)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             return 1
         under_way |= outcome.path is None
@@ -110,9 +113,8 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
     for group in UNDER_TEST:
         for name, entry in flags.FLAGS[group].items():
             of_model[name] = getattr(args, entry.get("dest", name))
-    for side, set_name in check_sides(prompts, args).items():
-        name = prompts[side]
-        stem = file_name_part(set_name)
+    for side, name in prompts.items():
+        stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = responses_in(folder / "responses" / side / stem, of_model)
         where = {"input_file": name, "output_path": responses}
         yield Step(side, ALIGN, where | of_model | sample)
@@ -129,6 +131,21 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
 def picked(args: Namespace, names: Sequence[str]) -> Json:
     """Return flags by their names, to be passed on."""
     return {name: getattr(args, name) for name in names}
+
+
+def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
+    """Raise UserError if the model has answered a side's prompts under another name of theirs.
+
+    asked: side -> the ids of its prompts.
+    """
+    for step in todo:
+        path = step.flags["output_path"]
+        if step.script != ALIGN or path.exists():
+            continue
+        for other in path.parent.parent.glob(f"*/{path.name}"):
+            if asked[step.side] == ids_of(read_csv(other, ["prompt"]).rows + failed_rows(other)):
+                again = f"{other} holds the responses to the same prompts"
+                raise UserError(f"{again}; name their file {other.parent.name} again to use them")
 
 
 def responses_in(folder: Path, of_model: Json) -> Path:
@@ -214,7 +231,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         labels=labels if args.labels else [],
         baseline=args.baseline or "",
         with_published=args.with_published,
-        pairs=args.pairs,
+        pairs=bool(args.pairs),
         gates=args.fail_if,
         gated=checked,
         html=True,
@@ -231,7 +248,7 @@ def parser() -> flags.Parser:
     marks = {"usual": "that of stage 4", "samples": "sample"}
     for name in UNDER_TEST:
         parser.add(name, group, as_typed=True, **marks)
-    parser.set_defaults(shuffle=None, temperature="0")
+    parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
     return parser
 
 

@@ -12,7 +12,7 @@ from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
 from orbench.stages.facts import CountedRow, Counts
-from orbench.stages.run import Outcome
+from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
@@ -159,13 +159,14 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
 def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
     """Yield the stage's table, what a reader of the numbers must know, and the counts."""
     stage = run.stage
-    if not counts.rows[NOT_ASKED]:  # a rate of some rows would be another rate
+    brief = BRIEF.get()
+    if not counts.rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
         yield from run.closing.lines()
     if doubt := run.closing.doubt():
         yield doubt
     if facts.measures_nothing(run):
         yield SCRIPTED_NOTE
-    elif is_scripted(run.input_record):
+    elif is_scripted(run.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE
     yield _rows(counts)
     if stage.models:

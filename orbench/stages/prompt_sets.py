@@ -21,7 +21,6 @@ from orbench.base.prompts import (
     ids_of,
     prompt_id,
     prompt_id_of,
-    set_name,
     shown_question,
 )
 from orbench.base.tables import Table, read_csv, sha256_of
@@ -93,27 +92,27 @@ def prompts_of(names: Sequence[str]) -> list[str]:
     return prompts
 
 
-def check_sides(prompts: Texts, args: Namespace) -> dict[str, str]:
-    """Return the name of each side's prompt set. prompts: side -> what an input flag names.
-
-    Raises UserError for a set of the other side, an empty one, or a prompt on both sides.
+def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
+    """Return the ids of each side's prompts. prompts: side -> what an input flag names, as for
+    `read_input`. Raises UserError for a set of the other side, an empty one, or a prompt on both
+    sides.
     """
-    names = {}
+    ids = dict[str, set[str]]()
     of_other_side = set[str]()
     for side, name in prompts.items():
         named = prompt_sets().get(name)
         if named and named.side != side:
             raise UserError(f"{name} holds {SIDES[named.side].prompts}: it is on the wrong side")
-        table = read_input(name, ["prompt"], args)
-        if not table.rows:
+        rows = read_input(name, ["prompt"], args).rows
+        if not rows:
             raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
-        for row in table.rows:
+        for row in rows:
             if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
                 text = one_line(shown_question(row))
                 raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
-        of_other_side |= ids_of(table.rows)
-        names[side] = set_name(table.path)
-    return names
+        ids[side] = ids_of(rows)
+        of_other_side |= ids[side]
+    return ids
 
 
 def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:

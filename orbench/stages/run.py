@@ -1,6 +1,7 @@
 """What programs that run stages share: a stage in the same process, and settings on resume."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -11,6 +12,9 @@ from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
 from orbench.base.words import Json
 from orbench.models.providers import Models
+
+# The run is part of a program that shows the rates, and what to know about them, itself.
+BRIEF: ContextVar[bool] = ContextVar("BRIEF", default=False)
 
 
 class Outcome(NamedTuple):
@@ -26,30 +30,31 @@ class Outcome(NamedTuple):
 
 
 def words_of(flags: Json) -> list[str]:
-    """Return flags as words of a command line: True is a switch; None and False are not given."""
+    """Return flags as words of a command line: True is a switch, None is not given."""
     words = []
     for name, value in flags.items():
         if value is True:
             words.append(f"--{name}")
         elif isinstance(value, list):
             words += [f"--{name}", *map(str, value)]
-        elif value is not None and value is not False:
+        elif value is not None:
             words.append(f"--{name}={value}")
     return words
 
 
-def run(script: str, flags: Json, log: TextIO | None = None) -> Outcome:
+def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False) -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr.
-
-    Raises UserError, KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. brief: see `BRIEF`. Raises
+    UserError, KeyboardInterrupt.
     """
+    outer_brief = BRIEF.set(brief)
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
         outcome: Outcome = load(script).run(words_of(flags))
     finally:
         SAYS_TO.reset(outer)
+        BRIEF.reset(outer_brief)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

@@ -11,6 +11,7 @@ import pytest
 
 import measure
 from orbench.base.messages import UserError
+from orbench.base.prompts import ids_of
 from orbench.report import build
 from orbench.report.write import Options
 from orbench.stages.run import Outcome
@@ -65,7 +66,7 @@ def test_flags_reach_the_stages_that_have_them(tmp_path: Path) -> None:
     words = "--limit=3 --temperature=0.5 --batch --general_judge --overwrite --quiet"
     given = []
     for step in all_steps(tmp_path, words, panel="j")[:3]:
-        given.append([name for name in names if step.flags.get(name)])
+        given.append([name for name in names if step.flags.get(name) is not None])
     assert given == [
         ["limit", "temperature", "batch", "overwrite", "quiet"],
         ["batch", "general_judge", "overwrite", "quiet"],
@@ -100,6 +101,21 @@ def name_of(folder: Path, **settings: Any) -> str:
     return measure.responses_in(folder, {"model": "org/m", **settings}).name
 
 
+def test_prompts_that_were_answered_under_another_name_stop_the_run(tmp_path: Path) -> None:
+    steps = all_steps(tmp_path)
+    asked = {SAFE: ids_of([{"prompt": "Why?"}]), TOXIC: set[str]()}
+    measure.check_names(steps, asked)
+    own = steps[0].flags["output_path"]
+    other = texts(own.parent.parent / "q" / own.name, "Why?")
+    with pytest.raises(UserError, match="name their file q again to use them"):
+        measure.check_names(steps, asked)
+    texts(other, "Why?", "Other?")
+    measure.check_names(steps, asked)
+    texts(other, "Why?")
+    texts(own, "Why?")
+    measure.check_names(steps, asked)
+
+
 # -- running them ----------------------------------------------------------------------------------
 
 
@@ -109,7 +125,7 @@ def measured(folder: Path, ends: str, words: str = "") -> tuple[int, int]:
     """
     left = ends.split()
 
-    def run(script: str, flags: dict[str, Any]) -> Outcome:
+    def run(script: str, flags: dict[str, Any], brief: bool) -> Outcome:
         end = left.pop(0)
         return Outcome(int(end[0]), None if "," in end else Path("x.csv"))
 
