@@ -1,11 +1,9 @@
 """How measure.py puts stages together: the runs, their files, and what the report is given."""
 
-import re
 from argparse import Namespace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -46,19 +44,23 @@ def all_steps(folder: Path, words: str = "", panel: str = "") -> list[measure.St
 
 
 def test_each_side_is_asked_judged_and_labeled(tmp_path: Path) -> None:
-    scripts = [measure.ALIGN, measure.CHECK, measure.MODERATE]
-    assert [one.script for one in all_steps(tmp_path)] == scripts[:2] * 2
     steps = all_steps(tmp_path, panel="j1 j2")
-    assert [(one.side, one.script) for one in steps] == [*product((SAFE, TOXIC), scripts)]
-    wanted = """
-    --input_file=p.csv --output_path=out/responses/over_refusal/p/maker_m.csv
-    --input_file=out/responses/over_refusal/p/maker_m.csv
-    --output_path=out/over_refusal/rules/p/maker_m.csv --rubric=three --check_model=rules
-    --input_file=p.csv --output_path=votes/over_refusal/p.csv --moderator_model=j1,j2
-    """
-    shown = [f"--{name}={value}" for step in steps[:3] for name, value in step.flags.items()]
-    shown = [flag.replace(f"{tmp_path}/", "") for flag in shown]
-    assert [flag for flag in shown if flag in wanted.split()] == wanted.split()
+    scripts = [measure.ALIGN, measure.CHECK, measure.MODERATE]
+    runs = [(one.side, one.script) for one in steps]
+    assert runs == [*product((SAFE, TOXIC), scripts)]
+    align, check, moderate = (one.flags for one in steps[:3])
+    responses = tmp_path / "out/responses/over_refusal/p/maker_m.csv"
+    assert align["output_path"] == check["input_file"] == responses
+    assert moderate["input_file"] == align["input_file"]
+    expected = {
+        "output_path": tmp_path / "out/over_refusal/rules/p/maker_m.csv",
+        "check_model": "rules",
+        "rubric": "three",
+    }
+    assert expected.items() < check.items()
+    votes = tmp_path / "votes/over_refusal/p.csv"
+    assert (moderate["output_path"], moderate["moderator_model"]) == (votes, "j1,j2")
+    assert [one.script for one in all_steps(tmp_path)] == scripts[:2] * 2
 
 
 def test_flags_reach_the_stages_that_have_them(tmp_path: Path) -> None:
@@ -87,18 +89,13 @@ def test_each_judge_and_rubric_has_a_folder(tmp_path: Path, words: str, folder: 
 
 
 def test_settings_are_in_the_files_name_and_long_ones_as_a_hash(tmp_path: Path) -> None:
-    assert name_of(tmp_path) == "org_m.csv"
-    of_model = {"temperature": "0.70", "reasoning_effort": "high"}
-    assert name_of(tmp_path, **of_model) == "org_m__effort_high__temperature_0.7.csv"
-    long = of_model | {"extra_body": f'{{"one": "{"x" * 60}"}}'}
-    names = {name_of(tmp_path, **long), name_of(tmp_path, **long, samples=9)}
-    assert len(names) == 2
-    for name in names:
-        assert re.fullmatch("org_m__settings_[0-9a-f]{6}.csv", name)
-
-
-def name_of(folder: Path, **settings: Any) -> str:
-    return measure.responses_in(folder, {"model": "org/m", **settings}).name
+    of_model = {"model": "org/m", "temperature": "0.70", "reasoning_effort": "high"}
+    long = of_model | {"extra_body": '{"one": "%s"}' % ("x" * 60)}
+    settings: list[dict[str, Any]] = [{"model": "org/m"}, of_model, long, long | {"samples": 9}]
+    plain, named, *hashed = (measure.responses_in(tmp_path, one).name for one in settings)
+    assert (plain, named) == ("org_m.csv", "org_m__effort_high__temperature_0.7.csv")
+    assert [len(name) for name in hashed] == [len("org_m__settings_123456.csv")] * 2
+    assert hashed[0] != hashed[1]
 
 
 def test_prompts_that_were_answered_under_another_name_stop_the_run(tmp_path: Path) -> None:
@@ -119,7 +116,9 @@ def test_prompts_that_were_answered_under_another_name_stop_the_run(tmp_path: Pa
 # -- running them ----------------------------------------------------------------------------------
 
 
-def measured(folder: Path, ends: str, words: str = "") -> tuple[int, int]:
+def measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ends: str, words: str = ""
+) -> tuple[int, int]:
     """The exit status, and how many runs there were. ends: of each run its status, and a comma if
     it has no result; the report's is the number of files to check.
     """
@@ -147,14 +146,16 @@ def measured(folder: Path, ends: str, words: str = "") -> tuple[int, int]:
     ],
 )
 def test_a_run_that_stops_ends_it_and_one_in_a_batch_puts_off_the_report(
-    tmp_path: Path, ends: str, status: int, runs: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, status: int, runs: int
 ) -> None:
-    assert measured(tmp_path, ends) == (status, runs)
+    assert measured(tmp_path, monkeypatch, ends) == (status, runs)
 
 
-def test_no_gate_is_decided_while_a_batch_is_under_way(tmp_path: Path) -> None:
+def test_no_gate_is_decided_while_a_batch_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UserError, match="no gate can be decided before all answers are there"):
-        measured(tmp_path, "0 0, 0 0", "--fail_if toxic<1")
+        measured(tmp_path, monkeypatch, "0 0, 0 0", "--fail_if toxic<1")
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -167,13 +168,13 @@ def reported(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str = "") -> 
     args = parsed(folder, words)
     args.with_published = False
     args.command = ["measure.py"]
-    with mock.patch.object(build, "report") as report:
-        measure.write_report(args, ["a.csv"])
-    options: build.Options = report.call_args.args[0]
-    return options
+    measure.write_report(args, ["a.csv"])
+    return given[0]
 
 
-def test_the_report_is_of_both_sides_of_the_folder(tmp_path: Path) -> None:
+def test_the_report_is_of_both_sides_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     (out / SAFE).mkdir(parents=True)
     options = reported(tmp_path, monkeypatch)
@@ -188,15 +189,17 @@ def test_the_report_is_of_both_sides_of_the_folder(tmp_path: Path) -> None:
         names_page=False,
     )
     (out / TOXIC).mkdir()
-    options = reported(tmp_path, "--pairs --baseline=old --fail_if worse")
+    options = reported(tmp_path, monkeypatch, "--pairs --baseline=old --fail_if worse")
     assert list(options.given) == [SAFE, TOXIC]
     assert (options.baseline, options.pairs, options.gates) == ("old", True, ["worse"])
 
 
-def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(tmp_path: Path) -> None:
+def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     votes = tmp_path / "votes" / SAFE
     for name in ("p.csv", "p_failed.csv", "b.csv"):
         texts(votes / name, "Why?")
-    labels = reported(tmp_path, "--labels people.csv j1").labels
-    assert labels == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
-    assert reported(tmp_path).labels == []
+    options = reported(tmp_path, monkeypatch, "--labels people.csv j1")
+    assert options.labels == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
+    assert reported(tmp_path, monkeypatch).labels == []

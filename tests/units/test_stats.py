@@ -1,5 +1,7 @@
 """Means and differences of dependent verdicts; tests/simulations/coverage.py measures coverage."""
 
+import subprocess
+import sys
 from math import isnan, nan
 
 import numpy as np
