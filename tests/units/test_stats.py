@@ -306,7 +306,7 @@ def test_models_that_never_differed_could_have_and_two_prompts_detect_nothing() 
 def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -> None:
     gaps = np.repeat([1, -1, 0], [20 + 1, 10 + 1, 170])
     wald = norm.interval(0.95, gaps.mean(), sem(gaps, ddof=0))
-    assert bonett_price(0.1, 0.15, 200) == pytest.approx(wald)
+    assert bonett_price(0.05, 0.15, 200) == pytest.approx(wald)
 
 
 def test_the_auc_and_its_variance_are_those_of_their_definitions() -> None:
