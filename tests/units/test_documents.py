@@ -116,6 +116,20 @@ def test_each_column_of_a_report_is_described_once(
     assert sorted(described) == sorted(column.name for column in columns if column.name)
 
 
+def test_the_life_of_a_rate_names_few_modules_and_functions_and_they_are_there() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.partition("## The life of a rate\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| (.*?) \|", table, re.MULTILINE)
+    functions = []
+    for module, names in rows:
+        folder = "orbench" if "/" in module else "orbench/report"
+        code = (ROOT / folder / module).read_text(encoding="utf-8")
+        for name in re.findall(r"`(\w+)`", names):
+            assert f"\ndef {name}(" in code, (module, name)
+            functions.append((module, name))
+    assert 0 < len(rows) <= 15 and len(set(functions)) == len(functions) <= 60
+
+
 def test_messages_are_quoted_as_the_scripts_print_them() -> None:
     page = (ROOT / "docs/when_something_goes_wrong.md").read_text()
     printed = TRANSCRIPT.read_text().splitlines()
