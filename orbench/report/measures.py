@@ -81,7 +81,10 @@ UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What else is known of responses; shares are means of the prompts' shares, as fractions."""
+    """What else is known of responses; shares are means of the prompts' shares, as fractions.
+
+    Rates that `refusal_rate` makes have them; not macro averages, labels, pairs or classes.
+    """
 
     rows: int = 0  # scored or not; 0: nothing else is known
     refused: int = 0  # rows

@@ -3,12 +3,14 @@
 import doctest
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orbench.report.columns import ASSOCIATIONS, BOARD, COMPARISONS, RATES, Column
+from orbench.report.measures import Associated, Compared, Kind
 from tests.conftest import ALIGN, ROOT, STAGES, Desk
 from tests.contract.test_transcripts import VARIES
 
@@ -114,6 +116,12 @@ def test_each_column_of_a_report_is_described_once(
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(described) == sorted(column.name for column in columns if column.name)
+
+
+@pytest.mark.parametrize("kinds", [Kind, Compared, Associated])
+def test_each_kind_of_row_is_described(kinds: type[StrEnum]) -> None:
+    page = (ROOT / "docs/columns.md").read_text(encoding="utf-8")
+    assert [kind for kind in kinds if f"`{kind}`" not in page] == []
 
 
 def test_the_life_of_a_rate_names_few_modules_and_functions_and_they_are_there() -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from orbench.report.behind import sections, tiers_of
 from orbench.report.build import build, find_sources
-from orbench.report.columns import Cell, Column, Shown, percent_cell
+from orbench.report.columns import RATES, Cell, Column, Shown, percent_cell
+from orbench.report.measures import Details
 from orbench.report.page_tables import facing, matrices, shade
 from orbench.report.published import published_models
-from orbench.report.results import SAFE, TOXIC
+from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
 from orbench.report.tables import cell_of, grid, grids, text_of, write_csvs, write_documents
 from orbench.stats.intervals import Interval
@@ -145,6 +146,18 @@ def test_the_four_csvs_have_a_row_for_everything(tmp_path: Path) -> None:
     assert comparison[0]["difference_points"] == "-65"
     shown = ["{rank} {judge} {over_refusal_low_percent}".format(**row) for row in board[1:3]]
     assert shown == ["2 gpt4 59.80604", " published "]
+
+
+def test_each_figure_of_a_rate_stands_in_its_own_column() -> None:
+    corrected = Corrected(0.08, Interval(0.07, 0.09))
+    known = Details(60, 0, 0, 0, 0, 0.01, 0.02, 0.03, 0.04, "bio 9", 0.05, 0.06, 0.1, corrected)
+    rate = replace(make_rate("m", 12, n=50), details=known, with_unscored=Interval(0.11, 0.13))
+    cells = {column.name: text_of(column.value(rate)) for column in RATES}
+    shares = "direct 1, indirect 2, api 3, cut_off 4, after_text 5, flip 6, certain 10, rate 12"
+    shares += ", corrected 8, corrected_low 7, corrected_high 9, low_all 11, high_all 13"
+    for name, percent in (share.split() for share in shares.split(", ")):
+        assert cells[f"{name}_percent"] == percent, name
+    assert (cells["n"], cells["unscored"], cells["api_categories"]) == ("50", "10", "bio 9")
 
 
 # -- parts of the page -----------------------------------------------------------------------------
