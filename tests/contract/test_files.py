@@ -137,6 +137,14 @@ def test_judges_have_a_file_each_and_export_their_retries(desk: Desk) -> None:
     assert desk.cells("is_toxic") == ["False"] * 3
 
 
+def test_a_judges_file_of_another_origin_is_kept(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.write("q.org_y.jsonl", "mine")
+    flags = ("--moderator_model=gpt-x,org/y", "--base_url=http://127.0.0.1:9/v1")
+    assert "holds no requests" in desk.stopped(MODERATE, *flags, "--export_requests=q.jsonl")
+    assert desk.text("q.org_y.jsonl") == "mine"
+
+
 # -- lines -------------------------------------------------------------------------------------
 
 

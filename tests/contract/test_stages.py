@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orbench.stages.prompt_sets import stratified_sample
 from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk, Done
 from tests.server import KEY, Body, Server, by_number, error, number_of, prompt_of
 
@@ -108,6 +109,13 @@ def test_stage_4_sends_a_system_prompt_as_it_is(desk: Desk, flag: str) -> None:
     (sent,) = desk.server.requests
     assert sent["messages"][0] == {"role": "system", "content": "Be {kind}.\n%s"}
     assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1000)
+
+
+def test_a_category_has_its_share_of_a_sample_however_small_it_is() -> None:
+    rows = [{"prompt": f"Fold {n}?", "category": "b" if n == 3 else "a"} for n in range(10)]
+    taken = [stratified_sample(rows, limit, 0) for limit in range(11)]
+    of_b = [sum(row["category"] == "b" for row in rows) for rows in taken]
+    assert (of_b[:5], of_b[6:]) == ([0] * 5, [1] * 5)
 
 
 def test_stage_4_asks_a_conversation_and_passes_it_on(desk: Desk) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from orbench.base.messages import UserError
 from orbench.report.build import build, find_sources, report
-from orbench.report.standings import Report
+from orbench.report.published import is_on_or_bench
+from orbench.report.standings import Report, Standing
 from orbench.report.write import Options
 from tests.conftest import write_csv
-from tests.results import numbered
+from tests.results import make_standing, numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options
 
 
@@ -136,3 +137,20 @@ def test_a_model_is_held_against_each_baseline(
     assert said.count("worse") == 1
     assert report(replace(given, gates=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, gates=["over_refusal > 60"])) == 0
+
+
+HARD = "or-bench-hard-1k (60 of 1,319)"
+
+
+@pytest.mark.parametrize(
+    ("safe", "toxic", "expected"),
+    [(HARD, "or-bench-toxic", True), (HARD, "mine", False), ("mine", "or-bench-toxic", False)],
+)
+def test_both_sides_must_be_on_the_sets_of_the_published_models(
+    safe: str, toxic: str, expected: bool
+) -> None:
+    standing = make_standing(safe=12, toxic=90)
+    rates = []
+    for rate, name in zip(standing.sides, (safe, toxic), strict=True):
+        rates.append(replace(rate, result=replace(rate.result, prompts=name)))
+    assert is_on_or_bench(Standing(*rates)) is expected

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from orbench.base.messages import UserError
+from orbench.models.adaptation import Adaptation
 from orbench.models.client import connect
 from orbench.models.errors import cleaned, key_of, shown
 from orbench.models.providers import THINKS, Model, family_of, generator, is_same_model, resolve
@@ -263,3 +264,12 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
     cost = (1400 * 1000 + 600 * 500 + 1000 * 2000) / 1e6
     assert tokens.cost(Prices(1000, 2000, 500)) == f"cost {cost:.4f}"
     assert tokens.cost(None) == ""
+
+
+def test_each_rejected_parameter_is_noted_once_whatever_was_rejected_before() -> None:
+    adaptation = Adaptation()
+    model = resolve("gpt-x")
+    for names in (["seed"], ["seed", "temperature"], ["temperature"]):
+        adaptation.reject(model, names)
+    assert adaptation.dropped(model) == ("seed", "temperature")
+    assert [note.split()[2] for note in adaptation.notes] == ["seed:", "temperature:"]
