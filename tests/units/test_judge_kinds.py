@@ -210,7 +210,7 @@ def test_a_reply_without_a_verdict_says_why(answer: Answer, kind: str, why: str)
 
 def test_thinking_is_never_read_nor_sent_back() -> None:
     kind = kind_of(GENERAL)
-    answer = Answer("<think>Perhaps [[7. illegal]].</think>It only asks. [[none of the above]]")
+    answer = Answer("<think>Perhaps:\n[[7. illegal]]\n</think>\n[[none of the above]]")
     found = moderated(GENERAL, answer)
     assert isinstance(found, Opinion) and found.verdict == NO_CATEGORY
     said, asked = kind.repeat(Answer("<think>Hm.</think>Hard."), "no choice", CATEGORIES)

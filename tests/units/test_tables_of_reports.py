@@ -11,7 +11,7 @@ from orbench.report.behind import sections, tiers_of
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, percent_cell
 from orbench.report.measures import Details
-from orbench.report.page_tables import facing, matrices, shade
+from orbench.report.page_tables import facing, matrices, rate_axes, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
@@ -178,6 +178,13 @@ def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path)
     of_tiers = tiers_of(report)
     assert of_tiers.steps == [(SAFE, "1"), (SAFE, "2")]
     assert [len(rates) for rates in of_tiers.models] == [4, 2]
+
+
+def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Path) -> None:
+    report = made(model(tmp_path, "a", 4))
+    assert [*rate_axes(report)] == [SAFE]
+    with_published = rate_axes(replace(report, published=published_models()))
+    assert [*with_published] == [SAFE, TOXIC] and with_published[TOXIC] is None
 
 
 def test_worse_rates_are_darker() -> None:
