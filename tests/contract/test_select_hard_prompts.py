@@ -19,9 +19,12 @@ def select(desk: Desk, refused: int) -> str:
 def test_the_card_beside_lists_the_hard_prompts(desk: Desk) -> None:
     mark = "---\n\n<!-- written by moderator/build_dataset.py -->\n"
     desk.write("README.md", f'{HEAD}configs: [{{"config_name": "old"}}]\n{mark}')
+    for name in ("hard", "toxic"):  # of a release
+        desk.write(f"{name}.csv", "prompt\nFold it?\n")
     cards = [select(desk, refused) for refused in (1, 2, 0)]
     for card in cards:
         assert card.startswith(HEAD) and "old" not in card
+        assert '"config_name": "hard"' in card and '"config_name": "toxic"' in card
     assert cards[0] != cards[1]  # the hash of the file
     assert [card.count(ENTRY) for card in cards] == [1, 1, 0]
     desk.write("README.md", "configs:\n mine")
