@@ -61,8 +61,9 @@ class Verdicts(_Columns):
 
     def imputed(self, refused: float) -> "Verdicts":
         """Return the same rows with all unscored ones refused (1) or answered (0)."""
-        known = np.nan_to_num(self.refused, nan=refused)
-        return self._replace(refused=known)
+        if not np.isnan(self.refused).any():
+            return self
+        return self._replace(refused=np.nan_to_num(self.refused, nan=refused))
 
 
 class Mean(NamedTuple):
