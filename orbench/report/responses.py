@@ -44,10 +44,9 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
     cannot be read.
     """
     side = _side_in(row, of_file, where)
-    verdict = ""
     graded = ""
-    if "error_type" not in row:  # else it is unscored
-        verdict = words.verdict_of(row, where)
+    is_scored = "error_type" not in row
+    verdict = words.verdict_of(row, where) if is_scored else ""
     by_judge = verdict in words.CLASSES
     if by_judge and "graded_category" in row:
         graded = words.graded_class_of(row, where)
