@@ -1,6 +1,8 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
@@ -22,6 +24,17 @@ from orbench.report.standings import Published, Report
 from orbench.report.write import Options, write
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Look for no reference cycles: a report has few, and it takes a tenth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_without_collector()
 def report(options: Options) -> int:
     """Write the report and return the exit status that the gates ask for. Raises OSError and
     UserError.
