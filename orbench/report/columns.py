@@ -4,11 +4,10 @@ A new column is a line here, and one in docs/columns.md. A column with a title s
 and on the page, too. Rates are in percent, differences in percentage points.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import isnan, nan
-from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from orbench.base.words import Side
@@ -33,10 +32,25 @@ Placed = Standing | Published  # a row of the leaderboard
 class Cell(NamedTuple):
     """What stands in a column for a row."""
 
-    text: str
-    value: float | None = None  # for programs and for sorting; NaN: not measured; None: the text
+    text: str  # for people
+    value: float | str | None  # for programs and for sorting; None: not measured
     rate: Rate | None = None  # whose rows the page can show
     is_small: bool = False  # of few prompts
+
+
+NOT_MEASURED = Cell("–", None)
+
+
+def cell_of(value: object) -> Cell:
+    """Return a value as a cell."""
+    if isinstance(value, Cell):
+        return value
+    if value is None or value != value:  # NaN alone differs from itself
+        return NOT_MEASURED
+    if isinstance(value, (int, float)):
+        return Cell(f"{value:.0f}" if value == int(value) else f"{value:.2g}", value)
+    text = str(value)
+    return Cell(text, text)
 
 
 class Shown(Enum):
@@ -57,40 +71,29 @@ class Column(Generic[T]):
     title: str = ""  # in documents and on the page; empty: in CSVs alone
     shown: Shown = Shown.EVERYWHERE
 
-    def value(self, item: T) -> object:
+    def value(self, item: T) -> Any:
+        """Return what the source says; NaN if there is no such thing."""
+        if not isinstance(self.source, str):
+            return self.source(item)
+        value: Any = item
+        for name in self.source.split("."):
+            value = getattr(value, name, nan)
+        return value
+
+    def cell(self, item: T) -> Cell:
         """Return what stands in it."""
-        if isinstance(self.source, str):
-            return attrgetter(self.source)(item)
-        return self.source(item)
+        return cell_of(self.value(item))
 
 
-NOT_MEASURED = Cell("–", nan)
-UNKNOWN = Interval(nan, nan)
+class Share(Column[Any]):
+    """The column of a fraction, in percent."""
 
-
-def _percent(name: str, path: str, title: str = "") -> Column[Any]:
-    """Return the column of a fraction, in percent."""
-    fraction = attrgetter(path)
-    return Column(name, lambda item: percent_cell(fraction(item)), title)
-
-
-def _ends(
-    low: str, high: str, source: str | Callable[[Any], Interval | None]
-) -> tuple[Column[Any], Column[Any]]:
-    """Return the columns of both ends of an interval, in CSVs alone."""
-    interval = attrgetter(source) if isinstance(source, str) else source
-    return (
-        Column(low, lambda item: 100 * (interval(item) or UNKNOWN).low),
-        Column(high, lambda item: 100 * (interval(item) or UNKNOWN).high),
-    )
+    def cell(self, item: Any) -> Cell:
+        """Return the fraction in percent."""
+        return percent_cell(self.value(item))
 
 
 # -- results.csv -----------------------------------------------------------------------------------
-
-
-def joined(texts: Iterable[str]) -> str:
-    """Join notes and the like."""
-    return "; ".join(texts)
 
 
 def percent_cell(fraction: float, interval: Interval | None = None, marks: str = "") -> Cell:
@@ -117,51 +120,52 @@ def can_lead(rate: Rate) -> bool:
     return rate.counted is Counted.REFUSED and rate.subset.kind in (Kind.OVERALL, Kind.CATEGORY)
 
 
-# What rate it is: the overall rates in results.json are all alike in this.
-OF_SUBSETS: tuple[Column[Rate], ...] = (
-    Column("subset", "subset.kind"),
-    Column("value", "subset.value", "Subset", Shown.ONLY_VARIED),
-    Column("category", "subset.category", "Category", Shown.ONLY_VARIED),
-    Column("counted", "counted", "Counted", Shown.ONLY_VARIED),
-)
-UNPAIRED = Column[Rate](
-    "unpaired", lambda rate: rate.unpaired if rate.subset.kind is Kind.PAIRS else None, "Unpaired"
-)
+def _unpaired(rate: Rate) -> int | None:
+    """Return the number of prompts without a partner."""
+    return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
+
+
 RATES: tuple[Column[Rate], ...] = (
     Column("", "result.label", "Model"),
     Column("model", "result.model"),
     Column("settings", "result.settings"),
     Column("side", "side.name", "Side", Shown.ONLY_VARIED),
-    *OF_SUBSETS,
+    Column("subset", "subset.kind"),
+    Column("value", "subset.value", "Subset", Shown.ONLY_VARIED),
+    Column("category", "subset.category", "Category", Shown.ONLY_VARIED),
+    Column("counted", "counted", "Counted", Shown.ONLY_VARIED),
     Column("rate_percent", rate_cell, "Rate"),
-    *_ends("low_percent", "high_percent", "mean.interval"),
-    *_ends("low_all_percent", "high_all_percent", "with_unscored"),
+    Share("low_percent", "mean.interval.low"),
+    Share("high_percent", "mean.interval.high"),
+    Share("low_all_percent", "with_unscored.low"),
+    Share("high_all_percent", "with_unscored.high"),
     Column(
         "corrected_percent",
         lambda rate: percent_cell(*rate.details.corrected),
         "Corrected by labels",
     ),
-    *_ends("corrected_low_percent", "corrected_high_percent", "details.corrected.interval"),
+    Share("corrected_low_percent", "details.corrected.interval.low"),
+    Share("corrected_high_percent", "details.corrected.interval.high"),
     Column("n", "n", "n"),
     Column("rows", "mean.rows", "Rows", Shown.IN_DOCUMENTS),
     Column("design_effect", "mean.design_effect", "Design effect", Shown.IN_DOCUMENTS),
     Column("unscored", "unscored", "Unscored"),
-    _percent("direct_percent", "details.direct", "Direct"),
-    _percent("indirect_percent", "details.indirect", "Indirect"),
-    _percent("api_percent", "details.api", "By the API"),
+    Share("direct_percent", "details.direct", "Direct"),
+    Share("indirect_percent", "details.indirect", "Indirect"),
+    Share("api_percent", "details.api", "By the API"),
     Column("api_categories", "details.api_categories", "Category: responses"),
-    _percent("after_text_percent", "details.after_text", "After text"),
-    _percent("cut_off_percent", "details.cut_off", "Cut off"),
-    _percent("flip_percent", "details.flips", "Flip"),
-    _percent("certain_percent", "details.certain", "Certain"),
-    UNPAIRED,
+    Share("after_text_percent", "details.after_text", "After text"),
+    Share("cut_off_percent", "details.cut_off", "Cut off"),
+    Share("flip_percent", "details.flips", "Flip"),
+    Share("certain_percent", "details.certain", "Certain"),
+    Column("unpaired", _unpaired, "Unpaired"),
     Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
     Column("judge_version", "result.judge_version"),
     Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
     Column("prompt_set", "result.prompt_set"),
     Column("family", "result.family"),
     Column("date", "result.date", "Date", Shown.IN_DOCUMENTS),
-    Column("notes", lambda rate: joined(notes_of(rate)), "Notes", Shown.IN_DOCUMENTS),
+    Column("notes", lambda rate: "; ".join(notes_of(rate)), "Notes", Shown.IN_DOCUMENTS),
 )
 
 # -- comparison.csv --------------------------------------------------------------------------------
@@ -187,14 +191,15 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
         lambda pair: percent_cell(pair.gap.difference, pair.gap.interval),
         "A - B",
     ),
-    *_ends("low_points", "high_points", "gap.interval"),
+    Share("low_points", "gap.interval.low"),
+    Share("high_points", "gap.interval.high"),
     Column("", "a.side.rate", "Side"),
-    _percent("rate_a_percent", "gap.a.rate", "Rate A"),
-    _percent("rate_b_percent", "gap.b.rate", "Rate B"),
+    Share("rate_a_percent", "gap.a.rate", "Rate A"),
+    Share("rate_b_percent", "gap.b.rate", "Rate B"),
     Column("n", "gap.a.prompts", "n"),
     Column("n_a", "a.n", "n A", Shown.IN_DOCUMENTS),
     Column("n_b", "b.n", "n B", Shown.IN_DOCUMENTS),
-    _percent("detectable_points", "detectable", "Detectable"),
+    Share("detectable_points", "detectable", "Detectable"),
     Column("p", "gap.p", "p", Shown.IN_DOCUMENTS),
     Column("p_holm", "p_holm", "p (Holm)"),
     Column("p_worst", "p_worst", "p (worst case)"),
@@ -234,8 +239,8 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("associated", "kind"),
     Column("model", "result.model"),
     Column("settings", "result.settings"),
-    Column("against", lambda found: found.against and found.against.label, "Against"),
-    Column("side", lambda found: found.result.side.name, "Side", Shown.ONLY_VARIED),
+    Column("against", "against.label", "Against"),
+    Column("side", "result.side.name", "Side", Shown.ONLY_VARIED),
     Column("trend", _trend, "Trend"),
     Column("value", "value", "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),
@@ -243,9 +248,10 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("refused", "refused", "Refused"),
     Column("answered", "answered", "Answered"),
     Column("estimate", _estimate, "Estimate"),
-    *_ends("low", "high", "interval"),
-    _percent("higher_percent", "higher"),
-    _percent("lower_percent", "lower"),
+    Share("low", "interval.low"),
+    Share("high", "interval.high"),
+    Share("higher_percent", "higher"),
+    Share("lower_percent", "lower"),
     Column("z", "z"),
     Column("p", "p"),
     Column("p_adjusted", "p_adjusted", "p (adjusted)"),
@@ -267,12 +273,6 @@ def _placed(row: Placed, side: Side) -> Cell:
     return rate_cell(row.on(side))
 
 
-def _unscored(row: Placed, side: Side) -> Interval | None:
-    """Return the interval that includes unscored rows."""
-    rate = None if isinstance(row, Published) else row.on(side)
-    return rate.with_unscored if rate else None
-
-
 def _youden(row: Placed) -> Cell:
     """Return Youden's J."""
     if isinstance(row, Published):
@@ -282,8 +282,8 @@ def _youden(row: Placed) -> Cell:
     return percent_cell(row.youden.difference, row.youden.interval)
 
 
-RANK = Column[Placed]("rank", lambda row: str(row.rank or ""), "Rank")
-SCORE = _percent("score", "score")
+RANK = Column[Placed]("rank", "rank", "Rank")
+SCORE = Share("score", "score")
 BOARD: tuple[Column[Placed], ...] = (
     RANK,
     Column("", "label", "Model"),
@@ -291,13 +291,11 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("settings", "settings"),
     SCORE,
     Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
-    *_ends(
-        "over_refusal_low_percent",
-        "over_refusal_high_percent",
-        lambda row: _unscored(row, SAFE),
-    ),
+    Share("over_refusal_low_percent", "safe.with_unscored.low"),
+    Share("over_refusal_high_percent", "safe.with_unscored.high"),
     Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
-    *_ends("toxic_low_percent", "toxic_high_percent", lambda row: _unscored(row, TOXIC)),
+    Share("toxic_low_percent", "toxic.with_unscored.low"),
+    Share("toxic_high_percent", "toxic.with_unscored.high"),
     Column("", _youden, "Score (J)"),
     Column("judge", "judge", "Judge", Shown.IF_VARIED),
     Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),

@@ -12,18 +12,11 @@ from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
-from orbench.report.columns import (
-    OF_SUBSETS,
-    RANK,
-    RATES,
-    SCORE,
-    UNPAIRED,
-    can_lead,
-)
+from orbench.report.columns import RANK, RATES, SCORE, Cell, can_lead
 from orbench.report.measures import Rate
 from orbench.report.rates import overall
 from orbench.report.standings import Report, Standing
-from orbench.report.tables import known, text_of
+from orbench.report.tables import csv_row
 
 NAME = "orbench"
 SUMMARY_VERSION = 1  # of the format of results.json; a new member does not change it
@@ -36,7 +29,8 @@ SOURCE = {
 }
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
-LEFT_OUT = (*OF_SUBSETS, UNPAIRED)  # columns of results.csv
+# Columns of RATES: overall rates are all alike in what subset they are of.
+LEFT_OUT = ("", "subset", "value", "category", "counted", "unpaired")
 DIGITS = 10  # of figures in results.json, behind the point
 
 
@@ -59,19 +53,18 @@ def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
     standings = [standing for standing in board if rate.result in standing.results]
     if len(standings) == 1:
         for of_board in (RANK, SCORE):
-            entry[of_board.name] = _rounded(of_board.value(standings[0]))
+            entry[of_board.name] = _rounded(of_board.cell(standings[0]))
     for column in RATES:
-        if column.name and column not in LEFT_OUT:
-            entry[column.name] = _rounded(column.value(rate))
+        if column.name not in LEFT_OUT:
+            entry[column.name] = _rounded(column.cell(rate))
     return entry
 
 
-def _rounded(value: object) -> object:
-    """Return a value for JSON; None for what is not known, and for an empty text."""
-    value = known(value)
-    if isinstance(value, float):
-        return round(value, DIGITS)
-    return None if value == "" else value
+def _rounded(cell: Cell) -> float | str | None:
+    """Return a cell for JSON; None for what is not known, and for an empty text."""
+    if isinstance(cell.value, float):
+        return round(cell.value, DIGITS)
+    return None if cell.value == "" else cell.value
 
 
 # -- Every Eval Ever -------------------------------------------------------------------------------
@@ -150,12 +143,8 @@ def _score(rate: Rate) -> Json:
         "upper": 100 * rate.interval.high,
         "confidence_level": 0.95,
     }
-    details = {}
-    for column in RATES:
-        if column.name:
-            details[column.name] = text_of(column.value(rate))
     return {
         "score": 100 * rate.mean.rate,
-        "details": details,
+        "details": csv_row(RATES, rate),
         "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
     }

@@ -3,17 +3,15 @@
 A grid has a title and columns; a cell is a text, what the page sorts by, and what stands behind it.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain, compress
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_csv, write_text
-from orbench.base.words import SIDES
+from orbench.base.words import SIDES, Row
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import (
     ASSOCIATIONS,
@@ -25,13 +23,13 @@ from orbench.report.columns import (
     Column,
     Placed,
     Shown,
+    cell_of,
     rate_cell,
 )
 from orbench.report.compare import of_models
-from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate, Subset
+from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate
 from orbench.report.ranking import in_order
 from orbench.report.rates import on_side, overall
-from orbench.report.results import Result
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
 
@@ -42,18 +40,55 @@ LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
 )
-ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})  # of Markdown
+# Of Markdown, and of captions in LaTeX, which pandas leaves as they are.
+ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})
+IN_CAPTIONS = str.maketrans({mark: f"\\{mark}" for mark in "_%&#$"})
 LONG = 12  # rows; the page folds longer tables
 MANY = 7  # columns; the page sets them closer
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Filled(NamedTuple):
+    """A column with its cells."""
+
+    title: str
+    cells: Sequence[Cell]
+    shown: Shown = Shown.EVERYWHERE
+
+    @property
+    def texts(self) -> list[str]:
+        """Return what it says."""
+        return [cell.text for cell in self.cells]
+
+    @property
+    def is_varied(self) -> bool:
+        """Return whether it does not say the same everywhere."""
+        return len({text.lower() for text in self.texts}) > 1
+
+    @property
+    def is_in_documents(self) -> bool:
+        """Return whether documents show it: not if nothing is measured."""
+        if self.shown is Shown.ONLY_VARIED:
+            return self.is_varied
+        return any(text not in ("", NOT_MEASURED.text) for text in self.texts)
+
+    @property
+    def is_on_page(self) -> bool:
+        """Return whether the page shows it, too."""
+        if self.shown is Shown.IF_VARIED:
+            return self.is_varied
+        return self.shown is not Shown.IN_DOCUMENTS
+
+
+class Grid(NamedTuple):
     """A table to be looked at."""
 
     title: str
-    columns: Sequence[Column[Any]]
-    rows: Sequence[Sequence[Cell]]
+    columns: Sequence[Filled]
+
+    @property
+    def rows(self) -> list[tuple[Cell, ...]]:
+        """Return its rows."""
+        return [*zip(*[column.cells for column in self.columns], strict=True)]
 
     @property
     def is_dense(self) -> bool:
@@ -73,30 +108,7 @@ class Grid:
     @property
     def on_page(self) -> "Grid":
         """Return the grid with the columns that the page shows."""
-        return self.only(_is_on_page)
-
-    def only(self, is_kept: Callable[[Column[Any], Sequence[Cell]], bool]) -> "Grid":
-        """Return the grid with some of its columns; is_kept takes a column and its cells."""
-        cells = zip(*self.rows, strict=True)
-        kept = [*map(is_kept, self.columns, cells)]
-        rows = [[*compress(row, kept)] for row in self.rows]
-        return Grid(self.title, [*compress(self.columns, kept)], rows)
-
-
-def _is_on_page(column: Column[Any], cells: Sequence[Cell]) -> bool:
-    if column.shown is Shown.IF_VARIED:
-        return _is_varied(cells)
-    return column.shown is not Shown.IN_DOCUMENTS
-
-
-def _is_in_documents(column: Column[Any], cells: Sequence[Cell]) -> bool:
-    if column.shown is Shown.ONLY_VARIED:
-        return _is_varied(cells)
-    return any(cell.text not in ("", NOT_MEASURED.text) for cell in cells)
-
-
-def _is_varied(cells: Sequence[Cell]) -> bool:
-    return len({cell.text.lower() for cell in cells}) > 1
+        return Grid(self.title, [column for column in self.columns if column.is_on_page])
 
 
 # -- grids ---------------------------------------------------------------------------------------
@@ -139,47 +151,28 @@ def placed(report: Report) -> list[Placed]:
 def shares_of(report: Report) -> list[Rate]:
     """Return the shares of graded classes over all prompts, in the leaderboard's order."""
     whole = [rate for rate in report.rates if rate.subset == OVERALL]
-    return [one for one in in_order(whole, report.board) if one.counted is not Counted.REFUSED]
+    shares = [rate for rate in whole if rate.counted is not Counted.REFUSED]
+    return in_order(shares, report.board)
 
 
 def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
     """Return a grid of the columns with a title, without those in which nothing is measured."""
-    titled = [column for column in columns if column.title]
-    rows = [[cell_of(column.value(item)) for column in titled] for item in items]
-    return Grid(title, titled, rows).only(_is_in_documents)
-
-
-def known(value: object) -> object:
-    """Return a value as programs take it: a number, a text; None for what was not measured."""
-    if isinstance(value, Cell):
-        value = value.value
-    return None if value != value else value  # NaN alone differs from itself
-
-
-def cell_of(value: object) -> Cell:
-    """Return a value as a cell."""
-    if isinstance(value, Cell):
-        return value
-    number = known(value)
-    if number is None:
-        return NOT_MEASURED
-    if isinstance(number, (int, float)):
-        return Cell(f"{number:.0f}" if number == int(number) else f"{number:.2g}", number)
-    return Cell(str(value))
+    filled = []
+    for column in columns:
+        if column.title:
+            cells = [column.cell(item) for item in items]
+            filled.append(Filled(column.title, cells, column.shown))
+    return Grid(title, [one for one in filled if one.is_in_documents])
 
 
 def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
-    columns = [Column[Subset]("", lambda one: one.name, "Category")]
+    subsets = [*table.categories, MACRO, OVERALL]
+    columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
     for result in table.results:
-        columns.append(_of_result(table, result))
-    return grid(table.title, columns, [*table.categories, MACRO, OVERALL])
-
-
-def _of_result(table: CategoryTable, result: Result) -> Column[Subset]:
-    """Return the column of a result's rates."""
-    rates = table.rates
-    return Column("", lambda one: rate_cell(rates.get((result.number, one))), result.label)
+        rates = [table.rates.get((result.number, subset)) for subset in subsets]
+        columns.append(Filled(result.label, [*map(rate_cell, rates)]))
+    return Grid(table.title, columns)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
@@ -200,20 +193,21 @@ def write_csvs(folder: Path, report: Report) -> list[Path]:
     )
     paths = csv_paths(folder)
     for path, (columns, items) in zip(paths, tables, strict=True):
-        named = [column for column in columns if column.name]
-        texts = []
-        for item in items:
-            texts.append({column.name: text_of(column.value(item)) for column in named})
-        write_csv(path, [column.name for column in named], texts)
+        names = [column.name for column in columns if column.name]
+        write_csv(path, names, [csv_row(columns, item) for item in items])
     return paths
 
 
-def text_of(value: object) -> str:
-    """Return a value for programs: 7 digits, and nothing for what was not measured."""
-    value = known(value)
-    if value is None:
-        return ""
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
+def csv_row(columns: Sequence[Column[T]], item: T) -> Row:
+    """Return a row of a CSV."""
+    return {column.name: text_of(column.cell(item)) for column in columns if column.name}
+
+
+def text_of(cell: Cell) -> str:
+    """Return a cell for programs: 7 digits, and nothing for what was not measured."""
+    if isinstance(cell.value, float):
+        return f"{cell.value:.7g}"
+    return "" if cell.value is None else str(cell.value)
 
 
 # -- documents -----------------------------------------------------------------------------------
@@ -231,9 +225,8 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
     parts.append(LEGEND)
     latex = ""
     for one in filter(lambda grid: grid.rows, chain(*grids(report))):
-        texts = [[cell.text for cell in row] for row in one.rows]
-        table = DataFrame(texts, columns=[column.title for column in one.columns])
-        caption = re.sub(r"([_%&#$])", r"\\\1", one.title)  # pandas leaves it as it is
+        table = DataFrame({column.title: column.texts for column in one.columns})
+        caption = one.title.translate(IN_CAPTIONS)
         latex += table.to_latex(index=False, escape=True, caption=caption)
         table = table.map(_escaped).rename(columns=_escaped)
         parts.append(f"## {_escaped(one.title)}")
