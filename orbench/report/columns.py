@@ -230,10 +230,6 @@ def _example(number: int) -> Callable[[Association], object]:
     return lambda found: dict(enumerate(found.examples)).get(number)
 
 
-def _trend(found: Association) -> str:
-    return trend_words(found) if found.kind is Associated.TREND else ""
-
-
 ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("", "result.label", "Model"),
     Column("associated", "kind"),
@@ -241,7 +237,7 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
     Column("settings", "result.settings"),
     Column("against", "against.label", "Against"),
     Column("side", "result.side.name", "Side", Shown.ONLY_VARIED),
-    Column("trend", _trend, "Trend"),
+    Column("trend", trend_words, "Trend"),
     Column("value", "value", "Tiers or word"),
     Column("goes_with", _goes_with, "Goes with"),
     Column("n", "n", "n"),

@@ -3,7 +3,6 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Outcome, Rate
+from orbench.report.measures import Comparison, Counted, Outcome
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.sentences import remarks
 from orbench.report.standings import Standing
@@ -20,18 +19,16 @@ from orbench.stats.intervals import Interval
 SWAPPED = "refuses more safe prompts than toxic ones: check that no file is on the wrong side"
 
 
-def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> list[str]:
-    """Return the finding on each group of models with the same prompts and judge.
+def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield the finding on each group of models with the same prompts and judge.
 
     comparisons: of all kinds.
     """
     compared = of_models(comparisons, Counted.REFUSED)
-    found = []
     for models in grouped(board, lambda standing: standing.group).values():
         finding = ". ".join(_sentences(models, compared)) + "."
         part = models[0].part
-        found.append(f"{part}: {finding}" if part else finding)
-    return found
+        yield f"{part}: {finding}" if part else finding
 
 
 def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
@@ -44,14 +41,16 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
         yield _rates(measured[0])
     else:
         yield "No finding"
-    unranked = defaultdict[str, list[str]](list)
     for model in models:
         if model.youden and model.youden.high < 0:
             yield f"{model.short} {SWAPPED}"
-        if model.why:
-            unranked["; ".join(model.why)].append(model.short)
-    for why, names in unranked.items():
-        yield f"Not ranked: {listed(names)} ({why})"
+    for why, alike in grouped(models, lambda model: "; ".join(model.why)).items():
+        if why:
+            yield f"Not ranked: {_names(alike)} ({why})"
+
+
+def _names(models: Sequence[Standing]) -> str:
+    return listed([model.short for model in models])
 
 
 def _rates(model: Standing) -> str:
@@ -92,7 +91,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
-    names = listed([model.short for model in leaders])
+    names = _names(leaders)
     if len(leaders) > 1:
         return [f"{names} tie for {best}"]
     return [_rates(leaders[0]), f"{names} has {best}"]
@@ -102,7 +101,7 @@ def _claims_on(
     side: Side, ranked: Sequence[Standing], comparisons: Sequence[Comparison]
 ) -> list[str]:
     """Return who has the best rate on a side, by how much, or why that is not known."""
-    beaten = [_worse(one) for one in comparisons if one.is_finding]
+    beaten = [one.worse for one in comparisons if one.is_finding]
     leaders = [model for model in ranked if model.on(side) not in beaten]
     rates = [model.on(side) for model in leaders]
     of_leaders = [one for one in comparisons if one.a in rates or one.b in rates]
@@ -111,34 +110,25 @@ def _claims_on(
     return _claims(leaders, f"the {best} {side.rate}: {why}")
 
 
-def _worse(finding: Comparison) -> Rate:
-    return finding.fewer if finding.a.side.is_toxic else finding.more
-
-
 def _distance(comparisons: Sequence[Comparison]) -> str:
     """Return how far the next model is from the best one. comparisons: those of the best one."""
     findings = [one for one in comparisons if one.is_finding]
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
-    rate = _worse(nearest)
     gap = nearest.gap
-    low, high = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
-    interval = interval_words(Interval(low, high))
+    ends = sorted(map(abs, gap.interval))  # a finding excludes 0
+    interval = interval_words(Interval(*ends))
     difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
     prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"
-    return f"{rate.result.short} follows with {percent(rate)}, {difference} on {prompts}"
+    next_one = f"{nearest.worse.result.short} follows with {percent(nearest.worse)}"
+    return f"{next_one}, {difference} on {prompts}"
 
 
 def _undecided(comparisons: Sequence[Comparison]) -> str:
     """Return why nobody is ahead, and what true difference would be found."""
-    reasons: list[str] = []
-    detectable = [0.0]
-    for comparison in comparisons:
-        if not comparison.is_finding:
-            reasons.append(comparison.outcome)
-            if comparison.outcome is not Outcome.TOO_FEW:
-                detectable.append(comparison.detectable)
-    why = "; ".join(dict.fromkeys(reasons)) or Outcome.TOO_FEW
-    largest = 100 * np.max(detectable)
+    undecided = [one for one in comparisons if not one.is_finding]
+    why = "; ".join(dict.fromkeys(one.outcome for one in undecided)) or Outcome.TOO_FEW
+    enough = [one.detectable for one in undecided if one.outcome is not Outcome.TOO_FEW]
+    largest = 100 * np.max(enough, initial=0)
     if largest > 0:  # not if one is not known
         difference = f"a true difference of {largest:.1f} points"
         why += f"; {difference} would be found with a probability of 80 %"

@@ -183,9 +183,8 @@ def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
         return _undecided(f"prompts or judge are not those of {baseline.result.label}")
     (comparison,) = comparisons
     gap = comparison.gap
-    worse = comparison.fewer if rate.side.is_toxic else comparison.more
     if comparison.is_finding:
-        if worse is baseline:
+        if comparison.worse is baseline:
             return MET
         if gap.p * baselines * len(SIDES) < ALPHA:
             than = f"that of {baseline.result.label}: {points(gap)}"

@@ -225,6 +225,11 @@ class Comparison:
         """Return the higher rate of the two."""
         return self.a if self.gap.difference > 0 else self.b
 
+    @property
+    def worse(self) -> Rate:
+        """Return the rate that is worse: more safe prompts refused, or fewer toxic ones."""
+        return self.fewer if self.a.side.is_toxic else self.more
+
 
 class Associated(StrEnum):
     """What refusals may go with."""

@@ -84,7 +84,7 @@ def write_page(
     page = JINJA.get_template("page.html").render(
         report=report,
         finding=findings(report.board, report.comparisons),
-        notes=warnings(in_order(overall(report.rates), report.board)),
+        notes=[*warnings(in_order(overall(report.rates), report.board))],
         axes=rate_axes(report),
         shares=shares_by_result(report),
         scatters=scatters(report),

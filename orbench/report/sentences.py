@@ -52,13 +52,13 @@ FEWER = {
 # -- notes ---------------------------------------------------------------------------------------
 
 
-def notes_of(rate: Rate) -> list[str]:
-    """Return what a reader must know of a rate, the most important first."""
-    notes = [*rate.result.all_notes, *_flags(rate)]
+def notes_of(rate: Rate) -> Iterator[str]:
+    """Yield what a reader must know of a rate, the most important first."""
+    yield from rate.result.all_notes
+    yield from _flags(rate)
     found = rate.result.lookalikes
     if found:
-        notes.append(f"{found.alike} of the first {found.sample} prompts {LIKE_REWRITES}")
-    return notes
+        yield f"{found.alike} of the first {found.sample} prompts {LIKE_REWRITES}"
 
 
 def _flags(rate: Rate) -> Iterator[str]:
@@ -85,11 +85,10 @@ def _flags(rate: Rate) -> Iterator[str]:
         yield f"fewer than {FEW_PROMPTS} prompts"
 
 
-def warnings(rates: Sequence[Rate]) -> list[str]:
-    """Return what a reader must know before any number: each note on the rates of a side, behind
+def warnings(rates: Sequence[Rate]) -> Iterator[str]:
+    """Yield what a reader must know before any number: each note on the rates of a side, behind
     the models that it is about. rates: overall ones.
     """
-    lines = []
     for side in SIDES.values():
         of_side = on_side(side, rates)
         noted = defaultdict[str, list[str]](list)
@@ -99,19 +98,17 @@ def warnings(rates: Sequence[Rate]) -> list[str]:
         for note, names in noted.items():
             if len(names) == len(of_side) > 1:
                 names = [f"all {side.rate}s"]
-            lines.append(f"{'; '.join(names)}: {note}")
+            yield f"{'; '.join(names)}: {note}"
         if len({(rate.result.prompt_set, rate.result.judge) for rate in of_side}) > 1:
-            lines.append(f"{side.rate}s {NO_SINGLE_RANKING}")
-    return lines
+            yield f"{side.rate}s {NO_SINGLE_RANKING}"
 
 
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def rate_lines(rates: Sequence[Rate]) -> list[str]:
-    """Return a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
+def rate_lines(rates: Sequence[Rate]) -> Iterator[str]:
+    """Yield a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
     judges = {rate.result.judge for rate in rates}
-    lines = []
     for rate in rates:
         name = rate.result.label
         if len(judges) > 1:
@@ -122,53 +119,47 @@ def rate_lines(rates: Sequence[Rate]) -> list[str]:
             known += f", unscored {rate.unscored:,}"
         if rate.result.doubt:
             known += f", {rate.result.doubt}"
-        lines.append(f"{name}: {rate.side.rate} {measured} ({known})")
-    return lines
+        yield f"{name}: {rate.side.rate} {measured} ({known})"
 
 
-def small_subset_lines(rates: Sequence[Rate]) -> list[str]:
-    """Return where prompts with an agreed label or pairs are few, or prompts lack a partner.
+def small_subset_lines(rates: Sequence[Rate]) -> Iterator[str]:
+    """Yield where prompts with an agreed label or pairs are few, or prompts lack a partner.
 
     rates: of all kinds.
     """
-    lines = []
     for rate in rates:
         subset = rate.subset
         is_of_pairs = rate.counted is Counted.RIGHT and not subset.category
         if is_of_pairs or subset == AGREED:
-            name = f"{rate.result.label}, {rate.side.prompts}, {subset.kind} {subset.value}"
+            where = f"{subset.kind} {subset.value}".strip()
+            name = f"{rate.result.label}, {rate.side.prompts}, {where}"
             if rate.is_small:
-                lines.append(f"{name.strip()}: too few (n {rate.n:,})")
+                yield f"{name}: too few (n {rate.n:,})"
             if rate.unpaired:
-                lines.append(f"{name.strip()}: {rate.unpaired:,} without a partner")
-    return lines
+                yield f"{name}: {rate.unpaired:,} without a partner"
 
 
 # -- comparisons ---------------------------------------------------------------------------------
 
 
-def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return a line for each comparison; if they are many, for some that have a finding.
+def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield a line for each comparison; if they are many, their number, and some with a finding.
 
     comparisons: of models, by one rate.
     """
     judges = {one.judge for one in comparisons}
-    found = [one for one in comparisons if one.is_finding]
     shown = comparisons
     if len(comparisons) > MOST_COMPARISONS:
+        found = [one for one in comparisons if one.is_finding]
         shown = found[:MOST_COMPARISONS]
-    lines = []
+        yield f"{len(comparisons)} comparisons, {len(found)} with a finding: see comparison.csv"
     for one in shown:
         rate = one.a.side.rate
         if one.a.counted is Counted.HEDGED:
             rate = "share of hedged responses"
         judge = f", {one.judge}" if len(judges) > 1 else ""
         names = f"{one.a.result.short} - {one.b.result.short}{judge}"
-        lines.append(f"{names}, {rate}: {points(one.gap)}: {finding_of(one)}")
-    if shown is not comparisons:
-        findings = f"{len(found)} with a finding"
-        lines.append(f"{len(comparisons)} comparisons, {findings}: see comparison.csv")
-    return lines
+        yield f"{names}, {rate}: {points(one.gap)}: {finding_of(one)}"
 
 
 def finding_of(comparison: Comparison) -> str:
@@ -188,30 +179,28 @@ def finding_of(comparison: Comparison) -> str:
     return f"{words} ({against})" if against else words
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """Return what speaks against a finding."""
+def remarks(comparison: Comparison) -> Iterator[str]:
+    """Yield what speaks against a finding."""
     a = comparison.a.result
     b = comparison.b.result
-    found = []
     if a.prompt_set != b.prompt_set:
         n = comparison.gap.a.prompts
-        found.append(f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts")
+        yield f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts"
     apart = _days_apart(a, b)
     if apart > FAR_APART:
-        found.append(f"measured {apart} days apart")
+        yield f"measured {apart} days apart"
     if a.settings != b.settings:
-        found.append("settings differ")
+        yield "settings differ"
     if a.judge != b.judge:
-        found.append("judged by different versions of the rules")
+        yield "judged by different versions of the rules"
     if a.lookalikes or b.lookalikes:
         rewrites = f"{a.side.prompts} may be rewrites of one another"
-        found.append(f"{rewrites}, so intervals may be too narrow")
+        yield f"{rewrites}, so intervals may be too narrow"
     for result in (a, b):
         texts = [result.doubt, *result.unranked, *result.cautions]
         known = "; ".join(filter(None, texts))
         if known:
-            found.append(f"{result.label}: {known}")
-    return found
+            yield f"{result.label}: {known}"
 
 
 def _days_apart(a: Result, b: Result) -> int:
@@ -228,24 +217,25 @@ def _days_apart(a: Result, b: Result) -> int:
 # -- trends and correlations ---------------------------------------------------------------------
 
 
-def trend_lines(associations: Iterable[Association]) -> list[str]:
-    """Return a line for each trend over tiers. associations: of all kinds."""
-    lines = []
-    for trend in associations:
-        if trend.kind is Associated.TREND:
-            name = trend.result.label
-            if trend.result.side != BOTH:
-                name += f", {trend.result.side.name}"
-            found = f"{trend_words(trend)} ({counted(trend.n, 'seed')})"
-            lines.append(f"{name}: refusals by tier ({trend.value}): {found}")
-    return lines
+def trend_lines(associations: Iterable[Association]) -> Iterator[str]:
+    """Yield a line for each trend over tiers. associations: of all kinds."""
+    for one in associations:
+        trend = trend_words(one)
+        if trend:
+            name = one.result.label
+            if one.result.side != BOTH:
+                name += f", {one.result.side.name}"
+            seeds = counted(one.n, "seed")
+            yield f"{name}: refusals by tier ({one.value}): {trend} ({seeds})"
 
 
-def trend_words(trend: Association) -> str:
-    """Return what a trend over tiers shows."""
-    if trend.outcome is not Outcome.FINDING:
-        return trend.outcome
-    return "rises" if trend.estimate > 0 else "falls"
+def trend_words(found: Association) -> str:
+    """Return what a trend over tiers shows; nothing of other associations."""
+    if found.kind is not Associated.TREND:
+        return ""
+    if found.outcome is not Outcome.FINDING:
+        return found.outcome
+    return "rises" if found.estimate > 0 else "falls"
 
 
 def correlation_line(found: Correlation) -> str:

@@ -129,8 +129,6 @@ class Published(NamedTuple):
     prompts: str
     over_refusal: float
     toxic: float
-    rank: None = None
-    settings: str = ""
     judge: str = "published"
 
     @property

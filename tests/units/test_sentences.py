@@ -73,21 +73,21 @@ def test_a_difference_of_nothing_has_no_minus() -> None:
 )
 def test_what_is_unusual_about_responses_is_a_note(details: Any, notes: list[str]) -> None:
     unusual = make_details(**({"rows": 100} | details))
-    assert notes_of(make_rate(details=unusual)) == notes
+    assert [*notes_of(make_rate(details=unusual))] == notes
 
 
 def test_notes_begin_with_a_doubt() -> None:
     result = make_result(doubt="scripted", unranked=("u",), cautions=("c",), notes=("n",))
-    assert notes_of(make_rate(result)) == ["scripted", "u", "c", "n"]
+    assert [*notes_of(make_rate(result))] == ["scripted", "u", "c", "n"]
 
 
 def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
     rate = make_rate()
-    assert notes_of(widened(rate, 10, 18)) == ["coverage 100.0 %"]
-    assert notes_of(widened(rate, 10, 15.9)) == []
-    assert notes_of(replace(rate, mean=rate.mean._replace(assumed=True))) == [FEW_SEEDS]
-    assert notes_of(make_rate(n=29)) == ["fewer than 30 prompts"]
-    assert notes_of(make_rate(n=30)) == []
+    assert [*notes_of(widened(rate, 10, 18))] == ["coverage 100.0 %"]
+    assert [*notes_of(widened(rate, 10, 15.9))] == []
+    assert [*notes_of(replace(rate, mean=rate.mean._replace(assumed=True)))] == [FEW_SEEDS]
+    assert [*notes_of(make_rate(n=29))] == ["fewer than 30 prompts"]
+    assert [*notes_of(make_rate(n=30))] == []
 
 
 def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
@@ -100,7 +100,7 @@ def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
 def test_a_note_stands_behind_the_results_it_is_about() -> None:
     odd = make_result("a", cautions=("c",), settings="effort low")
     toxic = [make_rate(make_result(name, side=TOXIC), n=5) for name in "ab"]
-    assert warnings([make_rate(odd), make_rate("b"), *toxic]) == [
+    assert [*warnings([make_rate(odd), make_rate("b"), *toxic])] == [
         "a (effort low), over-refusal rate: c",
         "all toxic rejection rates: fewer than 30 prompts",
     ]
@@ -109,10 +109,10 @@ def test_a_note_stands_behind_the_results_it_is_about() -> None:
 @pytest.mark.parametrize("field", ["prompt_set", "judge"])
 def test_different_prompts_or_judges_on_a_side_are_a_warning(field: str) -> None:
     differ = {field: "another"}
-    assert warnings([make_rate(), make_rate(make_result(**differ))]) == [
+    assert [*warnings([make_rate(), make_rate(make_result(**differ))])] == [
         "over-refusal rates differ in prompts or judge: there is no single ranking"
     ]
-    assert warnings([make_rate(), make_rate(make_result(side=TOXIC, **differ))]) == []
+    assert [*warnings([make_rate(), make_rate(make_result(side=TOXIC, **differ))])] == []
 
 
 # -- rates ---------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_each_rate_has_a_line() -> None:
         make_rate(unknown, percent=50),
         make_rate(make_result("c", doubt="demo prompts"), n=0),
     ]
-    assert rate_lines(rates) == [
+    assert [*rate_lines(rates)] == [
         "a: over-refusal rate 12.0 % [10.0, 30.0] ‡ (n 2,000, unscored 1,000)",
         "b (effort low): toxic rejection rate 50.0 % [48.0, 52.0] (n 100)",
         "c: over-refusal rate not measured (n 0, demo prompts)",
@@ -166,7 +166,7 @@ def subset_rate(kind: Kind, value: str = "", **fields: Any) -> Rate:
     ],
 )
 def test_few_pairs_and_few_agreed_labels_have_a_line(rate: Rate, lines: list[str]) -> None:
-    assert small_subset_lines([rate]) == lines
+    assert [*small_subset_lines([rate])] == lines
 
 
 # -- comparisons ---------------------------------------------------------------------------------
@@ -242,16 +242,16 @@ def test_what_speaks_against_a_finding_is_a_remark(fields: Any, remark: str) -> 
 )
 def test_measurements_far_apart_have_a_remark(of_a: str, of_b: str, expected: list[str]) -> None:
     a = make_result("a", days=tuple(of_a.split()))
-    assert remarks(compared(a, make_result("b", days=tuple(of_b.split())))) == expected
+    assert [*remarks(compared(a, make_result("b", days=tuple(of_b.split()))))] == expected
 
 
 def test_of_more_than_six_comparisons_six_findings_have_a_line() -> None:
     line = "a - b, over-refusal rate: -10.0 points [-15.0, -5.0]: no difference shown"
-    assert comparison_lines([NOTHING] * 6) == [line] * 6
-    shown, left = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
+    assert [*comparison_lines([NOTHING] * 6)] == [line] * 6
+    left, shown = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
     assert shown.endswith(": a refuses fewer safe prompts than b")
     assert left == "7 comparisons, 1 with a finding: see comparison.csv"
-    *_, left = comparison_lines([compared()] * 8)
+    left, *_ = comparison_lines([compared()] * 8)
     assert left == "8 comparisons, 8 with a finding: see comparison.csv"
 
 
@@ -285,7 +285,7 @@ def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words
     trend = Association(kind, both, "1 < 2", 40, rise, outcome=shown)
     word = replace(trend, kind=Associated.WORD)
     of_toxic = replace(trend, result=make_result(side=TOXIC), n=1)
-    assert trend_lines([trend, word, of_toxic]) == [
+    assert [*trend_lines([trend, word, of_toxic])] == [
         f"m: refusals by tier (1 < 2): {words} (40 seeds)",
         f"m, toxic: refusals by tier (1 < 2): {words} (1 seed)",
     ]
