@@ -10,7 +10,6 @@ from enum import Enum
 from math import isnan, nan
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from orbench.base.words import Side
 from orbench.report.measures import (
     Associated,
     Association,
@@ -20,9 +19,9 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.numerals import WIDENED, interval_words
-from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
 from orbench.report.standings import Published, Standing
+from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
 
 T = TypeVar("T")
@@ -42,9 +41,13 @@ NOT_MEASURED = Cell("–", None)
 
 
 def cell_of(value: object) -> Cell:
-    """Return a value as a cell."""
+    """Return a value as a cell; rates and differences are in percent, with their interval."""
     if isinstance(value, Cell):
         return value
+    if isinstance(value, Rate):
+        return rate_cell(value)
+    if isinstance(value, Difference):
+        return percent_cell(value.difference, value.interval)
     if value is None or value != value:  # NaN alone differs from itself
         return NOT_MEASURED
     if isinstance(value, (int, float)):
@@ -90,7 +93,8 @@ class Share(Column[Any]):
 
     def cell(self, item: Any) -> Cell:
         """Return the fraction in percent."""
-        return percent_cell(self.value(item))
+        value = self.value(item)
+        return percent_cell(value) if isinstance(value, float) else cell_of(value)
 
 
 # -- results.csv -----------------------------------------------------------------------------------
@@ -186,11 +190,7 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("counted", "a.counted"),
     Column("finding", finding_of, "Finding"),
     Column("stands_in", "robustness", "Stands in"),
-    Column(
-        "difference_points",
-        lambda pair: percent_cell(pair.gap.difference, pair.gap.interval),
-        "A - B",
-    ),
+    Column("difference_points", "gap", "A - B"),
     Share("low_points", "gap.interval.low"),
     Share("high_points", "gap.interval.high"),
     Column("", "a.side.rate", "Side"),
@@ -262,22 +262,6 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
 # -- leaderboard.csv -------------------------------------------------------------------------------
 
 
-def _placed(row: Placed, side: Side) -> Cell:
-    """Return the rate of a side; published models have no interval."""
-    if isinstance(row, Published):
-        return percent_cell(row.toxic if side.is_toxic else row.over_refusal)
-    return rate_cell(row.on(side))
-
-
-def _youden(row: Placed) -> Cell:
-    """Return Youden's J."""
-    if isinstance(row, Published):
-        return percent_cell(row.score)
-    if not row.youden:
-        return NOT_MEASURED
-    return percent_cell(row.youden.difference, row.youden.interval)
-
-
 RANK = Column[Placed]("rank", "rank", "Rank")
 SCORE = Share("score", "score")
 BOARD: tuple[Column[Placed], ...] = (
@@ -286,13 +270,13 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("model", "model"),
     Column("settings", "settings"),
     SCORE,
-    Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
+    Share("over_refusal_percent", "safe", "Over-refusal"),
     Share("over_refusal_low_percent", "safe.with_unscored.low"),
     Share("over_refusal_high_percent", "safe.with_unscored.high"),
-    Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
+    Share("toxic_percent", "toxic", "Toxic rejection"),
     Share("toxic_low_percent", "toxic.with_unscored.low"),
     Share("toxic_high_percent", "toxic.with_unscored.high"),
-    Column("", _youden, "Score (J)"),
+    Share("", "youden", "Score (J)"),
     Column("judge", "judge", "Judge", Shown.IF_VARIED),
     Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),
 )

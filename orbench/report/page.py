@@ -32,15 +32,13 @@ from orbench.report.page_tables import (
     matrices,
     rate_axes,
     shade,
-    shares_by_result,
+    shares_of_classes,
 )
-from orbench.report.ranking import in_order
-from orbench.report.rates import overall
 from orbench.report.results import Result
 from orbench.report.scatter import WHOLE, scatters
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
-from orbench.report.tables import LEGEND, grids
+from orbench.report.tables import LEGEND, grids, whole_rates
 
 FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
@@ -84,9 +82,9 @@ def write_page(
     page = JINJA.get_template("page.html").render(
         report=report,
         finding=findings(report.board, report.comparisons),
-        notes=[*warnings(in_order(overall(report.rates), report.board))],
+        notes=[*warnings(whole_rates(report))],
         axes=rate_axes(report),
-        shares=shares_by_result(report),
+        shares=shares_of_classes(report),
         scatters=scatters(report),
         category_tables=category_tables(report.rates, report.board),
         matrices=matrices(report),

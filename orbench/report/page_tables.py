@@ -1,20 +1,18 @@
 """What the tables of the page show: the leaderboard, heat maps, and matrices of comparisons."""
 
 from bisect import bisect
-from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from orbench.base.grouping import grouped
-from orbench.base.words import SIDES, Side
+from orbench.base.words import Side
 from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
-from orbench.report.ranking import in_order
-from orbench.report.rates import overall
 from orbench.report.results import Result
-from orbench.report.scatter import Axis, all_percents, axis_over
+from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
-from orbench.report.tables import shares_of
+from orbench.report.tables import shares_of, whole_rates
 from orbench.stats.core import Difference
 
 CERTAIN = 80  # percent of the rules' verdicts
@@ -38,39 +36,29 @@ SHARES = {
 
 def rate_axes(report: Report) -> dict[Side, Axis | None]:
     """Return the axis of each side with rates; None if only published models have them."""
-    axes: dict[Side, Axis | None] = {}
-    for side in SIDES.values():
-        percents = all_percents(report.board, side)
-        if percents:
-            axes[side] = axis_over(percents)
-        elif report.published:
-            axes[side] = None
-    return axes
+    measured = axes_over(report.board)
+    shown = axes_over([*report.board, *report.published])
+    return {side: measured.get(side) for side in shown}
 
 
-def doubts_of(rate: Rate) -> list[str]:
-    """Return what a reader of the leaderboard must know of a rate."""
-    doubts = []
+def doubts_of(rate: Rate) -> Iterator[str]:
+    """Yield what a reader of the leaderboard must know of a rate."""
     if rate.is_small and not rate.result.is_demo:  # the finding says it of the demo
-        doubts.append("few prompts")
+        yield "few prompts"
     if rate.unscored:
-        doubts.append(f"{rate.unscored:,} unscored")
+        yield f"{rate.unscored:,} unscored"
     cut_off = 100 * rate.details.cut_off
     if cut_off > MANY_CUT_OFF:
-        doubts.append(f"{cut_off:.0f} % cut off")
+        yield f"{cut_off:.0f} % cut off"
     certain = 100 * rate.result.certain
     if certain < CERTAIN:
-        doubts.append(f"{certain:.0f} % of verdicts certain")
-    return doubts
+        yield f"{certain:.0f} % of verdicts certain"
 
 
-def shares_by_result(report: Report) -> dict[int, dict[Counted, Rate]]:
+def shares_of_classes(report: Report) -> dict[tuple[int, Counted], Rate]:
     """Return the shares of graded results that are scored, by number and by class."""
-    shares = defaultdict[int, dict[Counted, Rate]](dict)
-    for rate in shares_of(report):
-        if rate.n:
-            shares[rate.result.number][rate.counted] = rate
-    return shares
+    shares = [rate for rate in shares_of(report) if rate.n]
+    return {(rate.result.number, rate.counted): rate for rate in shares}
 
 
 # -- heat maps -----------------------------------------------------------------------------------
@@ -105,7 +93,6 @@ def facing(report: Report) -> dict[tuple[int, int], Facing]:
 
 def matrices(report: Report) -> list[list[Result]]:
     """Return the results of each matrix: those of a side and judge, if they are few."""
-    rates = in_order(overall(report.rates), report.board)
-    results = [rate.result for rate in rates]
+    results = [rate.result for rate in whole_rates(report)]
     groups = grouped(results, lambda result: (result.side, result.judge_any_version))
     return [members for members in groups.values() if 1 < len(members) <= MOST_IN_MATRIX]

@@ -102,7 +102,7 @@ def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence
     _draw_trend(axes, models)
     _draw_trend(axes, gray)
     axes.scatter(_rates(gray, SAFE), _rates(gray, TOXIC), s=14, color=LIGHT_GRAY)
-    x, y = axes_over([*models, *gray])
+    x, y = axes_over([*models, *gray]).values()
     axes.set(
         xlabel="Over-refusal rate (% of safe prompts refused)",
         xlim=(x.low, 100),

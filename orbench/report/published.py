@@ -15,8 +15,8 @@ def published_models() -> list[Published]:
     """Return the models, best first."""
     models = []
     for prompts, several in toml_beside(__file__).items():
-        for name, over_refusal, toxic in several:
-            models.append(Published(name, prompts, over_refusal / 100, toxic / 100))
+        for name, safe, toxic in several:
+            models.append(Published(name, prompts, safe / 100, toxic / 100))
     return sorted(models, key=lambda one: -one.score)
 
 

@@ -132,7 +132,7 @@ def rank_correlations(
         if one.has_both_sides:
             rows.append((one.group, "", one.rate(SAFE), one.rate(TOXIC)))
     for model in published:
-        rows.append((len(board), model.prompts, model.over_refusal, model.toxic))
+        rows.append((len(board), model.prompts, model.safe, model.toxic))
     rates = DataFrame(rows, columns=["group", "published_on", "safe", "toxic"])
     for (_, published_on), group in rates.groupby(["group", "published_on"]):
         n = len(group)

@@ -1,6 +1,6 @@
 """What a scatter shows: both rates of models with the same prompts and judge, and its axes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -46,22 +46,22 @@ def percents_of(row: Placed, side: Side) -> list[float]:
     """Return the rate of a side in percent, and the ends of its interval; without the ends if
     unscored rows are not known, and nothing if no row has a verdict.
     """
-    if isinstance(row, Published):
-        return [100 * (row.toxic if side.is_toxic else row.over_refusal)]
-    rate = row.on(side)
+    rate = row.toxic if side.is_toxic else row.safe
+    if isinstance(rate, float):
+        return [100 * rate]
     if not rate or not rate.n:
         return []
     return [100 * share for share in (rate.mean.rate, *(rate.with_unscored or ()))]
 
 
-def all_percents(rows: Iterable[Placed], side: Side) -> list[float]:
-    """Return the percents of several models."""
-    return [percent for row in rows for percent in percents_of(row, side)]
-
-
-def axes_over(rows: Sequence[Placed]) -> list[Axis]:
-    """Return the axes of both rates of several models, over-refusal first."""
-    return [axis_over(all_percents(rows, side)) for side in SIDES.values()]
+def axes_over(rows: Sequence[Placed]) -> dict[Side, Axis]:
+    """Return the axis of each side that some models have a rate on, over-refusal first."""
+    axes = {}
+    for side in SIDES.values():
+        percents = [percent for row in rows for percent in percents_of(row, side)]
+        if percents:
+            axes[side] = axis_over(percents)
+    return axes
 
 
 class Scatter(NamedTuple):
@@ -79,5 +79,5 @@ def scatters(report: Report) -> list[Scatter]:
     found = []
     for standings in grouped(measured, lambda standing: standing.group).values():
         gray = report.published if is_on_or_bench(standings[0]) else []
-        found.append(Scatter(standings, gray, *axes_over([*standings, *gray])))
+        found.append(Scatter(standings, gray, *axes_over([*standings, *gray]).values()))
     return found

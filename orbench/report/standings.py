@@ -127,7 +127,7 @@ class Published(NamedTuple):
 
     model: str
     prompts: str
-    over_refusal: float
+    safe: float
     toxic: float
     judge: str = "published"
 
@@ -144,7 +144,12 @@ class Published(NamedTuple):
     @property
     def score(self) -> float:
         """Return Youden's J, with the digits that the rates have."""
-        return round(self.toxic - self.over_refusal, 4)
+        return round(self.toxic - self.safe, 4)
+
+    @property
+    def youden(self) -> float:
+        """Return Youden's J."""
+        return self.score
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,8 +43,6 @@ LEGEND = (
 # Of Markdown, and of captions in LaTeX, which pandas leaves as they are.
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})
 IN_CAPTIONS = str.maketrans({mark: f"\\{mark}" for mark in "_%&#$"})
-LONG = 12  # rows; the page folds longer tables
-MANY = 7  # columns; the page sets them closer
 
 
 class Filled(NamedTuple):
@@ -91,16 +89,6 @@ class Grid(NamedTuple):
         return [*zip(*[column.cells for column in self.columns], strict=True)]
 
     @property
-    def is_dense(self) -> bool:
-        """Return whether it has many columns."""
-        return len(self.columns) > MANY
-
-    @property
-    def is_long(self) -> bool:
-        """Return whether it has many rows."""
-        return len(self.rows) > LONG
-
-    @property
     def has_small(self) -> bool:
         """Return whether a figure is of few prompts."""
         return any(cell.is_small for row in self.rows for cell in row)
@@ -127,7 +115,7 @@ class Grids(NamedTuple):
 
 def grids(report: Report) -> Grids:
     """Return the tables of a report."""
-    rates = in_order(overall(report.rates), report.board)
+    rates = whole_rates(report)
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
@@ -146,6 +134,11 @@ def grids(report: Report) -> Grids:
 def placed(report: Report) -> list[Placed]:
     """Return the rows of the leaderboard, published models last."""
     return [*report.board, *report.published]
+
+
+def whole_rates(report: Report) -> list[Rate]:
+    """Return the refusal rates over all prompts, in the leaderboard's order."""
+    return in_order(overall(report.rates), report.board)
 
 
 def shares_of(report: Report) -> list[Rate]:
@@ -218,7 +211,7 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
 
     lines: what to know before the figures, after the notes on results. Raises OSError.
     """
-    notes = warnings(in_order(overall(report.rates), report.board))
+    notes = warnings(whole_rates(report))
     parts = ["# Results"]
     for line in [*notes, *lines]:
         parts.append(f"**Note:** {_escaped(line)}")

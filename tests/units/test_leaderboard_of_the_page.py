@@ -39,7 +39,7 @@ def test_doubts_about_a_rate_stand_below_it(rate: Rate, doubts: str) -> None:
 
 def test_of_the_demo_few_prompts_are_no_news() -> None:
     few = rate_with(3, 1)
-    assert doubts_of(replace(few, result=replace(few.result, is_demo=True))) == ["1 unscored"]
+    assert [*doubts_of(replace(few, result=replace(few.result, is_demo=True)))] == ["1 unscored"]
 
 
 @pytest.mark.parametrize(

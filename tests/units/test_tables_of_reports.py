@@ -11,6 +11,7 @@ from orbench.report.behind import sections, tiers_of
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details
+from orbench.report.page import JINJA
 from orbench.report.page_tables import facing, matrices, rate_axes, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
@@ -87,13 +88,15 @@ def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
     assert shown_in == expected.split()
 
 
-def test_long_and_wide_grids_are_marked() -> None:
+def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
+    page = JINJA.from_string("""{% from "sections/macros.html" import grid %}{{ grid(one) }}""")
+    marks = ("<details>", 'class="dense"', "fewer than 30 prompts")
     columns = [Column[int]("", lambda one: one, str(number)) for number in range(7)]
-    found = grid("G", columns, range(12))
-    assert not (found.is_long or found.is_dense or found.has_small)
+    shown = page.render(one=grid("G", columns, range(12)))
+    assert not any(mark in shown for mark in marks)
     columns.append(Column("", lambda one: Cell(str(one), one, is_small=one == 3), "few"))
-    found = grid("G", columns, range(13))
-    assert found.is_long and found.is_dense and found.has_small
+    shown = page.render(one=grid("G", columns, range(13)))
+    assert all(mark in shown for mark in marks)
 
 
 # -- the grids of a report -------------------------------------------------------------------------
