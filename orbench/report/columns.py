@@ -110,10 +110,8 @@ def percent_cell(fraction: float, interval: Interval | None = None, marks: str =
     return Cell(text + marks, 100 * fraction)
 
 
-def rate_cell(rate: Rate | None) -> Cell:
+def rate_cell(rate: Rate) -> Cell:
     """Return a rate with the interval that is shown."""
-    if not rate:
-        return NOT_MEASURED
     marks = WIDENED * rate.is_widened + " †" * rate.is_small
     cell = percent_cell(rate.mean.rate, rate.interval, marks)
     return cell._replace(rate=rate if can_lead(rate) else None, is_small=rate.is_small)

@@ -46,11 +46,8 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
             yield f"{model.short} {SWAPPED}"
     for why, alike in grouped(models, lambda model: "; ".join(model.why)).items():
         if why:
-            yield f"Not ranked: {_names(alike)} ({why})"
-
-
-def _names(models: Sequence[Standing]) -> str:
-    return listed([model.short for model in models])
+            names = listed([model.short for model in alike])
+            yield f"Not ranked: {names} ({why})"
 
 
 def _rates(model: Standing) -> str:
@@ -91,7 +88,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
-    names = _names(leaders)
+    names = listed([model.short for model in leaders])
     if len(leaders) > 1:
         return [f"{names} tie for {best}"]
     return [_rates(leaders[0]), f"{names} has {best}"]

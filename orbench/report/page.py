@@ -22,7 +22,7 @@ from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, OVERALL
-from orbench.report.numerals import WIDENED, percent
+from orbench.report.numerals import WIDENED, interval_words, percent
 from orbench.report.page_tables import (
     CERTAIN,
     IN_SHORT,
@@ -55,6 +55,7 @@ JINJA.globals |= {
     "sha256": sha256,
     "shortened": shortened,
     "percent": percent,
+    "interval": interval_words,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": CERTAIN,
@@ -85,7 +86,7 @@ def write_page(
         notes=[*warnings(whole_rates(report))],
         axes=rate_axes(report),
         shares=shares_of_classes(report),
-        scatters=scatters(report),
+        scatters=[*scatters(report)],
         category_tables=category_tables(report.rates, report.board),
         matrices=matrices(report),
         facing=facing(report),

@@ -1,6 +1,6 @@
 """What a scatter shows: both rates of models with the same prompts and judge, and its axes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -37,8 +37,8 @@ WHOLE = Axis(0, 100)
 
 def axis_over(percents: Sequence[float]) -> Axis:
     """Return an axis from a ten to a ten that holds these."""
-    low = min(10 * floor(min(percents, default=100) / 10), 90)
-    high = 10 * ceil(max(percents, default=0) / 10)
+    low = min(10 * floor(min(percents) / 10), 90)
+    high = 10 * ceil(max(percents) / 10)
     return Axis(low, max(high, low + 10))
 
 
@@ -73,11 +73,9 @@ class Scatter(NamedTuple):
     y: Axis  # toxic rejection
 
 
-def scatters(report: Report) -> list[Scatter]:
-    """Return a scatter for each group of the leaderboard that has models with both rates."""
+def scatters(report: Report) -> Iterator[Scatter]:
+    """Yield a scatter for each group of the leaderboard that has models with both rates."""
     measured = [standing for standing in report.board if standing.has_both_sides]
-    found = []
     for standings in grouped(measured, lambda standing: standing.group).values():
         gray = report.published if is_on_or_bench(standings[0]) else []
-        found.append(Scatter(standings, gray, *axes_over([*standings, *gray]).values()))
-    return found
+        yield Scatter(standings, gray, *axes_over([*standings, *gray]).values())

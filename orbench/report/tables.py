@@ -24,7 +24,6 @@ from orbench.report.columns import (
     Placed,
     Shown,
     cell_of,
-    rate_cell,
 )
 from orbench.report.compare import of_models
 from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate
@@ -35,7 +34,6 @@ from orbench.report.standings import Report
 
 T = TypeVar("T")
 
-CSVS = ("results", "comparison", "associations", "leaderboard")
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
     f"† fewer than {FEW_PROMPTS} prompts. ‡ over {WIDER} times as wide because of unscored rows."
@@ -164,30 +162,27 @@ def _of_categories(table: CategoryTable) -> Grid:
     columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
     for result in table.results:
         rates = [table.rates.get((result.number, subset)) for subset in subsets]
-        columns.append(Filled(result.label, [*map(rate_cell, rates)]))
+        columns.append(Filled(result.label, [*map(cell_of, rates)]))
     return Grid(table.title, columns)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
 
 
-def csv_paths(folder: Path) -> list[Path]:
-    """Return the paths of the CSVs."""
-    return [folder / f"{name}.csv" for name in CSVS]
-
-
 def write_csvs(folder: Path, report: Report) -> list[Path]:
     """Write the CSVs and return their paths. Raises OSError."""
-    tables: tuple[tuple[Sequence[Column[Any]], Sequence[Any]], ...] = (
-        (RATES, report.rates),
-        (COMPARISONS, report.comparisons),
-        (ASSOCIATIONS, report.associations),
-        (BOARD, placed(report)),
-    )
-    paths = csv_paths(folder)
-    for path, (columns, items) in zip(paths, tables, strict=True):
+    tables: dict[str, tuple[Sequence[Column[Any]], Sequence[Any]]] = {
+        "results.csv": (RATES, report.rates),
+        "comparison.csv": (COMPARISONS, report.comparisons),
+        "associations.csv": (ASSOCIATIONS, report.associations),
+        "leaderboard.csv": (BOARD, placed(report)),
+    }
+    paths = []
+    for file, (columns, items) in tables.items():
         names = [column.name for column in columns if column.name]
+        path = folder / file
         write_csv(path, names, [csv_row(columns, item) for item in items])
+        paths.append(path)
     return paths
 
 
@@ -217,13 +212,14 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for one in filter(lambda grid: grid.rows, chain(*grids(report))):
-        table = DataFrame({column.title: column.texts for column in one.columns})
-        caption = one.title.translate(IN_CAPTIONS)
-        latex += table.to_latex(index=False, escape=True, caption=caption)
-        table = table.map(_escaped).rename(columns=_escaped)
-        parts.append(f"## {_escaped(one.title)}")
-        parts.append(table.to_markdown(index=False, disable_numparse=True))
+    for one in chain(*grids(report)):
+        if one.rows:
+            table = DataFrame({column.title: column.texts for column in one.columns})
+            caption = one.title.translate(IN_CAPTIONS)
+            latex += table.to_latex(index=False, escape=True, caption=caption)
+            table = table.map(_escaped).rename(columns=_escaped)
+            parts.append(f"## {_escaped(one.title)}")
+            parts.append(table.to_markdown(index=False, disable_numparse=True))
     markdown = output.with_suffix(".md")
     write_text(markdown, "\n\n".join(parts) + "\n")
     tex = output.with_suffix(".tex")

@@ -15,11 +15,20 @@ from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
 from orbench.report.results import Source
 from orbench.report.standings import Report
-from orbench.report.tables import csv_paths, write_csvs, write_documents
+from orbench.report.tables import write_csvs, write_documents
 
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
-WITH_TABLES = (".md", ".tex", ".html", ".json")  # beside results.csv
+OUTPUTS = (
+    "results.csv",
+    "comparison.csv",
+    "associations.csv",
+    "leaderboard.csv",
+    "results.md",
+    "results.tex",
+    "results.html",
+    "results.json",
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     """
     folder = options.folder
     table = options.table
-    outputs = [*csv_paths(folder), *map(table.with_suffix, WITH_TABLES)]
+    outputs = [folder / name for name in OUTPUTS]
     inputs = [source.path for source in sources]
     check_outputs(outputs, [*inputs, *options.labels])
     make_folder(folder)

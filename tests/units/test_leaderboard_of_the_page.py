@@ -45,7 +45,6 @@ def test_of_the_demo_few_prompts_are_no_news() -> None:
 @pytest.mark.parametrize(
     ("percents", "ticks"),
     [
-        ([], "90 95 100"),
         ([12.5, 33], "10 20 30 40"),
         ([0, 71], "0 20 40 60 80"),
         ([100, 100], "90 95 100"),
