@@ -24,7 +24,7 @@ def sections(report: Report) -> dict[str, Grid]:
     compared = grouped(report.comparisons, lambda pair: pair.family.kind)
     associated = grouped(report.associations, lambda found: found.kind)
     hedging = of_models(report.comparisons, Counted.HEDGED)
-    parts: list[tuple[str, Sequence[Column[Any]], Sequence[Any]]] = [
+    parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [
         ("hedging", COMPARISONS, hedging),
         ("toxicity", RATES, rates[Kind.LABEL]),
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),

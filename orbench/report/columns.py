@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import isnan, nan
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from orbench.report.measures import (
     Associated,
     Association,
-    Comparison,
     Counted,
     Kind,
     Rate,
@@ -24,7 +23,6 @@ from orbench.report.standings import Published, Standing
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
 
-T = TypeVar("T")
 Placed = Standing | Published  # a row of the leaderboard
 
 
@@ -66,15 +64,15 @@ class Shown(Enum):
 
 
 @dataclass(frozen=True)
-class Column(Generic[T]):
+class Column:
     """A column of a table, and what stands in it for a row: a cell, a number, a text, or None."""
 
     name: str  # in CSVs; empty: in documents alone
-    source: str | Callable[[T], object]  # attributes with dots between them, or a function
+    source: str | Callable[[Any], object]  # attributes with dots between them, or a function
     title: str = ""  # in documents and on the page; empty: in CSVs alone
     shown: Shown = Shown.EVERYWHERE
 
-    def value(self, item: T) -> Any:
+    def value(self, item: Any) -> Any:
         """Return what the source says; NaN if there is no such thing."""
         if not isinstance(self.source, str):
             return self.source(item)
@@ -83,12 +81,12 @@ class Column(Generic[T]):
             value = getattr(value, name, nan)
         return value
 
-    def cell(self, item: T) -> Cell:
+    def cell(self, item: Any) -> Cell:
         """Return what stands in it."""
         return cell_of(self.value(item))
 
 
-class Share(Column[Any]):
+class Share(Column):
     """The column of a fraction, in percent."""
 
     def cell(self, item: Any) -> Cell:
@@ -127,7 +125,7 @@ def _unpaired(rate: Rate) -> int | None:
     return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
 
 
-RATES: tuple[Column[Rate], ...] = (
+RATES: tuple[Column, ...] = (
     Column("", "result.label", "Model"),
     Column("model", "result.model"),
     Column("settings", "result.settings"),
@@ -173,7 +171,7 @@ RATES: tuple[Column[Rate], ...] = (
 # -- comparison.csv --------------------------------------------------------------------------------
 
 
-COMPARISONS: tuple[Column[Comparison], ...] = (
+COMPARISONS: tuple[Column, ...] = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
     Column("compared", "family.kind"),
@@ -228,7 +226,7 @@ def _example(number: int) -> Callable[[Association], object]:
     return lambda found: dict(enumerate(found.examples)).get(number)
 
 
-ASSOCIATIONS: tuple[Column[Association], ...] = (
+ASSOCIATIONS: tuple[Column, ...] = (
     Column("", "result.label", "Model"),
     Column("associated", "kind"),
     Column("model", "result.model"),
@@ -260,9 +258,9 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
 # -- leaderboard.csv -------------------------------------------------------------------------------
 
 
-RANK = Column[Placed]("rank", "rank", "Rank")
+RANK = Column("rank", "rank", "Rank")
 SCORE = Share("score", "score")
-BOARD: tuple[Column[Placed], ...] = (
+BOARD: tuple[Column, ...] = (
     RANK,
     Column("", "label", "Model"),
     Column("model", "model"),

@@ -6,7 +6,7 @@ A grid has a title and columns; a cell is a text, what the page sorts by, and wh
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
@@ -31,8 +31,6 @@ from orbench.report.ranking import in_order
 from orbench.report.rates import on_side, overall
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
-
-T = TypeVar("T")
 
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
@@ -146,7 +144,7 @@ def shares_of(report: Report) -> list[Rate]:
     return in_order(shares, report.board)
 
 
-def grid(title: str, columns: Sequence[Column[T]], items: Sequence[T]) -> Grid:
+def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid:
     """Return a grid of the columns with a title, without those in which nothing is measured."""
     filled = []
     for column in columns:
@@ -171,7 +169,7 @@ def _of_categories(table: CategoryTable) -> Grid:
 
 def write_csvs(folder: Path, report: Report) -> list[Path]:
     """Write the CSVs and return their paths. Raises OSError."""
-    tables: dict[str, tuple[Sequence[Column[Any]], Sequence[Any]]] = {
+    tables: dict[str, tuple[Sequence[Column], Sequence[object]]] = {
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),
@@ -186,7 +184,7 @@ def write_csvs(folder: Path, report: Report) -> list[Path]:
     return paths
 
 
-def csv_row(columns: Sequence[Column[T]], item: T) -> Row:
+def csv_row(columns: Sequence[Column], item: object) -> Row:
     """Return a row of a CSV."""
     return {column.name: text_of(column.cell(item)) for column in columns if column.name}
 

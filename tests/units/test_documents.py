@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -108,9 +107,7 @@ def test_readme_fits_on_two_screens() -> None:
         ("leaderboard", BOARD),
     ],
 )
-def test_each_column_of_a_report_is_described_once(
-    file: str, columns: Sequence[Column[Any]]
-) -> None:
+def test_each_column_of_a_report_is_described_once(file: str, columns: Sequence[Column]) -> None:
     page = (ROOT / "docs/columns.md").read_text(encoding="utf-8")
     table = page.partition(f"### {file}.csv\n")[2].partition("\n#")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]

@@ -81,7 +81,7 @@ def test_a_cell_is_sorted_by_its_value() -> None:
 )
 def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
     shown, values, expected = re.split(": | -> ", case)
-    column = Column[object]("c", lambda one: one, "Title", Shown[shown])
+    column = Column("c", lambda one: one, "Title", Shown[shown])
     found = grid("G", [column, Column("", lambda one: "x", "Other")], values.split(","))
     views = {"documents": found, "page": found.on_page}
     shown_in = [name for name, view in views.items() if view.columns[0].title == "Title"]
@@ -91,7 +91,7 @@ def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
 def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
     page = JINJA.from_string("""{% from "sections/macros.html" import grid %}{{ grid(one) }}""")
     marks = ("<details>", 'class="dense"', "fewer than 30 prompts")
-    columns = [Column[int]("", lambda one: one, str(number)) for number in range(7)]
+    columns = [Column("", lambda one: one, str(number)) for number in range(7)]
     shown = page.render(one=grid("G", columns, range(12)))
     assert not any(mark in shown for mark in marks)
     columns.append(Column("", lambda one: Cell(str(one), one, is_small=one == 3), "few"))
