@@ -19,11 +19,8 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.sentences import finding_of, notes_of, trend_words
-from orbench.report.standings import Published, Standing
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
-
-Placed = Standing | Published  # a row of the leaderboard
 
 
 class Cell(NamedTuple):
@@ -125,7 +122,7 @@ def _unpaired(rate: Rate) -> int | None:
     return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
 
 
-RATES: tuple[Column, ...] = (
+RATES = (
     Column("", "result.label", "Model"),
     Column("model", "result.model"),
     Column("settings", "result.settings"),
@@ -171,7 +168,7 @@ RATES: tuple[Column, ...] = (
 # -- comparison.csv --------------------------------------------------------------------------------
 
 
-COMPARISONS: tuple[Column, ...] = (
+COMPARISONS = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
     Column("compared", "family.kind"),
@@ -226,7 +223,7 @@ def _example(number: int) -> Callable[[Association], object]:
     return lambda found: dict(enumerate(found.examples)).get(number)
 
 
-ASSOCIATIONS: tuple[Column, ...] = (
+ASSOCIATIONS = (
     Column("", "result.label", "Model"),
     Column("associated", "kind"),
     Column("model", "result.model"),
@@ -260,7 +257,7 @@ ASSOCIATIONS: tuple[Column, ...] = (
 
 RANK = Column("rank", "rank", "Rank")
 SCORE = Share("score", "score")
-BOARD: tuple[Column, ...] = (
+BOARD = (
     RANK,
     Column("", "label", "Model"),
     Column("model", "model"),

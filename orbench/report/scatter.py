@@ -8,9 +8,8 @@ import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, Side
-from orbench.report.columns import Placed
 from orbench.report.published import is_on_or_bench
-from orbench.report.standings import Published, Report, Standing
+from orbench.report.standings import Placed, Published, Report, Standing
 
 STEPS = (5, 10, 20)  # percent between two ticks; an axis has at most five steps
 

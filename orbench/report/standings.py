@@ -152,6 +152,9 @@ class Published(NamedTuple):
         return self.score
 
 
+Placed = Standing | Published  # a row of the leaderboard
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """All that a report shows, complete before anything is written."""

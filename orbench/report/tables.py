@@ -21,7 +21,6 @@ from orbench.report.columns import (
     RATES,
     Cell,
     Column,
-    Placed,
     Shown,
     cell_of,
 )
@@ -30,7 +29,7 @@ from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted,
 from orbench.report.ranking import in_order
 from orbench.report.rates import on_side, overall
 from orbench.report.sentences import warnings
-from orbench.report.standings import Report
+from orbench.report.standings import Placed, Report
 
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
