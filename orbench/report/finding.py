@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side
 from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome
 from orbench.report.numerals import interval_words, listed, percent
@@ -26,9 +25,9 @@ def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> It
     """
     compared = of_models(comparisons, Counted.REFUSED)
     for models in grouped(board, lambda standing: standing.group).values():
-        finding = ". ".join(_sentences(models, compared)) + "."
+        finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
         part = models[0].part
-        yield f"{part}: {finding}" if part else finding
+        yield f"{part}: {finding}." if part else f"{finding}."
 
 
 def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
@@ -63,48 +62,41 @@ def _rates(model: Standing) -> str:
 # -- two or more ranked models -------------------------------------------------------------------
 
 
-def _compared(ranked: Sequence[Standing], compared: Sequence[Comparison]) -> list[str]:
-    """Return who is the best, the figures, and what speaks against it."""
-    sentences = []
-    against: list[str] = []
+def _compared(ranked: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
+    """Yield who is the best, the figures, and what speaks against it."""
     first = ranked[0]
     if first.youden:
         leaders = [model for model in ranked if model.rank and model.rank.best == 1]
-        sentences += _claims(leaders, "the best balance")
-    for rate in first.sides:
-        rates = [model.on(rate.side) for model in ranked]
+        yield from _claims(leaders, "the best balance")
+    against: list[str] = []
+    for measured in first.sides:
+        side = measured.side
+        rates = [model.on(side) for model in ranked]
         of_side = [one for one in compared if one.a in rates and one.b in rates]
-        sentences += _claims_on(rate.side, ranked, of_side)
+        beaten = [one.worse for one in of_side if one.is_finding]
+        leaders = [model for model in ranked if model.on(side) not in beaten]
+        best = [rate for rate in rates if rate not in beaten]
+        of_best = [one for one in of_side if one.a in best or one.b in best]
+        why = _undecided(of_best) if len(best) > 1 else _distance(of_best)
+        most = "highest" if side.is_toxic else "lowest"
+        yield from _claims(leaders, f"the {most} {side.rate}: {why}")
         for comparison in of_side:
             against += remarks(comparison)
-    texts = "; ".join(dict.fromkeys(against))
-    if texts:
-        sentences[-1] += f" ({texts})"
-    return [*dict.fromkeys(sentences)]
+    if against:
+        yield f"Note: {'; '.join(dict.fromkeys(against))}"
 
 
-def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
-    """Return who has what is best. leaders: whom no other model is shown to beat.
+def _claims(leaders: Sequence[Standing], best: str) -> Iterator[str]:
+    """Yield who has what is best. leaders: whom no other model is shown to beat.
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
     names = listed([model.short for model in leaders])
     if len(leaders) > 1:
-        return [f"{names} tie for {best}"]
-    return [_rates(leaders[0]), f"{names} has {best}"]
-
-
-def _claims_on(
-    side: Side, ranked: Sequence[Standing], comparisons: Sequence[Comparison]
-) -> list[str]:
-    """Return who has the best rate on a side, by how much, or why that is not known."""
-    beaten = [one.worse for one in comparisons if one.is_finding]
-    leaders = [model for model in ranked if model.on(side) not in beaten]
-    rates = [model.on(side) for model in leaders]
-    of_leaders = [one for one in comparisons if one.a in rates or one.b in rates]
-    best = "highest" if side.is_toxic else "lowest"
-    why = _undecided(of_leaders) if len(leaders) > 1 else _distance(of_leaders)
-    return _claims(leaders, f"the {best} {side.rate}: {why}")
+        yield f"{names} tie for {best}"
+    else:
+        yield _rates(leaders[0])
+        yield f"{names} has {best}"
 
 
 def _distance(comparisons: Sequence[Comparison]) -> str:

@@ -164,7 +164,7 @@ def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
 def test_a_remark_stands_once_in_the_headline() -> None:
     board = models("a 1-2 12 80, b 1-2 12 80", cautions=("c", "d"))
     (line,) = findings(board, comparisons("safe a~b, toxic a~b", board))
-    assert line.endswith(": too few prompts in common (a: c; d; b: c; d).")
+    assert line.endswith(": too few prompts in common. Note: a: c; d; b: c; d.")
 
 
 def test_of_more_than_four_models_the_number_is_named() -> None:
