@@ -28,9 +28,10 @@ from orbench.report.page_tables import (
     IN_SHORT,
     SHARES,
     doubts_of,
-    facing,
     matrices,
+    pairs,
     rate_axes,
+    seen_by,
     shade,
     shares_of_classes,
 )
@@ -65,6 +66,7 @@ JINJA.globals |= {
     "shade": shade,
     "in_short": IN_SHORT,
     "remarks": remarks,
+    "seen_by": seen_by,
     "share_words": SHARES,
     "texts": TEXTS,
 }
@@ -89,7 +91,7 @@ def write_page(
         scatters=[*scatters(report)],
         category_tables=category_tables(report.rates, report.board),
         matrices=matrices(report),
-        facing=facing(report),
+        pairs=pairs(report),
         grids=grids(report),
         sections=sections(report),
         tiers=tiers_of(report),

@@ -2,7 +2,6 @@
 
 from bisect import bisect
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
@@ -73,22 +72,18 @@ def shade(rate: Rate) -> int:
 # -- comparisons ---------------------------------------------------------------------------------
 
 
-class Facing(NamedTuple):
-    """A comparison as one of its two models sees it."""
+def pairs(report: Report) -> dict[tuple[int, int], Comparison]:
+    """Return the comparisons of models, by the numbers of both results."""
+    compared = of_models(report.comparisons, Counted.REFUSED)
+    return {(pair.a.result.number, pair.b.result.number): pair for pair in compared}
 
-    comparison: Comparison
-    gap: Difference  # that model minus the other
 
-
-def facing(report: Report) -> dict[tuple[int, int], Facing]:
-    """Return each comparison of models from both sides, by the numbers of the results."""
-    found = {}
-    for pair in of_models(report.comparisons, Counted.REFUSED):
-        a, b, gap = pair.a.result.number, pair.b.result.number, pair.gap
-        other_way = gap._replace(a=gap.b, b=gap.a, low=-gap.high, high=-gap.low)
-        found[a, b] = Facing(pair, gap)
-        found[b, a] = Facing(pair, other_way)
-    return found
+def seen_by(result: Result, pair: Comparison) -> Difference:
+    """Return the difference between a model, which is one of the pair, and the other one."""
+    gap = pair.gap
+    if result is pair.a.result:
+        return gap
+    return gap._replace(a=gap.b, b=gap.a, low=-gap.high, high=-gap.low)
 
 
 def matrices(report: Report) -> list[list[Result]]:

@@ -12,7 +12,7 @@ from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details
 from orbench.report.page import JINJA
-from orbench.report.page_tables import facing, matrices, rate_axes, shade
+from orbench.report.page_tables import matrices, pairs, rate_axes, seen_by, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
@@ -203,12 +203,12 @@ def test_worse_rates_are_darker() -> None:
 def test_a_matrix_shows_each_comparison_from_both_sides(tmp_path: Path) -> None:
     report = made(*two(tmp_path))
     assert matrices(report) == [report.results]
-    found = facing(report)
-    a_to_b, b_to_a = found[0, 1], found[1, 0]
-    assert len(found) == 2
-    assert a_to_b.comparison is b_to_a.comparison
-    assert a_to_b.gap.interval == tuple(-end for end in b_to_a.gap.interval[::-1])
-    assert f"{a_to_b.gap.difference:g} {b_to_a.gap.difference:g}" == "-0.65 0.65"
+    ((numbers, pair),) = pairs(report).items()
+    a, b = report.results
+    assert numbers == (0, 1)
+    a_to_b, b_to_a = seen_by(a, pair), seen_by(b, pair)
+    assert a_to_b.interval == tuple(-end for end in b_to_a.interval[::-1])
+    assert f"{a_to_b.difference:g} {b_to_a.difference:g}" == "-0.65 0.65"
 
 
 @pytest.mark.parametrize(("count", "drawn"), [(1, 0), (6, 1), (7, 0)])
