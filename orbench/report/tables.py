@@ -62,7 +62,7 @@ class Filled(NamedTuple):
         """Return whether documents show it: not if nothing is measured."""
         if self.shown is Shown.ONLY_VARIED:
             return self.is_varied
-        return any(text not in ("", NOT_MEASURED.text) for text in self.texts)
+        return bool({*self.texts} - {"", NOT_MEASURED.text})
 
     @property
     def is_on_page(self) -> bool:
@@ -76,22 +76,13 @@ class Grid(NamedTuple):
     """A table to be looked at."""
 
     title: str
+    rows: int
     columns: Sequence[Filled]
-
-    @property
-    def rows(self) -> list[tuple[Cell, ...]]:
-        """Return its rows."""
-        return [*zip(*[column.cells for column in self.columns], strict=True)]
 
     @property
     def has_small(self) -> bool:
         """Return whether a figure is of few prompts."""
-        return any(cell.is_small for row in self.rows for cell in row)
-
-    @property
-    def on_page(self) -> "Grid":
-        """Return the grid with the columns that the page shows."""
-        return Grid(self.title, [column for column in self.columns if column.is_on_page])
+        return any(cell.is_small for column in self.columns for cell in column.cells)
 
 
 # -- grids ---------------------------------------------------------------------------------------
@@ -150,7 +141,7 @@ def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid
         if column.title:
             cells = [column.cell(item) for item in items]
             filled.append(Filled(column.title, cells, column.shown))
-    return Grid(title, [one for one in filled if one.is_in_documents])
+    return Grid(title, len(items), [one for one in filled if one.is_in_documents])
 
 
 def _of_categories(table: CategoryTable) -> Grid:
@@ -160,7 +151,7 @@ def _of_categories(table: CategoryTable) -> Grid:
     for result in table.results:
         rates = [table.rates.get((result.number, subset)) for subset in subsets]
         columns.append(Filled(result.label, [*map(cell_of, rates)]))
-    return Grid(table.title, columns)
+    return Grid(table.title, len(subsets), columns)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
