@@ -28,10 +28,10 @@ class CategoryTable:
         return f"{title}: {self.part}" if self.part else title
 
     @property
-    def categories(self) -> list[Subset]:
-        """Return the single categories, sorted."""
+    def subsets(self) -> list[Subset]:
+        """Return the single categories, sorted, and all prompts."""
         found = {subset for _, subset in self.rates} - {OVERALL, MACRO}
-        return sorted(found, key=lambda subset: subset.value)
+        return [*sorted(found, key=lambda subset: subset.value), OVERALL]
 
 
 def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[CategoryTable]:

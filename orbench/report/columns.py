@@ -73,10 +73,9 @@ class Column:
         """Return what the source says; NaN if there is no such thing."""
         if not isinstance(self.source, str):
             return self.source(item)
-        value: Any = item
         for name in self.source.split("."):
-            value = getattr(value, name, nan)
-        return value
+            item = getattr(item, name, nan)
+        return item
 
     def cell(self, item: Any) -> Cell:
         """Return what stands in it."""

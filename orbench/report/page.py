@@ -21,7 +21,7 @@ from orbench.base.words import API_SIGNAL, VERDICTS, Json
 from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS, OVERALL
+from orbench.report.measures import FEW_PROMPTS
 from orbench.report.numerals import WIDENED, interval_words, percent
 from orbench.report.page_tables import (
     CERTAIN,
@@ -60,7 +60,6 @@ JINJA.globals |= {
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": CERTAIN,
-    "overall": OVERALL,
     "whole": WHOLE,
     "doubts_of": doubts_of,
     "shade": shade,

@@ -11,7 +11,7 @@ from orbench.report.results import Result
 from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
-from orbench.report.tables import shares_of, whole_rates
+from orbench.report.tables import placed, shares_of, whole_rates
 from orbench.stats.core import Difference
 
 CERTAIN = 80  # percent of the rules' verdicts
@@ -36,7 +36,7 @@ SHARES = {
 def rate_axes(report: Report) -> dict[Side, Axis | None]:
     """Return the axis of each side with rates; None if only published models have them."""
     measured = axes_over(report.board)
-    shown = axes_over([*report.board, *report.published])
+    shown = axes_over(placed(report))
     return {side: measured.get(side) for side in shown}
 
 

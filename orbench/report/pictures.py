@@ -22,7 +22,7 @@ from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
-from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, OVERALL, Kind, Rate
+from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Kind, Rate
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.scatter import axes_over, percents_of, scatters
@@ -146,16 +146,18 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
 def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
     names = [shortened(result.short, LONGEST_NAME) for result in table.results]
-    columns = [*table.categories, OVERALL]
+    columns = table.subsets
     titles = [subset.name for subset in columns]
     bad = np.full((len(names), len(columns)), np.nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
     for (i, j), _ in np.ndenumerate(bad):
         rate = table.rates.get((table.results[i].number, columns[j]))
-        if rate:
+        text = "–"
+        if rate and rate.n:
             bad[i, j] = abs(table.side.is_toxic - rate.mean.rate)
-        axes.text(j, i, _cell(rate), ha="center", va="center")
+            text = f"{100 * rate.mean.rate:.0f}" + "†" * rate.is_small
+        axes.text(j, i, text, ha="center", va="center")
     axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
     axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
@@ -163,14 +165,6 @@ def heat_map(table: CategoryTable) -> Figure:
     axes.set_frame_on(False)
     axes.set_title(f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
-
-
-def _cell(rate: Rate | None) -> str:
-    """Return a rate in whole percent, marked if it is of few prompts."""
-    if not rate or not rate.n:
-        return "–"
-    mark = "†" if rate.is_small else ""
-    return f"{100 * rate.mean.rate:.0f}{mark}"
 
 
 def toxicity_curves(rates: Sequence[Rate]) -> Figure:

@@ -129,8 +129,11 @@ def whole_rates(report: Report) -> list[Rate]:
 
 def shares_of(report: Report) -> list[Rate]:
     """Return the shares of graded classes over all prompts, in the leaderboard's order."""
-    whole = [rate for rate in report.rates if rate.subset == OVERALL]
-    shares = [rate for rate in whole if rate.counted is not Counted.REFUSED]
+    shares = [
+        rate
+        for rate in report.rates
+        if rate.subset == OVERALL and rate.counted is not Counted.REFUSED
+    ]
     return in_order(shares, report.board)
 
 
@@ -146,7 +149,7 @@ def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid
 
 def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
-    subsets = [*table.categories, MACRO, OVERALL]
+    subsets = [*table.subsets, MACRO]
     columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
     for result in table.results:
         rates = [table.rates.get((result.number, subset)) for subset in subsets]

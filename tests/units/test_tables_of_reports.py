@@ -122,11 +122,11 @@ def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None
     (by_category,) = grids(made(*two(tmp_path))).by_category
     assert [one.title for one in by_category.columns] == ["Category", "maker/a", "maker/b"]
     names, rates, _ = by_category.columns
-    assert names.texts == ["a", "b", "macro average", "overall"]
+    assert names.texts == ["a", "b", "overall", "macro average"]
     cells = rates.cells
-    assert cells[3].text.startswith("10.0 [") and cells[0].text.endswith("†")
+    assert cells[2].text.startswith("10.0 [") and cells[0].text.endswith("†")
     assert cells[0].rate and cells[0].rate.subset.value == "a"
-    assert cells[0].is_small and cells[2].rate is None
+    assert cells[0].is_small and cells[3].rate is None
 
 
 # -- files -----------------------------------------------------------------------------------------
