@@ -1,6 +1,5 @@
 """Refusal rates by category, in a table for each side, prompt set and judge."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orbench.base.grouping import grouped
@@ -9,7 +8,7 @@ from orbench.report.measures import MACRO, OVERALL, Kind, Rate, Subset
 from orbench.report.ranking import in_order
 from orbench.report.rates import overall, refusals
 from orbench.report.results import Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +33,14 @@ class CategoryTable:
         return [*sorted(found, key=lambda subset: subset.value), OVERALL]
 
 
-def category_tables(rates: Sequence[Rate], board: Sequence[Standing]) -> list[CategoryTable]:
+def category_tables(report: Report) -> list[CategoryTable]:
     """Return a table for each side, prompt set and judge. Results without categories are left
     out.
     """
-    macro = refusals(rates, Kind.MACRO)
+    macro = refusals(report.rates, Kind.MACRO)
     numbers = {rate.result.number for rate in macro}
-    every = [*overall(rates), *macro, *refusals(rates, Kind.CATEGORY)]
-    shown = [rate for rate in in_order(every, board) if rate.result.number in numbers]
+    every = [*overall(report.rates), *macro, *refusals(report.rates, Kind.CATEGORY)]
+    shown = [rate for rate in in_order(every, report.board) if rate.result.number in numbers]
     tables = []
     for of_side in grouped(shown, lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))

@@ -71,7 +71,7 @@ def pictures(report: Report) -> Iterator[Drawing]:
         results = [result for model in models for result in model.results]
         figure = scatter(models, group.gray, notes)
         yield _drawing("scatter", figure, results, models[0].part)
-    for table in category_tables(report.rates, report.board):
+    for table in category_tables(report):
         name = f"heatmap_{table.side.name}"
         yield _drawing(name, heat_map(table), table.results, table.part)
     by_score = refusals(report.rates, Kind.SCORE)

@@ -112,7 +112,7 @@ def grids(report: Report) -> Grids:
         by_side,
         [grid("Shares of graded responses", RATES, shares_of(report))],
         [grid("Refusals by the API", RATES, by_api)],
-        [_of_categories(one) for one in category_tables(report.rates, report.board)],
+        [_of_categories(one) for one in category_tables(report)],
         [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     )
 
