@@ -241,13 +241,12 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "measure", "rubric", "columns", "gate", "judge")
-    parser.add("run", as_typed=True)
+    groups = ("measure", "rubric", "columns", "gate", "judge")
+    parser = flags.Parser(__doc__, *groups, usual="that of stage 4", samples="sample")
+    parser.add(parser, "run", as_typed=True)
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"
     group = parser.add_argument_group("model under test", apart)
-    marks = {"usual": "that of stage 4", "samples": "sample"}
-    for name in UNDER_TEST:
-        parser.add(name, group, as_typed=True, **marks)
+    parser.add(group, *UNDER_TEST, as_typed=True)
     parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
     return parser
 

@@ -203,14 +203,22 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "gpt3_4_alignment_checker")
-    default = "./final_{model}_results/{model}_merged_{input file name}"
-    flags.add_output_flags(parser, default, "one for rejected and one for accepted prompts")
-    parser.add("system_prompt", parser.add_mutually_exclusive_group())
-    parser.add("phrases")
-    parser.add("columns")
-    flags.add_model_flags(parser, temperature_=0.0, max_tokens=MAX_TOKENS)
-    flags.add_run_flags(parser, samples="sample")
+    parser = flags.stage_parser(
+        __doc__,
+        "gpt3_4_alignment_checker",
+        "merge",
+        "output",
+        "phrases",
+        "columns",
+        "rows",
+        "samples",
+        parts="one for rejected and one for accepted prompts",
+        default="./final_{model}_results/{model}_merged_{input file name}",
+        samples="sample",
+        temperature=0.0,
+        max_tokens=MAX_TOKENS,
+    )
+    parser.add(parser.add_mutually_exclusive_group(), "system_prompt")
     return parser
 
 

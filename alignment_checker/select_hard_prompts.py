@@ -65,9 +65,7 @@ def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, st
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "select_hard_prompts")
-    flags.add_output_flags(parser, "./or-bench-hard.csv")
-    return parser
+    return flags.Parser(__doc__, "select_hard_prompts", "output", default="./or-bench-hard.csv")
 
 
 if __name__ == "__main__":

@@ -78,9 +78,8 @@ def scores_in(table: Table) -> dict[str, str]:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("label_sheet_way", parser.add_mutually_exclusive_group(required=True))
-    parser.add("label_sheet")
+    parser = flags.Parser(__doc__, "label_sheet")
+    parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
     return parser
 
 

@@ -156,13 +156,17 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "moderate_only")
-    default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
-    flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
-    parser.add("columns")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
-    flags.add_run_flags(parser)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "moderate_only",
+        "merge",
+        "output",
+        "columns",
+        "rows",
+        parts="one for toxic and one for non-toxic rows",
+        default="./{input stem}_moderation_merged_{moderator}_{column}.csv",
+        temperature=kinds.JUDGE_TEMPERATURE,
+    )
 
 
 if __name__ == "__main__":

@@ -212,13 +212,20 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "check_response", "rubric")
-    default = "./{input stem}_response_check_merged_{check model}.csv"
-    flags.add_output_flags(parser, default, "one per class")
-    parser.add("phrases")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
-    flags.add_run_flags(parser, samples=SAMPLE)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "check_response",
+        "rubric",
+        "merge",
+        "output",
+        "phrases",
+        "rows",
+        "samples",
+        parts="one per class",
+        default="./{input stem}_response_check_merged_{check model}.csv",
+        samples=SAMPLE,
+        temperature=kinds.JUDGE_TEMPERATURE,
+    )
 
 
 if __name__ == "__main__":

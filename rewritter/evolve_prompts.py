@@ -284,10 +284,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("evolve_prompts")
-    flags.add_output_flags(parser, "./{seeds stem}_evolved.csv")
-    return parser
+    return flags.Parser(__doc__, "evolve_prompts", "output", default="./{seeds stem}_evolved.csv")
 
 
 if __name__ == "__main__":

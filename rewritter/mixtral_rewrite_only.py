@@ -109,14 +109,17 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("mixtral_rewrite_only")
-    flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
-    parser.add("writer")
-    parser.add("columns")
-    flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
-    flags.add_run_flags(parser)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "mixtral_rewrite_only",
+        "output",
+        "writer",
+        "columns",
+        "rows",
+        default="./{input stem}_rewrite.csv",
+        temperature=0.7,
+        max_tokens=REWRITE_MAX_TOKENS,
+    )
 
 
 if __name__ == "__main__":

@@ -98,8 +98,7 @@ def step(script: str, **flags: object) -> str:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("release_prompts")
+    parser = flags.Parser(__doc__, "release_prompts")
     parser.set_defaults(categories=CATEGORY_NAMES)
     return parser
 

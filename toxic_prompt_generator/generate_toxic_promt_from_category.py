@@ -172,13 +172,16 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("generate_toxic_promt_from_category", categories=", ".join(CATEGORY_NAMES))
-    flags.add_output_flags(parser, "./{category}_prompts.csv")
-    parser.add("writer")
-    flags.add_model_flags(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
-    flags.add_run_flags(parser, limit=False)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "generate_toxic_promt_from_category",
+        "output",
+        "writer",
+        categories=", ".join(CATEGORY_NAMES),
+        default="./{category}_prompts.csv",
+        temperature=1.0,
+        max_tokens=SEEDS_MAX_TOKENS,
+    )
 
 
 if __name__ == "__main__":

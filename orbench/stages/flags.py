@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from itertools import chain
 from math import inf
 from pathlib import Path
 from sys import float_info
@@ -29,31 +30,30 @@ FLAGS = toml_beside(__file__)
 class Parser(argparse.ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
-    def __init__(self, doc: str | None, *groups: str) -> None:
-        """groups: of flags.toml, which come first."""
+    def __init__(self, doc: str | None, *groups: str, **marks: str) -> None:
+        """groups: of flags.toml, which come first. marks: what stands for {mark} in their help."""
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
+        self.marks = marks
         self.advanced: list[argparse.Action] = []
-        for group in groups:
-            self.add(group)
+        self.add(self, *groups)
 
-    def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
-        """Add a group of flags.toml, to a group of argparse's if one is given.
+    def add(self, to: Any, *groups: str, as_typed: bool = False) -> None:
+        """Add groups of flags.toml to one of argparse's.
 
         as_typed: values stay texts, to be passed on to a script that checks them, and advanced
-        flags stay in this group. marks: what stands for {mark} in their help.
+        flags stay in this group.
         """
-        for name, entry in FLAGS[group].items():
+        for name, entry in chain.from_iterable(FLAGS[group].items() for group in groups):
             options = dict(entry)
             names = [name, *options.pop("aliases", [])]
             advanced = options.pop("advanced", False)
-            if "type" in options:
-                kind = TYPES[options.pop("type")]
-                if not as_typed:
-                    options["type"] = kind
-            for mark, text in marks.items():
+            kind = options.pop("type", None)
+            if kind and not as_typed:
+                options["type"] = TYPES[kind]
+            for mark, text in self.marks.items():
                 options["help"] = options["help"].replace(f"{{{mark}}}", text)
-            action = (to or self).add_argument(*[f"--{name}" for name in names], **options)
+            action = to.add_argument(*[f"--{name}" for name in names], **options)
             if advanced and not as_typed:
                 self.advanced.append(action)
 
@@ -215,46 +215,31 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-# -- groups of flags ---------------------------------------------------------------------------
+# -- the flags of a stage ----------------------------------------------------------------------
 
 
-def add_output_flags(parser: Parser, default: str, parts: str = "") -> None:
-    """Add where the CSV goes. parts: what --merge_result=False writes instead, in words."""
-    if parts:
-        parser.add("merge", parts=parts)
-    parser.add("output", default=default)
+def stage_parser(
+    doc: str | None,
+    *groups: str,
+    temperature: float,
+    max_tokens: int | None = None,
+    **marks: str,
+) -> Parser:
+    """Return a stage's parser: its own groups of flags, how a model is asked, how requests are sent
+    and what is done in their place.
 
-
-def add_model_flags(
-    parser: Parser, temperature_: float | None, max_tokens: int | None = None
-) -> None:
-    """Add how a model is asked, and where. max_tokens: the default limit of an answer; None is for
-    judges, whose temperature is fixed, and leaves the limit to the endpoint.
+    max_tokens: the default limit of an answer; None is for judges, whose temperature is fixed, and
+    leaves the limit to the endpoint.
     """
-    group = parser.add_argument_group("model")
+    asked = "temperature"
     usual = f"{max_tokens}; {THINKERS_MAX_TOKENS} for reasoning models"
     if max_tokens is None:
+        asked = "judge"
         usual = "set by the endpoint"
-        parser.add("judge", group)
-    else:
-        parser.add("temperature", group)
-    parser.add("request", group, usual=usual)
-    parser.set_defaults(temperature=temperature_, usual_max_tokens=max_tokens)
-
-
-def add_run_flags(parser: Parser, *, samples: str = "", limit: bool = True) -> None:
-    """Add how the requests of a run are sent, and what is done without sending any.
-
-    samples: the column that numbers several answers per row; "" for a stage without samples.
-    """
-    group = parser.add_argument_group("run")
-    parser.add("sending", group)
-    if limit:
-        parser.add("rows", group)
-    if samples:
-        parser.add("samples", group, samples=samples)
-    parser.add("run", group)
+    parser = Parser(doc, *groups, usual=usual, **marks)
+    parser.add(parser.add_argument_group("model"), asked, "request")
+    parser.add(parser.add_argument_group("run"), "sending", "run")
     instead = parser.add_argument_group("instead of live requests")
-    only_one = instead.add_mutually_exclusive_group()
-    parser.add("batch", only_one)
-    parser.add("instead", only_one)
+    parser.add(instead.add_mutually_exclusive_group(), "batch", "instead")
+    parser.set_defaults(temperature=temperature, usual_max_tokens=max_tokens)
+    return parser
