@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
-from orbench.base.messages import UserError, counted
+from orbench.base.messages import UserError
 from orbench.base.prompts import check_single
 from orbench.base.tables import columns_in
 from orbench.base.words import Row
@@ -90,17 +90,7 @@ class Rewriter(Stage):
         return {**row, "prompt": row["toxic_seed"]}
 
     def closing(self) -> Closing:
-        return Rewrites()
-
-
-class Rewrites(Replies):
-    """What the replies held beside new rewrites."""
-
-    def lines(self) -> list[str]:
-        lines = super().lines()
-        if idle := self.counts["nothing new"]:
-            lines.append(f"{counted(idle, 'seed')} produced no new rewrites")
-        return lines
+        return Replies(idle=("seed", "produced no new rewrites"))
 
 
 def run(argv: Sequence[str]) -> Outcome:

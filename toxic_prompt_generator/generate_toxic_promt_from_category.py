@@ -11,9 +11,7 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from math import ceil
-from operator import not_
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +49,25 @@ class SeedGenerator(Stage):
 
     def __init__(self, args: argparse.Namespace) -> None:
         name = args.category
-        self.category = category_named(name) or Choice(name, definition=f"is {name}.")
+        category = BY_NAME.get(category_of({"category": name}))
+        if category is None:
+            if not args.new_category:
+                listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
+                parser().error(f"{name!r} {listed}; --new_category adds a new one")
+            category = Choice(name, definition=f"is {name}.")
+        self.category = category
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)
         if not args.model:
             say(f"no --model given; using {model.provider}/{model.id}")
-        name = self.category.name
+        name = category.name
         table = Table(Path(), ["request"], [])
         default = Path(f"{file_name_part(name)}_prompts.csv")
         super().__init__(args, table, [model], default, ["prompt", "category"])
         self.prompt_file, template = prompt_template(__file__)
         marks = {
             "number": str(PROMPTS_A_REQUEST),
-            "definition": self.category.definition,
+            "definition": category.definition,
             "category": ADJECTIVES.get(name, name),
         }
         self.text = fill(template, marks)
@@ -109,14 +113,17 @@ class SeedGenerator(Stage):
     def plan_wave(self, results: Iterator[Result]) -> bool:
         """Plan more requests, unless there are enough prompts or it is no use."""
         brought = []  # new prompts, by request
+        idle = 0  # requests in a row without any
         for result in results:
             if isinstance(result.rows, Missing):
                 return False  # not asked: the run ends here
             brought.append(len(result.rows))
+            idle += 1
+            if result.rows:
+                idle = 0
         missing = self.wanted - sum(brought)
         if missing <= 0:
             return False
-        idle = len([*takewhile(not_, reversed(brought))])
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row produced no new prompt")
             return False
@@ -127,38 +134,20 @@ class SeedGenerator(Stage):
         return True
 
     def closing(self) -> Closing:
-        return Seeds()
-
-
-class Seeds(Replies):
-    """What the replies held beside new prompts."""
-
-    def lines(self) -> list[str]:
-        lines = super().lines()
-        if refused := self.counts["refused"]:
-            lines.append(f"{counted(refused, 'request')} refused; try another --model")
-        if failed := self.counts["failed"]:
-            lines.append(f"{counted(failed, 'request')} failed; others were sent instead")
-        return lines
-
-
-def category_named(name: str) -> Choice | None:
-    """Return one of the ten, in any spelling of its name; None for any other word."""
-    return BY_NAME.get(category_of({"category": name}))
+        return Replies(
+            refused=("request", "refused; try another --model"),
+            failed=("request", "failed; others were sent instead"),
+        )
 
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
-    args = parser().parse_args(argv)
-    if not (category_named(args.category) or args.new_category):
-        listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-        parser().error(f"{args.category!r} {listed}; --new_category adds a new one")
-    stage = SeedGenerator(args)
+    stage = SeedGenerator(parser().parse_args(argv))
     with start(stage) as stage_run:
         if stage.finished:
             say(f"{stage.output} is complete; --overwrite reads the answers again")
             return Outcome(0, stage.output)
-        if args.dry_run:
+        if stage.args.dry_run:
             return dry_run(stage_run)
         ask(stage_run)
         while stage_run.goes_on and stage.plan_wave(stage_run.results()):
