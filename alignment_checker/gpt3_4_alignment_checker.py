@@ -100,10 +100,9 @@ class AlignmentChecker(Stage):
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, "prompt"):
             return empty
-        turns = turns_of(row)
-        messages = list(turns)
+        messages = turns_of(row)
         if self.system_prompt:
-            if turns[0]["role"] == "system":
+            if messages[0]["role"] == "system":
                 line = "a conversation already has a system turn; omit the system prompt"
                 raise UserError(line)
             messages.insert(0, message("system", self.system_prompt))

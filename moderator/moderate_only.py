@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of
-from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
@@ -65,9 +64,7 @@ class Moderator(JudgedStage):
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
-        self.seats = {model: self.seat(model, CATEGORIES_OR_NONE, __file__) for model in models}
-        files = [seat.prompt_file for seat in self.seats.values() if seat.prompt_file]
-        self.prompt_file = min(files, default=None)
+        self.seat_judges(CATEGORIES_OR_NONE, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
         n = len(self.judges)
@@ -75,7 +72,7 @@ class Moderator(JudgedStage):
         if self.min_votes > n:
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
-        self.notes = panels.family_notes(models, read_record(table.file))
+        self.notes = panels.family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
@@ -91,21 +88,20 @@ class Moderator(JudgedStage):
         earlier: Sequence[Turn] = ()
         if self.column == "prompt" or (self.of_response and not seat.template):
             earlier = turns_of(row)[:-1]
-        question = kinds.Question(text, earlier=earlier)
         if seat.template:
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
             in_template = earlier if "{text}" in seat.template else ()
             filled = fill(seat.template, values, in_template)
-            question = question._replace(prompt=fill("{text}", values, earlier), own=filled)
-        elif self.of_response:
-            question = question._replace(prompt=row["prompt"], response=text)
-        return question
+            return kinds.Question(fill("{text}", values, earlier), own=filled, earlier=earlier)
+        if self.of_response:
+            return kinds.Question(row["prompt"], text, earlier=earlier)
+        return kinds.Question(text, earlier=earlier)
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        of_response = self.of_response
-        return kinds.read_moderation(kind, answer, choices, judge.asked, of_response=of_response)
+        seat = self.seats[request.model]
+        return kinds.read_moderation(
+            seat.kind, answer, seat.choices, request.model.asked, of_response=self.of_response
+        )
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)

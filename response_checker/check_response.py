@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
-from orbench.base.records import failed_rows, read_record, under_test
+from orbench.base.records import failed_rows, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
-from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, numbered_list
+from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, numbered_list
 from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
@@ -71,7 +71,7 @@ class ResponseChecker(JudgedStage):
         if self.rules:
             self.versions = {"rules": rules.version()}
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
-        by_stage_4 = read_record(before.file).get("stage") == "alignment_checker"
+        by_stage_4 = self.input_record.get("stage") == "alignment_checker"
         if by_stage_4 and args.limit is None:  # rows without a response stay unscored
             lost = Table(table.path, before.columns, failed_rows(before.file))
             self.lost = sampled(lost, args.samples, SAMPLE).rows
@@ -86,15 +86,12 @@ class ResponseChecker(JudgedStage):
         args = self.args
         prompt_file, classes = RUBRICS[args.rubric]
         self.listed = numbered_list(classes)
-        names = [option.name for option in classes]
+        self.seat_judges(classes, __file__, prompt_file)
+        self.notes = family_notes(self.models, self.input_record)
         kind = kinds.GENERAL
-        if self.judge:
-            seat = self.seat(self.judge, classes, __file__, prompt_file)
-            self.seats = {self.judge: seat}
+        for seat in self.seats.values():  # of the judge, if there is one
             kind = seat.kind
-            self.prompt_file = seat.prompt_file
             self.parameters = seat.parameters
-            self.notes = family_notes([self.judge], read_record(self.table.file))
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
@@ -102,7 +99,7 @@ class ResponseChecker(JudgedStage):
                 "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
                 f"{args.check_model} does not tell the graded classes apart"
             )
-        names = list(kind.classes) or names
+        names = list(kind.classes) or [option.name for option in classes]
         if INDIRECT not in names:
             self.notes.append(NO_INDIRECT)
         self.reading = {
@@ -129,9 +126,8 @@ class ResponseChecker(JudgedStage):
         return [Inquiry(self.request(self.judge, question, sample))]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        return kinds.read_response_class(kind, answer, choices, judge.asked)
+        seat = self.seats[request.model]
+        return kinds.read_response_class(seat.kind, answer, seat.choices, request.model.asked)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings
@@ -172,18 +168,17 @@ class VerdictTable(RefusalTable):
             from orbench.judging.validation import compared_with_people, validation_lines
 
             args = self.stage.args
+            output = self.stage.output
             figures = compared_with_people(self.judged, args.validate_against, args.check_model)
-            figures["made_for"] = self.made_for()
+            tested = under_test(self.stage.input_record)
+            csv = ""
+            if output.is_file():
+                csv = sha256_of(output)
+            # What the figures hold for, and nothing else: by its hash, this CSV.
+            figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             text = json.dumps(figures, indent=2) + "\n"
             write_text(self.stage.beside(".validation.json"), text)
             self.agreement = validation_lines(figures)
-
-    def made_for(self) -> Json:
-        """Return what the figures hold for, and nothing else: by its hash, this CSV."""
-        stage = self.stage
-        tested = under_test(read_record(stage.table.file))
-        csv = sha256_of(stage.output) if stage.output.is_file() else ""
-        return {"model": tested.id, **stage.reading, "csv": csv}
 
     def lines(self) -> list[str]:
         lines = super().lines() + self.agreement
