@@ -38,7 +38,6 @@ JUDGES = ("general_judge", "batch")
 INPUT = ("limit", "shuffle", "prompt_column", "category_column")
 # The same as groups of flags.toml, for the model under test.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
-SWITCHES = ("pairs", "overwrite", "quiet", "dry_run", "general_judge")  # None if not given
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
@@ -231,7 +230,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         labels=labels if args.labels else [],
         baseline=args.baseline or "",
         with_published=args.with_published,
-        pairs=bool(args.pairs),
+        pairs=args.pairs,
         gates=args.fail_if,
         gated=checked,
         html=True,
@@ -247,7 +246,7 @@ def parser() -> flags.Parser:
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"
     group = parser.add_argument_group("model under test", apart)
     parser.add(group, *UNDER_TEST, as_typed=True)
-    parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
+    parser.set_defaults(shuffle=None, temperature="0")
     return parser
 
 

@@ -81,7 +81,7 @@ def moderated(stem: Path, category: str, args: argparse.Namespace, others: Json)
     toxic = step(
         "moderator/moderate_only.py",
         moderator_model=args.judges,
-        merge_result=False,
+        merge_result="False",
         input_file=seeds,
         output_path=f"{stem}_seeds.csv",
     )

@@ -30,14 +30,14 @@ class Outcome(NamedTuple):
 
 
 def words_of(flags: Json) -> list[str]:
-    """Return flags as words of a command line: True is a switch, None is not given."""
+    """Return flags as words of a command line: True is a switch, None and False are not given."""
     words = []
     for name, value in flags.items():
         if value is True:
             words.append(f"--{name}")
         elif isinstance(value, list):
             words += [f"--{name}", *map(str, value)]
-        elif value is not None:
+        elif value is not None and value is not False:
             words.append(f"--{name}={value}")
     return words
 
