@@ -166,7 +166,7 @@ def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
         yield doubt
     if facts.measures_nothing(run):
         yield SCRIPTED_NOTE
-    elif is_scripted(run.input_record) and not brief:
+    elif is_scripted(stage.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE
     yield _rows(counts)
     if stage.models:
@@ -230,12 +230,12 @@ def _other_models(models: Models, counts: Counts) -> Iterator[str]:
     for model in models:
         answers = counts.served_by[model.asked]
         ids = set()
-        others = []
+        names = []
         for name, n in sorted(answers.items()):
             if name:
                 ids.add(name.partition(" via ")[0])
-                others.append(f"{one_line(name)} ({n:,})")
-        shown = ", ".join(others)
+                names.append(f"{one_line(name)} ({n:,})")
+        shown = ", ".join(names)
         if not all(is_same_model(model.id, id_) for id_ in ids):
             n = answers.total() - answers[""]
             yield f"{n:,} answered by {shown} instead of {model.id}"

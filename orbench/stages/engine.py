@@ -21,7 +21,6 @@ from orbench.asking.inquiry import (
 )
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
-from orbench.base.records import Record
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
 from orbench.stages.stage import Plan, Result, Stage, Written
@@ -30,10 +29,9 @@ from orbench.stages.stage import Plan, Result, Stage, Written
 class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
-    def __init__(self, stage: Stage, log: AnswerLog, input_record: Record) -> None:
+    def __init__(self, stage: Stage, log: AnswerLog) -> None:
         super().__init__(stage, log)
         self.stage = stage
-        self.input_record = input_record
         self.closing = stage.closing()
         self.plan: list[tuple[Row, Plan]] = []
         self.start = datetime.now(UTC)

@@ -1,7 +1,7 @@
 """What is known at the end of a run: the counts, refusal rates, and the run record."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from orbench.base.records import (
     failed_hash,
     is_scripted,
     read_record,
-    write_record,
 )
 from orbench.base.tables import sha256_of
 from orbench.base.words import VERDICTS, category_of
@@ -129,22 +128,12 @@ def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple
 # -- the run record ------------------------------------------------------------------------------
 
 
-def write_records(stage: Stage, records: Mapping[str, Record], *, complete: bool) -> None:
-    """Write the record beside each CSV. records: by part. complete: the CSVs stand under their
-    names. Raises OSError.
-    """
-    for part, record in records.items():
-        whole = record["complete"] and complete
-        command = stage.args.command
-        write_record(stage.outputs[part], stage.name, command, record | {"complete": whole})
-
-
 def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     """Return what the record of one CSV says of its run, see `orbench.base.records`."""
     from importlib.metadata import version
 
     stage = run.stage
-    before = run.input_record
+    before = stage.input_record
     path = stage.outputs[part]
     doubt = run.closing.doubt()
     start = run.start.isoformat(timespec="seconds")
@@ -185,17 +174,16 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
     source = carried.pop("source", {}) | stage.table.source
     if stage.name in GENERATORS:
         source.pop("side", None)  # rewrites of toxic prompts are meant to be safe
-        carried["written_by"] = [*carried.get("written_by", ())]
-        for model in stage.models:
-            writer = {"asked": model.asked, "id": model.id, "family": model.family}
-            carried["written_by"].append(writer)
+        (model,) = stage.models
+        writer = {"asked": model.asked, "id": model.id, "family": model.family}
+        carried["written_by"] = [*before.get("written_by", ()), writer]
     if stage.under_test:
         measured_with = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
         carried["under_test"] = stage.under_test | measured_with | known
-    if source and getattr(stage.args, "shuffle", None) is not None:
-        source["sampled"] = True
     if source:
         carried["source"] = source
+        if getattr(stage.args, "shuffle", None) is not None:
+            source["sampled"] = True
     return carried
 
 
@@ -211,5 +199,5 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
 
 def measures_nothing(run: StageRun) -> bool:
     """Tell whether the answers, or what they judge, are the scripted model's."""
-    behind = run.input_record.get("scripted") is True and not run.stage.under_test
+    behind = run.stage.input_record.get("scripted") is True and not run.stage.under_test
     return behind or any(model.scripted for model in run.stage.models)

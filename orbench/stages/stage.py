@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
-from orbench.base.records import FAILED
+from orbench.base.records import FAILED, read_record
 from orbench.base.tables import Table, beside
 from orbench.base.words import Json, Row, Texts
 from orbench.models.providers import Models
@@ -65,6 +65,7 @@ class Stage(Reader):
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
         self.args = args
         self.table = table
+        self.input_record = read_record(table.file)
         self.models = list(models)
         self.columns = list(columns)
         self.output = output_path(args.output_path, csv)
