@@ -32,11 +32,7 @@ from orbench.stages.run import Outcome, load, run, words_of
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
-# Flags that are passed on as they are: to each stage, to those that read prompts, to judges.
-EVERYWHERE = ("overwrite", "quiet")
-JUDGES = ("general_judge", "batch")
-INPUT = ("limit", "shuffle", "prompt_column", "category_column")
-# The same as groups of flags.toml, for the model under test.
+# Groups of flags.toml for the model under test, passed on as they are.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
@@ -105,13 +101,11 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
     """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError."""
     folder = args.output_dir
     judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
-    everywhere = picked(args, EVERYWHERE)
-    sample = picked(args, INPUT) | everywhere
-    judges = picked(args, JUDGES) | everywhere
-    of_model = picked(args, ("model", "prices", "dry_run"))
-    for group in UNDER_TEST:
-        for name, entry in flags.FLAGS[group].items():
-            of_model[name] = getattr(args, entry.get("dest", name))
+    everywhere = {"overwrite": args.overwrite, "quiet": args.quiet}
+    sample = picked(args, "rows", "columns") | everywhere
+    judges = picked(args, "judge", "batch") | everywhere
+    of_model = picked(args, *UNDER_TEST)
+    of_model |= {"model": args.model, "prices": args.prices, "dry_run": args.dry_run}
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = responses_in(folder / "responses" / side / stem, of_model)
@@ -127,9 +121,13 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
             yield Step(side, MODERATE, where | sample | judges | panel | {"batch": None})
 
 
-def picked(args: Namespace, names: Sequence[str]) -> Json:
-    """Return flags by their names, to be passed on."""
-    return {name: getattr(args, name) for name in names}
+def picked(args: Namespace, *groups: str) -> Json:
+    """Return the flags of groups of flags.toml, to be passed on."""
+    given = {}
+    for group in groups:
+        for name, entry in flags.FLAGS[group].items():
+            given[name] = getattr(args, entry.get("dest", name))
+    return given
 
 
 def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
@@ -154,12 +152,12 @@ def responses_in(folder: Path, of_model: Json) -> Path:
     align = load(ALIGN)
     words = words_of(of_model | {"input_file": folder})
     settings = align.described(align.parser().parse_args(words))
-    plain = folder / f"{file_name_part(of_model['model'])}.csv"
-    if not settings:
-        return plain
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
-    return folder / f"{file_name_part(f'{plain.stem}, {settings}')}.csv"
+    name = of_model["model"]
+    if settings:
+        name = f"{name}, {settings}"
+    return folder / f"{file_name_part(name)}.csv"
 
 
 def announce(todo: Sequence[Step], args: Namespace) -> None:
