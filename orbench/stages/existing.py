@@ -1,14 +1,13 @@
 """What stands where a run writes: an earlier run's results, or files that are not the suite's."""
 
 import json
-import os
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
-from orbench.base.tables import check_outputs, read_csv, sha256_of
+from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
@@ -23,9 +22,11 @@ def check_paths(stage: Stage) -> None:
     paths = [*stage.outputs.values(), failed, stage.beside(".answers.jsonl")]
     paths += [record_path(path) for path in stage.outputs.values()]
     for path in paths:
-        if os.path.isdir(path):
+        if path.is_dir():
             raise UserError(f"{path} is a folder, but this run has to write a file there")
-    check_outputs(paths, stage.inputs)
+    file = stage.table.file
+    if file.name:  # stage 1 has none, nor has a prompt set
+        check_outputs(paths, [file, beside(file, FAILED)])
     if failed.is_file():
         read_csv(failed, FAILED_COLUMNS, hint=NOT_OURS)
 
@@ -33,8 +34,7 @@ def check_paths(stage: Stage) -> None:
 def settings_of(stage: Stage) -> dict[str, str]:
     """Return what the requests of a run are made with, its input aside: name -> text."""
     models = [f"{model.id} at {model.address}" for model in stage.models]
-    prompt = sha256_of(stage.prompt_file)[:12] if stage.prompt_file else ""
-    settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": prompt}
+    settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
     for name, value in stage.parameters.items():
         settings[name] = json.dumps(value, sort_keys=True)
     return settings

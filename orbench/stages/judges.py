@@ -37,8 +37,8 @@ class JudgedStage(Stage):
             kind = kinds.kind_of(judge.id, self.args.general_judge)
             template = ""
             if kind.own_file:
-                path, template = prompt_template(script, file or kind.own_file)
-                self.prompt_file = min(path, self.prompt_file or path)
+                prompt_file, template = prompt_template(script, file or kind.own_file)
+                self.prompt_file = min(prompt_file, self.prompt_file or prompt_file)
             # Numbers count only if the prompt lists the choices.
             numbered = "{categories}" in template or "{classes}" in template
             listed = choices_of(choices, numbered=numbered)
