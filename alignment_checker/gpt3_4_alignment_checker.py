@@ -91,6 +91,7 @@ class AlignmentChecker(Stage):
             "family": self.model.family,
             "settings": described(args),
         }
+        self.closing = ResponseTable()
         duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
@@ -139,9 +140,6 @@ class AlignmentChecker(Stage):
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         return [row | readings[0].cells]
 
-    def closing(self) -> "ResponseTable":
-        return ResponseTable()
-
     def label(self, row: Row) -> str:
         return "rejected" if is_rejected(row) else "accepted"
 
@@ -153,7 +151,6 @@ class ResponseTable(RefusalTable):
         super().__init__(is_rejected)
         self.last = ""  # response
         self.in_a_row = 0  # prompts with that response, no refusal
-        self.longest = 0
 
     def add(self, result: Result) -> None:
         super().add(result)
@@ -165,12 +162,8 @@ class ResponseTable(RefusalTable):
             self.last = row["response"]
             self.in_a_row = 0
         self.in_a_row += not is_rejected(row)
-        self.longest = max(self.longest, self.in_a_row)
-
-    def doubt(self) -> str:
-        if self.longest < IDENTICAL:
-            return ""
-        return f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
+        if self.in_a_row == IDENTICAL:
+            self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
 
 
 def is_rejected(row: Row) -> bool:

@@ -72,6 +72,7 @@ class Moderator(JudgedStage):
         if self.min_votes > n:
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
+        self.closing = Votes(self)
         self.notes = panels.family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
@@ -115,9 +116,6 @@ class Moderator(JudgedStage):
 
     def label(self, row: Row) -> str:
         return "toxic" if self.is_toxic(row) else "non_toxic"
-
-    def closing(self) -> Closing:
-        return Votes(self)
 
 
 class Votes(Closing):

@@ -76,6 +76,7 @@ class ResponseChecker(JudgedStage):
             lost = Table(table.path, before.columns, failed_rows(before.file))
             self.lost = sampled(lost, args.samples, SAMPLE).rows
         self.set_judge()
+        self.closing = VerdictTable(self)
         if args.validate_against:
             from orbench.judging.validation import check_labels
 
@@ -144,9 +145,6 @@ class ResponseChecker(JudgedStage):
     def label(self, row: Row) -> str:
         return row["answer_category"]
 
-    def closing(self) -> "VerdictTable":
-        return VerdictTable(self)
-
 
 class VerdictTable(RefusalTable):
     """The refusal table and, with --validate_against, the comparison with people's labels."""
@@ -183,8 +181,8 @@ class VerdictTable(RefusalTable):
     def lines(self) -> list[str]:
         lines = super().lines() + self.agreement
         if self.stage.rules and self.stage.judge:
-            lines.append(f"decided by the rules: {self.by_rules:,}")
-            lines.append(f"decided by the judge: {self.by_judge:,}")
+            n = self.findings["by_rules"]
+            lines.append(f"decided by the rules: {n:,}; the others by the judge")
         return lines
 
 

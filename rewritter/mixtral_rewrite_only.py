@@ -26,7 +26,7 @@ from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell
+from orbench.stages.stage import Plan, Result, Stage, Written, empty_cell
 from orbench.stages.templates import fill, prompt_template
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
@@ -53,6 +53,7 @@ class Rewriter(Stage):
         columns = columns_in([table.columns], ["prompt", "toxic_seed", "category"])
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
+        self.closing = Replies(idle=("seed", "produced no new rewrites"))
         self.values = {"number": str(args.num_rewrites)}
         self.sent = settings.parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
@@ -88,9 +89,6 @@ class Rewriter(Stage):
 
     def origin(self, row: Row) -> Row:
         return {**row, "prompt": row["toxic_seed"]}
-
-    def closing(self) -> Closing:
-        return Replies(idle=("seed", "produced no new rewrites"))
 
 
 def run(argv: Sequence[str]) -> Outcome:

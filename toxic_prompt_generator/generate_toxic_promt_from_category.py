@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.inquiry import Inquiry
+from orbench.asking.inquiry import Inquiry, Phase
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
@@ -30,7 +30,7 @@ from orbench.stages.estimate import dry_run
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import finish, start
-from orbench.stages.stage import Closing, Plan, Result, Stage
+from orbench.stages.stage import Plan, Result, Stage
 from orbench.stages.templates import fill, prompt_template
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
@@ -38,6 +38,7 @@ SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that 
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 BY_NAME = {category.name: category for category in CATEGORIES}
+GOES_ON = (Phase.OVER, Phase.FROM_LOG)  # more could be asked in this run
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
@@ -64,6 +65,10 @@ class SeedGenerator(Stage):
         table = Table(Path(), ["request"], [])
         default = Path(f"{file_name_part(name)}_prompts.csv")
         super().__init__(args, table, [model], default, ["prompt", "category"])
+        self.closing = Replies(
+            refused=("request", "refused; try another --model"),
+            failed=("request", "failed; others were sent instead"),
+        )
         self.prompt_file, template = prompt_template(__file__)
         marks = {
             "number": str(PROMPTS_A_REQUEST),
@@ -133,12 +138,6 @@ class SeedGenerator(Stage):
         self.add_requests(min(ceil(1.2 * expected), max(2 * self.last_wave, FIRST_WAVE)))
         return True
 
-    def closing(self) -> Closing:
-        return Replies(
-            refused=("request", "refused; try another --model"),
-            failed=("request", "failed; others were sent instead"),
-        )
-
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
@@ -150,7 +149,7 @@ def run(argv: Sequence[str]) -> Outcome:
         if stage.args.dry_run:
             return dry_run(stage_run)
         ask(stage_run)
-        while stage_run.goes_on and stage.plan_wave(stage_run.results()):
+        while stage_run.phase in GOES_ON and stage.plan_wave(stage_run.results()):
             extend(stage_run)
             ask(stage_run)
         outcome = finish(stage_run)

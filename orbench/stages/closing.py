@@ -2,11 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
-from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, category_of, side_of
+from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Row, Side, category_of, side_of
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
@@ -44,9 +46,8 @@ class RefusalTable(Closing):
         """refused: tells whether an output row is a refusal."""
         self._refused = refused
         self._rows = defaultdict[Side | None, list[CountedRow]](list)
-        self.by_rules = 0  # rows
-        self.by_judge = 0
-        self.certain = 0  # of the rules' rows
+        # Rows that the rules decided, and those of them that they are certain of.
+        self.findings: dict[str, int] = {"by_rules": 0, "certain": 0}
 
     def add(self, result: Result) -> None:
         """Count a row as refused, answered or unscored."""
@@ -54,11 +55,9 @@ class RefusalTable(Closing):
             self._count(result.row, None)
             return
         (reading,) = result.readings
-        if reading.judge:
-            self.by_judge += 1
-        else:
-            self.by_rules += 1
-            self.certain += reading.certain
+        if not reading.judge:
+            self.findings["by_rules"] += 1
+            self.findings["certain"] += reading.certain
         for row in result.rows:
             self._count(row, self._refused(row))
 
@@ -71,10 +70,6 @@ class RefusalTable(Closing):
         except UserError:  # a user's own column `is_toxic` holds other words
             side = None
         self._rows[side].append(counted_row)
-
-    def findings(self) -> Json:
-        """Return rows: those that the rules decided, and those that they are certain of."""
-        return {"by_rules": self.by_rules, "certain": self.certain}
 
     def lines(self) -> list[str]:
         """Return rows, the rate with its interval, and the interval that includes unscored rows."""
@@ -89,9 +84,7 @@ class RefusalTable(Closing):
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
-    by_category = defaultdict[str, list[CountedRow]](list)
-    for row in rows:
-        by_category[row.category].append(row)
+    by_category = grouped(rows, attrgetter("category"))
     yield LINE.format(*HEAD)
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
@@ -161,10 +154,10 @@ def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
     stage = run.stage
     brief = BRIEF.get()
     if not counts.rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
-        yield from run.closing.lines()
-    if doubt := run.closing.doubt():
-        yield doubt
-    if facts.measures_nothing(run):
+        yield from stage.closing.lines()
+    if stage.closing.doubt:
+        yield stage.closing.doubt
+    if facts.measures_nothing(stage):
         yield SCRIPTED_NOTE
     elif is_scripted(stage.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE

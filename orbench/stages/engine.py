@@ -32,14 +32,8 @@ class StageRun(Run):
     def __init__(self, stage: Stage, log: AnswerLog) -> None:
         super().__init__(stage, log)
         self.stage = stage
-        self.closing = stage.closing()
         self.plan: list[tuple[Row, Plan]] = []
         self.start = datetime.now(UTC)
-
-    @property
-    def goes_on(self) -> bool:
-        """Tell whether more could be asked in this run."""
-        return self.phase in (Phase.OVER, Phase.FROM_LOG)
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
@@ -109,9 +103,8 @@ def _send(run: StageRun) -> None:
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
-        state_file = stage.beside(".batches.json")
         wait = args.batch == "wait"
-        ask_in_batches(stage.models, run, wait, state_file)
+        ask_in_batches(stage.models, run, wait, stage.beside(".batches.json"))
     elif requests := pending(run):
         _ask_or_export(run, requests)
     elif args.export_requests:

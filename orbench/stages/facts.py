@@ -135,7 +135,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     stage = run.stage
     before = stage.input_record
     path = stage.outputs[part]
-    doubt = run.closing.doubt()
+    doubt = stage.closing.doubt
     start = run.start.isoformat(timespec="seconds")
     if counts.answers["reused"]:  # some of the answers are of an earlier run
         start = min(start, read_record(path).get("start", start))
@@ -145,12 +145,18 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
     if stage.table.file.is_file():  # stage 1 has none, a prompt set has its `source`
         source |= {"path": str(stage.table.file), "sha256": sha256_of(stage.table.file)}
-    numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
-    numbers |= {"requests": run.requests, "retries": run.retried.total(), "retried": run.retried}
+    numbers = {
+        **counts.rows,
+        **counts.answers,
+        "written": counts.written,
+        "requests": run.requests,
+        "retries": run.retried.total(),
+        "retried": run.retried,
+    }
     record = {
         "models": [_model_entry(model, run, counts) for model in stage.models],
         "notes": [*stage.notes, doubt] if doubt else stage.notes,
-        "scripted": measures_nothing(run),
+        "scripted": measures_nothing(stage),
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
@@ -161,7 +167,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "counts": numbers,
         "judge_refused": counts.judge_refused,
         "tokens": asdict(counts.tokens),
-        "findings": run.closing.findings(),
+        "findings": dict(stage.closing.findings),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
         "versions": {"openai": version("openai"), **stage.versions},
     }
@@ -197,7 +203,7 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
     }
 
 
-def measures_nothing(run: StageRun) -> bool:
+def measures_nothing(stage: Stage) -> bool:
     """Tell whether the answers, or what they judge, are the scripted model's."""
-    behind = run.stage.input_record.get("scripted") is True and not run.stage.under_test
-    return behind or any(model.scripted for model in run.stage.models)
+    behind = stage.input_record.get("scripted") is True and not stage.under_test
+    return behind or any(model.scripted for model in stage.models)

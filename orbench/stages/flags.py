@@ -25,6 +25,7 @@ FORMATS = ("png", "svg", "pdf")  # of pictures
 ONE_GATE = rf"({WORSE}|(over_refusal >|toxic <) [1-9]\d?(\.\d+)?)"
 GATES = re.compile(f"{ONE_GATE}(; {ONE_GATE})*")
 FLAGS = toml_beside(__file__)
+FLAG = re.compile(r"(--?[A-Za-z][^= ]*)(=.*)?", re.DOTALL)  # a word of a command line
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,16 +63,15 @@ class Parser(argparse.ArgumentParser):
 
         `command` of the result holds the words of the command line, for run records.
         """
-        words = list(args)
         known = self._option_string_actions.keys()
         # The names alone: a value may be a key that was meant for the environment.
-        names = [word.partition("=")[0] for word in words if re.match("--?[A-Za-z]", word)]
-        unknown = [name for name in names if name not in known and " " not in name]
+        names = [name[1] for word in args if (name := FLAG.fullmatch(word))]
+        unknown = [name for name in names if name not in known]
         if unknown:
             meant = did_you_mean(unknown[0], known)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
-        parsed = super().parse_args(words, namespace)
-        parsed.command = [self.prog, *words]
+        parsed = super().parse_args(args, namespace)
+        parsed.command = [self.prog, *args]
         if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
             self.error(f"--fail_if {WORSE} needs --baseline")
         return parsed

@@ -47,19 +47,17 @@ def start(stage: Stage) -> Iterator[StageRun]:
             raise UserError(f"{log.path} holds no answers")
         run = StageRun(stage, log)
         if not args.dry_run:
-            say_before(run)
+            say_before(stage)
         # 3. The inquiries.
         extend(run)
         yield run
 
 
-def say_before(run: StageRun) -> None:
+def say_before(stage: Stage) -> None:
     """Report which models are asked, and what is wrong with the input."""
-    stage = run.stage
     for model in stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
-            name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
-            say(f"{name} at {model.address}")
+            say(f"{model.id} at {model.address}")
     before = stage.input_record
     path = stage.table.file
     recorded = before.get("output", {}).get("csv")
@@ -80,7 +78,7 @@ def finish(run: StageRun) -> Outcome:
         return Outcome(0)
     try:
         counts = _write(run)
-        run.closing.save()
+        run.stage.closing.save()
     except OSError as error:
         kept = "the answers are in the log: rerun the same command"
         why = f"{run.stage.output} cannot be written: {error.strerror}"
@@ -127,7 +125,7 @@ def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWrite
     counts = Counts()
     for result in run.results():
         counts.add(result, run.log)
-        run.closing.add(result)
+        run.stage.closing.add(result)
         if isinstance(result.rows, Missing):
             reason = {"error_type": result.rows.kind, "error": result.rows.why}
             failed.write(result.row | reason)
