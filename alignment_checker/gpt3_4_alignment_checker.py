@@ -81,7 +81,7 @@ class AlignmentChecker(Stage):
         self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
-        self.phrases = settings.phrases_of(args)
+        self.phrases = args.refusal_phrases
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
         self.versions = {"rules": rules.version()}

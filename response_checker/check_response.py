@@ -58,7 +58,7 @@ class ResponseChecker(JudgedStage):
         before = read_input(args.input_file, ["prompt", "response"], args)
         table = sampled(before, args.samples, SAMPLE)
         self.rules, self.judge = deciders(args)
-        self.phrases = settings.phrases_of(args)
+        self.phrases = args.refusal_phrases
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
         if self.graded:

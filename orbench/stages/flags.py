@@ -18,6 +18,7 @@ from orbench.base.words import WORSE, Json
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
+from orbench.stages.templates import text_in
 
 RULES = "rules"  # as a judge
 FORMATS = ("png", "svg", "pdf")  # of pictures
@@ -114,6 +115,12 @@ def given(text: str) -> str:
     return text
 
 
+def phrases(text: str) -> list[str]:
+    """Read the refusal phrases in a file. Raises UserError for an unusable one."""
+    lines = map(str.strip, text_in(Path(given(text))).splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def judge_name(text: str) -> str:
     """Accept a judge, the rules or both; read the rules' older name, too."""
     first, *others = given(text).split("+")
@@ -205,6 +212,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "judge_name": judge_name,
     "number": number(int, 0, inf, "of at least 0"),
     "path": input_path,
+    "phrases": phrases,
     "picture_formats": picture_formats,
     "positive": positive,
     "prices": prices,

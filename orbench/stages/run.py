@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache
-from importlib.machinery import SourceFileLoader
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TextIO
@@ -75,14 +74,9 @@ def check_settings(path: Path, settings: Mapping[str, object], flag: str) -> Non
         raise UserError(f"{begun}; use that, or choose another {flag}")
 
 
-@cache
 def load(script: str) -> ModuleType:
     """Return a script of the repository as a module."""
-    path = Path(__file__).resolve().parents[2] / script
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)  # scripts find their own files beside it
-    SourceFileLoader(path.stem, str(path)).exec_module(module)
-    return module
+    return import_module(script.removesuffix(".py").replace("/", "."))
 
 
 def as_script(run: Callable[[Sequence[str]], Outcome]) -> int:

@@ -3,25 +3,15 @@
 import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from orbench.base.messages import say
 from orbench.base.words import Json, Values
 from orbench.models.providers import MESSAGES_API, THINKS, Model, resolve
-from orbench.stages.templates import text_in
 
 THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
 JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300
-
-
-def phrases_of(args: Namespace) -> list[str]:
-    """Return the phrases of --refusal_phrases. Raises UserError for an unusable file."""
-    if not args.refusal_phrases:
-        return []
-    lines = map(str.strip, text_in(Path(args.refusal_phrases)).splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def model_of(name: str, args: Namespace) -> Model:
