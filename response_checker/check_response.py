@@ -57,7 +57,7 @@ class ResponseChecker(JudgedStage):
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
         table = sampled(before, args.samples, SAMPLE)
-        self.rules, self.judge = deciders(args)
+        self.rules, models = deciders(args)
         self.phrases = args.refusal_phrases
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
@@ -66,7 +66,6 @@ class ResponseChecker(JudgedStage):
         stem = f"{table.path.stem}_response_check"
         word = file_name_part(args.check_model)
         default = Path(f"{stem}_merged_{word}.csv")
-        models = [self.judge] if self.judge else []
         super().__init__(args, table, models, default, output_columns(table, columns))
         if self.rules:
             self.versions = {"rules": rules.version()}
@@ -115,16 +114,16 @@ class ResponseChecker(JudgedStage):
         decided = without_judge(row, self.phrases, rules=self.rules)
         if isinstance(decided, Missing):
             return decided
-        if decided and (decided.certain or self.judge is None):
+        if decided and (decided.certain or not self.models):
             return [decided]
-        assert self.judge is not None
+        (judge,) = self.models
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
-        filled = fill(self.seats[self.judge].template, values, earlier)
+        filled = fill(self.seats[judge].template, values, earlier)
         question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
-        return [Inquiry(self.request(self.judge, question, sample))]
+        return [Inquiry(self.request(judge, question, sample))]
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         seat = self.seats[request.model]
@@ -180,21 +179,24 @@ class VerdictTable(RefusalTable):
 
     def lines(self) -> list[str]:
         lines = super().lines() + self.agreement
-        if self.stage.rules and self.stage.judge:
+        if self.stage.rules and self.stage.models:
             n = self.findings["by_rules"]
             lines.append(f"decided by the rules: {n:,}; the others by the judge")
         return lines
 
 
-def deciders(args: Namespace) -> tuple[bool, Model | None]:
-    """Tell whether the rules decide, and return the judge of --check_model. Raises UserError."""
+def deciders(args: Namespace) -> tuple[bool, list[Model]]:
+    """Tell whether the rules decide, and return the judge of --check_model, if there is one.
+
+    Raises UserError.
+    """
     if args.check_model == flags.RULES:
         if args.samples > 1:
             raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
-        return True, None
+        return True, []
     name = args.check_model.removeprefix(f"{flags.RULES}+")
     try:
-        return name != args.check_model, settings.model_of(name, args)
+        return name != args.check_model, [settings.model_of(name, args)]
     except UserError as error:
         raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
 

@@ -59,8 +59,6 @@ class SeedGenerator(Stage):
         self.category = category
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)
-        if not args.model:
-            say(f"no --model given; using {model.provider}/{model.id}")
         name = category.name
         table = Table(Path(), ["request"], [])
         default = Path(f"{file_name_part(name)}_prompts.csv")

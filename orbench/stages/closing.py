@@ -23,15 +23,6 @@ SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses
 
 # -- the refusal table ---------------------------------------------------------------------------
 
-HEAD = (
-    "category",
-    "rows",
-    "refused",
-    "rate",
-    "95 % CI",
-    "unscored",
-    "with unscored",
-)
 LINE = "{:<21}{:>6}{:>9}{:>8}{:>12}{:>10}{:>14}"  # the 80 columns of a terminal
 LONGEST_CATEGORY = 20
 
@@ -85,7 +76,7 @@ class RefusalTable(Closing):
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
     by_category = grouped(rows, attrgetter("category"))
-    yield LINE.format(*HEAD)
+    yield LINE.format("category", "rows", "refused", "rate", "95 % CI", "unscored", "with unscored")
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
             yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
