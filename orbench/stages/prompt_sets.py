@@ -24,7 +24,7 @@ from orbench.base.prompts import (
 )
 from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import SIDES, Json, Row, Rows, Texts
+from orbench.base.words import SIDES, Row, Rows, Texts
 from orbench.stages.hub import PromptSet, fetch, prompt_set_at
 
 COLUMNS = ("prompt", "category")  # that a flag can name
@@ -42,9 +42,10 @@ def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
         theirs = getattr(args, f"{column}_column", "")
         if theirs:
             given[column] = theirs
-    wanted = _wanted(name, given)
-    if wanted:
-        table = _of_set(wanted)
+    if name.startswith("hf://"):
+        table = _of_set(prompt_set_at(name, given))
+    elif name in PROMPT_SETS and not Path(name).exists():
+        table = _of_set(PROMPT_SETS[name])
     else:
         hint = HINT if hasattr(args, "prompt_column") else ""
         table = _of_file(name, needed, given, hint)
@@ -64,6 +65,9 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
     """Return the rows of a file, under our names. Raises UserError."""
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
+    if not (Path(name).exists() or "." in name or "/" in name):
+        known = f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
+        raise UserError(f"{name}: no such file or prompt set; {known}")
     columns = [given.get(column, column) for column in dict.fromkeys([*needed, *given])]
     table = read_csv(name, columns, hint=hint)
     for ours, theirs in given.items():
@@ -130,18 +134,6 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
 def _order_of(row: Row, seed: int) -> bytes:
     text = asked_in(row) if "prompt" in row else "\0".join(row.values())
     return hashlib.sha256(f"{seed}\0{text}".encode()).digest()
-
-
-def _wanted(name: str, columns: Json) -> PromptSet | None:
-    """Return a named set, or what is on the Hub with these columns; else None. Raises UserError."""
-    if name.startswith("hf://"):
-        return prompt_set_at(name, columns)
-    if not name or Path(name).exists():
-        return None
-    if name not in PROMPT_SETS and "." not in name and "/" not in name:
-        known = f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
-        raise UserError(f"{name}: no such file or prompt set; {known}")
-    return PROMPT_SETS.get(name)
 
 
 def _of_set(wanted: PromptSet) -> Table:

@@ -89,5 +89,5 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for inner in value:
             yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
-    elif name:
+    else:
         yield name, value if isinstance(value, str) else json.dumps(value)
