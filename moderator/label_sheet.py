@@ -27,12 +27,14 @@ from orbench.base.tables import Table, check_outputs, make_folder, read_csv, wri
 from orbench.base.words import VERDICTS, verdict_of
 from orbench.datasets import audit
 from orbench.judging.panels import judges_of, toxicity_scores, votes_in
-from orbench.stages import flags
+from orbench.stages.flags import Parser
 from orbench.stages.stage import output_path
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    parser = Parser(__doc__, "label_sheet")
+    parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
+    args = parser.parse_args(argv)
     if args.input_file:
         tell(draw_sheet(args))
         return 0
@@ -75,12 +77,6 @@ def scores_in(table: Table) -> dict[str, str]:
         raise UserError(f"{table.path} has no prompt with votes from all judges")
     say(f"{counted(len(scores), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     return scores
-
-
-def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "label_sheet")
-    parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
-    return parser
 
 
 if __name__ == "__main__":

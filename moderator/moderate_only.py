@@ -58,11 +58,11 @@ class Moderator(JudgedStage):
         self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
-        word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
+        word = file_name_part(f"{'+'.join(self.judges)}_{self.column}")
         stem = table.path.stem
         columns = output_columns(table, self.verdict_columns.added())
-        default = Path(f"{stem}_moderation_merged_{word}.csv")
-        super().__init__(args, table, models, default, columns)
+        csv = Path(f"{stem}_moderation_merged_{word}.csv")
+        super().__init__(args, table, models, csv, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
         self.seat_judges(CATEGORIES_OR_NONE, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
@@ -110,12 +110,9 @@ class Moderator(JudgedStage):
             return cells
         return [row | cells]
 
-    def is_toxic(self, row: Row) -> bool:
-        """Return the verdict in an output row."""
-        return row[self.verdict_columns.panel_columns[0]] == "True"
-
     def label(self, row: Row) -> str:
-        return "toxic" if self.is_toxic(row) else "non_toxic"
+        is_toxic, *_ = self.verdict_columns.panel_columns
+        return "toxic" if row[is_toxic] == "True" else "non_toxic"
 
 
 class Votes(Closing):
@@ -124,15 +121,14 @@ class Votes(Closing):
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
         self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
-        self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
+        self.counts = Counter[str]()  # by label
 
     def add(self, result: Result) -> None:
         if isinstance(result.rows, Missing):
             self.counts["unscored"] += 1
             return
         (row,) = result.rows
-        verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
-        self.counts[verdict] += 1
+        self.counts[self.stage.label(row)] += 1
         columns = self.stage.verdict_columns
         votes = [columns.vote(row, judge) for judge in self.stage.judges]
         self.votes[tuple(votes)] += 1
@@ -141,7 +137,9 @@ class Votes(Closing):
         lines = []
         if len(self.stage.judges) > 1 and self.votes:
             lines += panels.agreement_lines(self.stage.judges, self.votes)
-        return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
+        n = self.counts
+        verdicts = f"toxic {n['toxic']:,} · not toxic {n['non_toxic']:,}"
+        return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]
 
 
 def run(argv: Sequence[str]) -> Outcome:

@@ -28,7 +28,6 @@ Removes files from the last run that this run does not write. Exit status 4: a g
 not met; 1: one cannot be decided.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +39,11 @@ from orbench.stages.flags import Parser
 
 
 def main(argv: Sequence[str]) -> int:
-    args = command_line(argv)
+    parser = Parser(__doc__, "plot_results", "gate")
+    args = parser.parse_args(argv)
+    given = args.over_refusal or args.toxic or args.merged
+    if not given and (args.html or not args.with_published):
+        parser.error("nothing to show: give --over_refusal, --toxic or --merged")
     from orbench.report.build import report
     from orbench.report.write import Options
 
@@ -61,15 +64,6 @@ def main(argv: Sequence[str]) -> int:
     status = report(options)
     tell(options.table)
     return status
-
-
-def command_line(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(__doc__, "plot_results", "gate")
-    args: argparse.Namespace = parser.parse_args(argv)
-    given = args.over_refusal or args.toxic or args.merged
-    if not given and (args.html or not args.with_published):
-        parser.error("nothing to show: give --over_refusal, --toxic or --merged")
-    return args
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ class SeedGenerator(Stage):
         model = settings.model_of(args.model or generator(), args)
         name = category.name
         table = Table(Path(), ["request"], [])
-        default = Path(f"{file_name_part(name)}_prompts.csv")
-        super().__init__(args, table, [model], default, ["prompt", "category"])
+        csv = Path(f"{file_name_part(name)}_prompts.csv")
+        super().__init__(args, table, [model], csv, ["prompt", "category"])
         self.closing = Replies(
             refused=("request", "refused; try another --model"),
             failed=("request", "failed; others were sent instead"),
