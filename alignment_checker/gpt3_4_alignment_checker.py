@@ -91,7 +91,7 @@ class AlignmentChecker(Stage):
             "family": self.model.family,
             "settings": described(args),
         }
-        self.closing = ResponseTable()
+        self.closing = ResponseTable(self)
         duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
@@ -141,16 +141,14 @@ class AlignmentChecker(Stage):
         return [row | readings[0].cells]
 
     def label(self, row: Row) -> str:
-        return "rejected" if is_rejected(row) else "accepted"
+        return "rejected" if row["is_rejected"] == "True" else "accepted"
 
 
 class ResponseTable(RefusalTable):
     """The refusal table, and whether the responses can be a model's own."""
 
-    def __init__(self) -> None:
-        super().__init__(is_rejected)
-        self.last = ""  # response
-        self.in_a_row = 0  # prompts with that response, no refusal
+    last = ""  # response
+    in_a_row = 0  # prompts with that response, no refusal
 
     def add(self, result: Result) -> None:
         super().add(result)
@@ -161,14 +159,9 @@ class ResponseTable(RefusalTable):
         if row["response"] != self.last:
             self.last = row["response"]
             self.in_a_row = 0
-        self.in_a_row += not is_rejected(row)
+        self.in_a_row += row["is_rejected"] != "True"
         if self.in_a_row == IDENTICAL:
             self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
-
-
-def is_rejected(row: Row) -> bool:
-    """Return whether an output row is a refusal."""
-    return row["is_rejected"] == "True"
 
 
 def system_prompt_of(args: Namespace) -> str:

@@ -40,7 +40,6 @@ from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
-    Result,
     output_columns,
     sampled,
 )
@@ -70,8 +69,8 @@ class ResponseChecker(JudgedStage):
         if self.rules:
             self.versions = {"rules": rules.version()}
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
-        by_stage_4 = self.input_record.get("stage") == "alignment_checker"
-        if by_stage_4 and args.limit is None:  # rows without a response stay unscored
+        # Rows without a response stay unscored.
+        if self.input_record.get("stage") == "alignment_checker" and args.limit is None:
             lost = Table(table.path, before.columns, failed_rows(before.file))
             self.lost = sampled(lost, args.samples, SAMPLE).rows
         self.set_judge()
@@ -148,25 +147,17 @@ class ResponseChecker(JudgedStage):
 class VerdictTable(RefusalTable):
     """The refusal table and, with --validate_against, the comparison with people's labels."""
 
-    def __init__(self, stage: ResponseChecker) -> None:
-        super().__init__(lambda row: CLASSES[row["answer_category"]])
-        self.stage = stage
-        self.judged: list[Row] = []
-        self.agreement: list[str] = []  # lines
-
-    def add(self, result: Result) -> None:
-        super().add(result)
-        if self.stage.args.validate_against and isinstance(result.rows, list):
-            self.judged += result.rows
+    stage: ResponseChecker
+    agreement: Sequence[str] = ()  # lines
 
     def save(self) -> None:
         """Write `<stem>.validation.json`. Raises OSError."""
-        if self.judged:
+        args = self.stage.args
+        if args.validate_against and (rows := self.stage.written()):
             from orbench.judging.validation import compared_with_people, validation_lines
 
-            args = self.stage.args
             output = self.stage.output
-            figures = compared_with_people(self.judged, args.validate_against, args.check_model)
+            figures = compared_with_people(rows, args.validate_against, args.check_model)
             tested = under_test(self.stage.input_record)
             csv = ""
             if output.is_file():
@@ -178,7 +169,7 @@ class VerdictTable(RefusalTable):
             self.agreement = validation_lines(figures)
 
     def lines(self) -> list[str]:
-        lines = super().lines() + self.agreement
+        lines = [*super().lines(), *self.agreement]
         if self.stage.rules and self.stage.models:
             n = self.findings["by_rules"]
             lines.append(f"decided by the rules: {n:,}; the others by the judge")

@@ -1,21 +1,30 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
-from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Row, Side, category_of, side_of
+from orbench.base.words import (
+    OVERALL,
+    SIDES,
+    UNCATEGORIZED,
+    VERDICTS,
+    Row,
+    Side,
+    category_of,
+    side_of,
+)
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
 from orbench.stages.facts import CountedRow, Counts
 from orbench.stages.run import BRIEF, Outcome
-from orbench.stages.stage import Closing, Result
+from orbench.stages.stage import Closing, Result, Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -33,9 +42,9 @@ class RefusalTable(Closing):
     The stage's readings have `certain`, and `judge`, empty where the rules decided.
     """
 
-    def __init__(self, refused: Callable[[Row], bool]) -> None:
-        """refused: tells whether an output row is a refusal."""
-        self._refused = refused
+    def __init__(self, stage: Stage) -> None:
+        """stage: its labels are verdicts."""
+        self.stage = stage
         self._rows = defaultdict[Side | None, list[CountedRow]](list)
         # Rows that the rules decided, and those of them that they are certain of.
         self.findings: dict[str, int] = {"by_rules": 0, "certain": 0}
@@ -50,7 +59,7 @@ class RefusalTable(Closing):
             self.findings["by_rules"] += 1
             self.findings["certain"] += reading.certain
         for row in result.rows:
-            self._count(row, self._refused(row))
+            self._count(row, VERDICTS[self.stage.label(row)])
 
     def _count(self, row: Row, refused: bool | None) -> None:
         prompt = prompt_id_of(row)

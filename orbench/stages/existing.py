@@ -1,7 +1,6 @@
 """What stands where a run writes: an earlier run's results, or files that are not the suite's."""
 
 import json
-from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def check_not_replaced(stage: Stage) -> None:
     if stage.args.overwrite or not earlier:
         return
     differences = _differences(stage, earlier[0])
-    if not differences and (rows := _rows_not_in_input(stage, earlier)):
+    if not differences and (rows := _rows_not_in_input(stage)):
         differences = [f"{earlier[0]} holds {counted(rows, 'row')} that this input does not have"]
     if differences:
         kept = f"existing results are kept: {'; '.join(differences)}"
@@ -71,15 +70,12 @@ def _differences(stage: Stage, earlier: Path) -> list[str]:
     return differences
 
 
-def _rows_not_in_input(stage: Stage, outputs: Sequence[Path]) -> int:
+def _rows_not_in_input(stage: Stage) -> int:
     """Return how many rows of existing results come from no row of this input."""
-    tables = [read_csv(path) for path in outputs]
-    columns = [name for name in stage.table.columns if name in tables[0].columns]
+    rows = stage.written()
+    columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0
     cells_of = itemgetter(*columns)
     known = set(map(cells_of, stage.table.rows))
-    strangers = 0
-    for table in tables:
-        strangers += sum(cells_of(stage.origin(row)) not in known for row in table.rows)
-    return strangers
+    return sum(cells_of(stage.origin(row)) not in known for row in rows)

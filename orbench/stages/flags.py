@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from itertools import chain
 from math import inf
 from pathlib import Path
 from sys import float_info
@@ -46,18 +45,19 @@ class Parser(argparse.ArgumentParser):
         as_typed: values stay texts, to be passed on to a script that checks them, and advanced
         flags stay in this group.
         """
-        for name, entry in chain.from_iterable(FLAGS[group].items() for group in groups):
-            options = dict(entry)
-            names = [name, *options.pop("aliases", [])]
-            advanced = options.pop("advanced", False)
-            kind = options.pop("type", None)
-            if kind and not as_typed:
-                options["type"] = TYPES[kind]
-            for mark, text in self.marks.items():
-                options["help"] = options["help"].replace(f"{{{mark}}}", text)
-            action = to.add_argument(*[f"--{name}" for name in names], **options)
-            if advanced and not as_typed:
-                self.advanced.append(action)
+        for group in groups:
+            for name, entry in FLAGS[group].items():
+                options = dict(entry)
+                names = [name, *options.pop("aliases", [])]
+                advanced = options.pop("advanced", False)
+                kind = options.pop("type", None)
+                if kind and not as_typed:
+                    options["type"] = TYPES[kind]
+                for mark, text in self.marks.items():
+                    options["help"] = options["help"].replace(f"{{{mark}}}", text)
+                action = to.add_argument(*[f"--{name}" for name in names], **options)
+                if advanced and not as_typed:
+                    self.advanced.append(action)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown flag before a missing one.

@@ -13,7 +13,7 @@ from orbench.base.words import Json
 from orbench.models.providers import Models
 
 # The run is part of a program that shows the rates, and what to know about them, itself.
-BRIEF: ContextVar[bool] = ContextVar("BRIEF", default=False)
+BRIEF = ContextVar("BRIEF", default=False)
 
 
 class Outcome(NamedTuple):

@@ -78,7 +78,8 @@ def finish(run: StageRun) -> Outcome:
         return Outcome(0)
     try:
         counts = _write(run)
-        run.stage.closing.save()
+        if not counts.nothing:
+            run.stage.closing.save()
     except OSError as error:
         kept = "the answers are in the log: rerun the same command"
         why = f"{run.stage.output} cannot be written: {error.strerror}"

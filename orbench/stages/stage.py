@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
-from orbench.base.tables import Table, beside
+from orbench.base.tables import Table, beside, read_csv
 from orbench.base.words import Json, Row, Texts, Values
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
@@ -105,6 +105,14 @@ class Stage(Reader):
     def beside(self, ending: str) -> Path:
         """Return the path of a file that belongs to the output: `<output stem><ending>`."""
         return beside(self.output, ending)
+
+    def written(self) -> list[Row]:
+        """Return the rows that stand in the CSVs, from this run or an earlier one."""
+        rows = []
+        for path in self.outputs.values():
+            if path.is_file():
+                rows += read_csv(path).rows
+        return rows
 
     def split(self, names: Texts) -> None:
         """Write one CSV per label with --merge_result=False. names: label -> default file name; a
