@@ -112,13 +112,14 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
         where = {"input_file": name, "output_path": responses}
         yield Step(side, ALIGN, where | of_model | sample)
         checked = folder / side / judge / stem / responses.name
-        where = {"input_file": responses, "output_path": checked, "rubric": args.rubric}
-        yield Step(side, CHECK, where | judges | {"check_model": args.judge})
+        where = {"input_file": responses, "output_path": checked}
+        how = {"check_model": args.judge, "rubric": args.rubric}
+        yield Step(side, CHECK, where | how | judges)
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
             where = {"input_file": name, "output_path": votes}
-            panel = {"moderator_model": ",".join(args.panel)}
-            yield Step(side, MODERATE, where | sample | judges | panel | {"batch": None})
+            how = {"moderator_model": ",".join(args.panel), "batch": None}
+            yield Step(side, MODERATE, where | sample | judges | how)
 
 
 def picked(args: Namespace, *groups: str) -> Json:

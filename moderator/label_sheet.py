@@ -24,7 +24,7 @@ from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
-from orbench.base.words import VERDICTS, verdict_of
+from orbench.base.words import VERDICTS, Texts, verdict_of
 from orbench.datasets import audit
 from orbench.judging.panels import judges_of, toxicity_scores, votes_in
 from orbench.stages.flags import Parser
@@ -62,7 +62,7 @@ def draw_sheet(args: argparse.Namespace) -> Path:
     return audit.write_sheets(args.output_dir, scores, strata, args.number, args.annotators)
 
 
-def scores_in(table: Table) -> dict[str, str]:
+def scores_in(table: Table) -> Texts:
     """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
     if "is_toxic" not in table.columns:
         return {row["prompt"]: "" for row in table.rows}

@@ -153,7 +153,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "retries": run.retried.total(),
         "retried": run.retried,
     }
-    record = {
+    return {
         "models": [_model_entry(model, run, counts) for model in stage.models],
         "notes": [*stage.notes, doubt] if doubt else stage.notes,
         "scripted": measures_nothing(stage),
@@ -170,8 +170,9 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "findings": dict(stage.closing.findings),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
         "versions": {"openai": version("openai"), **stage.versions},
+        **time,
+        **_carried(stage, before, time | {"unranked": doubt}),
     }
-    return record | time | _carried(stage, before, time | {"unranked": doubt})
 
 
 def _carried(stage: Stage, before: Record, known: Record) -> Record:

@@ -34,7 +34,7 @@ def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyTy
             extra[name] = value
     parameters = dict(needed)
     for name in ("temperature", "seed", "reasoning_effort"):
-        value = getattr(args, name, None)
+        value = getattr(args, name)
         if value is not None:
             parameters[name] = value
     limit = _max_tokens(args, model, needed, extra)
