@@ -71,7 +71,7 @@ def ask_in_batches(models: Models, run: Run, wait: bool, state: Path) -> None:
         why = str(error)
         if work.batches:
             why += f"; rerun to collect the batches in progress, or delete {state} if they are lost"
-        run.stop(why)
+        run.stopped = why
     except KeyboardInterrupt:
         run.phase = Phase.INTERRUPTED
         if work.batches:

@@ -67,8 +67,7 @@ class Phase(Enum):
     ASKING = "asking"
     OVER = "over"
     FROM_LOG = "from_log"  # nothing is sent at all, and the log alone counts
-    WAITING = "waiting"  # answers come later, from a batch or a file
-    STOPPED = "stopped"  # the run could not go on: `Run.stopped` says why
+    WAITING = "waiting"  # answers come later, from a batch or a file, and so does the CSV
     INTERRUPTED = "interrupted"  # by the user
 
 
@@ -98,23 +97,12 @@ class Run:
     @property
     def asking(self) -> bool:
         """Tell whether requests may still be sent."""
-        return self.phase is Phase.ASKING
-
-    @property
-    def waiting(self) -> bool:
-        """Tell whether answers come later, so that there is no CSV yet."""
-        return self.phase is Phase.WAITING
+        return self.phase is Phase.ASKING and not self.stopped
 
     @property
     def interrupted(self) -> bool:
         """Tell whether the user has interrupted the run."""
         return self.phase is Phase.INTERRUPTED
-
-    def stop(self, why: str) -> None:
-        """Send nothing more, since the run cannot go on."""
-        self.stopped = why
-        if not self.interrupted:
-            self.phase = Phase.STOPPED
 
     @property
     def retries(self) -> str:
@@ -231,23 +219,20 @@ def replay(run: Run) -> None:
 
 def pending(run: Run) -> list[Request]:
     """Return the requests to send now, each key once. Raises UserError."""
-    requests: dict[bytes, Request] = {}
-    for inquiry in run.inquiries:
-        step = _next(inquiry, run)
-        if step:
-            requests.setdefault(step.key, step)
-    return list(requests.values())
+    run.under_way.clear()
+    steps = [_next(inquiry, run) for inquiry in run.inquiries]
+    return [step for step in steps if step]
 
 
 def follow_up(key: bytes, run: Run) -> Request | None:
     """Return what to send once the request with this key is answered or has failed, if any."""
-    inquiry = run.under_way.pop(key, None)
-    return _next(inquiry, run) if inquiry else None
+    return _next(run.under_way.pop(key), run)
 
 
 def _next(inquiry: Inquiry, run: Run) -> Request | None:
+    """Return what to send for an inquiry, unless another one has it sent."""
     step = state(inquiry, run)
-    if isinstance(step, Done):
+    if isinstance(step, Done) or step.key in run.under_way:
         return None
     run.under_way[step.key] = inquiry
     return step

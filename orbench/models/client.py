@@ -4,6 +4,7 @@ Its retries are off: `orbench.asking.live` retries. Answers are read as plain da
 time of `chat.completions.create`; a malformed one cannot raise from inside the package.
 """
 
+import asyncio
 import json
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -41,7 +42,7 @@ class Client:
     """Sends the requests of a run: one openai client per endpoint, opened when needed."""
 
     def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
-        """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
+        """timeout: seconds for an attempt. stage: whose requests these are, for `scripted`."""
         self._timeout = timeout
         self._adaptation = adaptation
         self._stage = stage
@@ -63,10 +64,13 @@ class Client:
             body["sample"] = request.sample  # its texts follow from the request alone
         try:
             with errors.transient_errors(model):
-                content = await client.post(
-                    protocol.path, body=body, cast_to=bytes, options=options_of(model)
-                )
+                async with asyncio.timeout(self._timeout):
+                    content = await client.post(
+                        protocol.path, body=body, cast_to=bytes, options=options_of(model)
+                    )
                 data = decode(content)
+        except TimeoutError:
+            raise errors.TimedOut(f"no answer in {self._timeout:g} s") from None
         except openai.APIStatusError as error:
             headers = error.response.headers
             reply = errors.reply_of(error.status_code, error.body, model, headers)
