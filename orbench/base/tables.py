@@ -196,15 +196,17 @@ class CsvWriter(WholeFile):
         """Raises OSError."""
         super().__init__(path)
         self._columns = list(columns)
-        self._plain = csv.writer(self.file, lineterminator="\n")
-        self._quoted = csv.writer(self.file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.write({column: column for column in self._columns})
 
     def write(self, row: Row) -> None:
         """Append a row; a missing cell is empty. Raises OSError."""
         cells = [row.get(column, "") for column in self._columns]
         # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
-        writer = self._quoted if "\r" in "".join(cells) else self._plain
+        writer = csv.writer(
+            self.file,
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL if "\r" in "".join(cells) else csv.QUOTE_MINIMAL,
+        )
         writer.writerow(cells)
 
     def sha256(self) -> str:

@@ -146,7 +146,7 @@ def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
-    """Return the answer in a chat completion. Other data raises what Python raises for it."""
+    """Return the answer in a chat completion, or in a raw one. Other data raises what Python raises for it."""
     choice = (data.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     content = message.get("content", choice.get("text"))
@@ -154,7 +154,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     refusal = message.get("refusal") or _parts(content, "refusal")
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
-    finish_reason, category = _finish(data, choice, text, model)
+    finish_reason, category = _finish(data, choice, content, text, model)
     if category is None:
         category = ""
         if refusal or api_refusal_signal(finish_reason):
@@ -170,7 +170,9 @@ def _answer_in(data: Any, model: Model) -> Answer:
     )
 
 
-def _finish(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str | None]:
+def _finish(
+    data: Any, choice: Any, content: Any, text: str, model: Model
+) -> tuple[str, str | None]:
     """Return the finish reason, and the category of a refusal that an error or a mark declares.
 
     Raises TransientError for any other error, a reason that is a fault, and a body without an
@@ -193,11 +195,10 @@ def _finish(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str |
     if error or finish_meaning(finish_reason) == "fault":
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
-    message = choice.get("message") or {}
-    if message.get("content") is None and finish_reason.lower() in ("", "stop", "null"):
+    if content is None and finish_reason.lower() in ("", "stop", "null"):
         if model.settings.empty_is_refusal:
             return "no_candidate", None
-        if not message:
+        if not choice.get("message"):
             raise errors.TransientError("an answer without choices")
     return finish_reason, None
 

@@ -51,7 +51,7 @@ class Protocol(NamedTuple):
 
     path: str  # behind the endpoint's base URL
     body: Callable[..., Json]  # of model id, messages, parameters
-    # the API's JSON -> the same as a chat completion, but its usage
+    # the API's JSON -> the same as a chat completion, but for its usage
     read: Callable[[Any], Any] = copy
     lacks: Sequence[str] = ()  # parameters that it has no place for
     key_header: str = ""  # in place of Authorization
@@ -73,11 +73,6 @@ def _completions_body(model: str, messages: Messages, parameters: Parameters) ->
     """Return the body for guard models trained on a raw text: no template is put around it."""
     (message,) = messages
     return {"model": model, "prompt": message["content"], **parameters}
-
-
-def _completions_read(data: Any) -> Any:
-    choices = data.get("choices") or ()
-    return {**data, "choices": [{**one, "message": {"content": one["text"]}} for one in choices]}
 
 
 def _responses_body(model: str, messages: Messages, parameters: Parameters) -> Json:
@@ -141,7 +136,7 @@ def _messages_read(data: Any) -> Any:
 
 PROTOCOLS = {
     CHAT: Protocol("/chat/completions", _chat_body),
-    COMPLETIONS: Protocol("/completions", _completions_body, _completions_read),
+    COMPLETIONS: Protocol("/completions", _completions_body),
     RESPONSES: Protocol("/responses", _responses_body, _responses_read, lacks=("seed",)),
     MESSAGES_API: Protocol(
         "/messages",
@@ -205,7 +200,7 @@ class Answer(NamedTuple):
     model: str = ""  # the model id as returned
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+    dropped: Sequence[str] = ()  # sampling parameters that the model rejects
     cached_tokens: int = 0  # of the prompt's
     reasoning_tokens: int = 0  # of the completion's
     provider: str = ""  # behind a gateway that names it

@@ -82,7 +82,7 @@ class Counts:
             self.judged[model][category] += 1
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
                 self.judge_refused[model][category] += 1
-            self.answers["reused"] += log.was_there(request.key)
+            self.answers["reused"] += request.key in log.old
             self.answers["cut off"] += answer.cut_off
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
