@@ -35,7 +35,6 @@ class Batch(NamedTuple):
 
     id: str
     model: list[str]  # address and id
-    protocol: str
     rejected: list[str]  # parameters that the model was known to reject
     keys: list[str]  # of its requests, in hex
 
@@ -129,10 +128,10 @@ class _Batches:
         """Put requests to a model into a batch. Raises Fatal."""
         adaptation = self.run.adaptation
         bodies = {one.key.hex(): one.body(adaptation.fit(one)) for one in requests}
-        protocol = requests[0].protocol
-        id_ = await service.submit(bodies, PROTOCOLS[protocol].path)
+        path = PROTOCOLS[requests[0].protocol].path
+        id_ = await service.submit(bodies, path)
         rejected = [*adaptation.rejected[service.model]]
-        self.batches.append(Batch(id_, service.name, protocol, rejected, [*bodies]))
+        self.batches.append(Batch(id_, service.name, rejected, [*bodies]))
         self.save()
         say(f"batch {one_line(id_)}: {counted(len(bodies), 'request')} to {service.model.id}")
 
@@ -170,7 +169,7 @@ class _Batches:
         if run.adaptation.learns(model, reply, set(OURS).difference(batch.rejected)):
             self.progress = True
             return False
-        files.take(result, model, batch.protocol, run)
+        files.take(result, model, run)
         failed = run.failed.get(result.key)
         if failed and failed.kind == "gave_up":
             del run.failed[result.key]

@@ -15,7 +15,7 @@ from orbench.base.words import Json
 from orbench.models import errors, local
 from orbench.models.adaptation import Adaptation
 from orbench.models.providers import IN_PROCESS, Model
-from orbench.models.requests import PROTOCOLS, Answer, Protocol, Request
+from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
     NO_REFUSAL,
     api_refusal_signal,
@@ -55,7 +55,7 @@ class Client:
         import openai
 
         model = request.model
-        protocol = PROTOCOLS[request.protocol]
+        path = PROTOCOLS[request.protocol].path
         client = await self.open(model)
         values = self._adaptation.fit(request)
         body = request.body(values)
@@ -66,7 +66,7 @@ class Client:
             with errors.transient_errors(model):
                 async with asyncio.timeout(self._timeout):
                     content = await client.post(
-                        protocol.path, body=body, cast_to=bytes, options=options_of(model)
+                        path, body=body, cast_to=bytes, options=options_of(model)
                     )
                 data = decode(content)
         except TimeoutError:
@@ -78,7 +78,7 @@ class Client:
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
-        answer = read_answer(data, protocol, model)
+        answer = read_answer(data, model)
         self._adaptation.answered.add(model)
         return answer._replace(dropped=dropped)
 
@@ -137,16 +137,17 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
     )
 
 
-def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
+def read_answer(data: Any, model: Model) -> Answer:
     """Return the answer in the API's JSON. Raises TransientError."""
     try:
-        return _answer_in(protocol.read(errors.cleaned(data, errors.key_of(model))), model)
+        chat = PROTOCOLS[model.protocol].read(errors.cleaned(data, errors.key_of(model)))
+        return _answer_in(chat, model)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
-    """Return the answer in a chat completion, or in a raw one. Other data raises what Python raises for it."""
+    """Return the answer in a chat completion or a raw one. Other data raises what it may."""
     choice = (data.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     content = message.get("content", choice.get("text"))
