@@ -205,9 +205,8 @@ class Service:
     async def submit(self, bodies: Mapping[str, Json], path: str) -> str:
         """Make a batch of bodies by key for a protocol's path. Return its id. Raises Fatal."""
         if self.anthropic:
-            batch: Json = {"requests": []}
-            for key, body in bodies.items():
-                batch["requests"].append({"custom_id": key, "params": body})
+            entries = [{"custom_id": key, "params": body} for key, body in bodies.items()]
+            batch: Json = {"requests": entries}
         else:
             lines = [files.request_line(key, path, body) for key, body in bodies.items()]
             upload = self.client.post(

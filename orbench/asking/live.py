@@ -8,9 +8,10 @@ import os
 import signal
 import sys
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from math import ceil
 
 from tqdm import tqdm
@@ -65,19 +66,16 @@ def ask_live(
             signal.signal(number, handler)
 
 
+@dataclass
 class _Lane:
-    """The requests to one model.
+    """The requests to one model."""
 
-    failures: requests in a row that failed. alone_s: how long the first request goes alone.
-    """
-
-    def __init__(self, pace: Pace, alone_s: float) -> None:
-        self.pace = pace
-        self.unsent = deque[Request]()
-        self.rejections = defaultdict[bytes, list[str]](list)  # by request: their kinds
-        self.failures = 0
-        self.alone_s = alone_s
-        self.alone_until = 0.0
+    pace: Pace
+    alone_s: float  # how long the first request goes alone
+    alone_until: float = 0.0
+    failures: int = 0  # requests in a row that failed
+    unsent: deque[Request] = field(default_factory=deque)
+    rejections: dict[bytes, list[str]] = field(default_factory=dict)  # by request: their kinds
 
     def take(self, now: float) -> Request | None:
         """Return a request that may go out now, if there is one."""
@@ -89,15 +87,15 @@ class _Lane:
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
 
+@dataclass
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
-    def __init__(self, run: Run, limits: Limits, progress: "Progress") -> None:
-        self.run = run
-        self.limits = limits
-        self.progress = progress
-        self.lanes = dict[Model, _Lane]()
-        self.not_stored: UserError | None = None
+    run: Run
+    limits: Limits
+    progress: "Progress"
+    lanes: dict[Model, _Lane] = field(default_factory=dict)
+    not_stored: UserError | None = None
 
     @property
     def over(self) -> bool:
@@ -220,7 +218,7 @@ class _Session:
 
     def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        kinds = lane.rejections[request.key]
+        kinds = lane.rejections.setdefault(request.key, [])
         before = len(kinds)
         kinds.append(fault.kind)
         faults = len(kinds) - kinds.count(RateLimited.kind)

@@ -193,7 +193,8 @@ def _finish(
         category = refusal_in_body(data, text)
     if category is not None:
         return "content_filter", category
-    if error or finish_meaning(finish_reason) == "fault":
+    meaning, _ = finish_meaning(finish_reason)
+    if error or meaning == "fault":
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
     if content is None and finish_reason.lower() in ("", "stop", "null"):

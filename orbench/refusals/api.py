@@ -58,22 +58,18 @@ WRAPPER = re.compile(
 MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
-def finish_meaning(finish_reason: str) -> str:
-    """Return what a finish reason means: refused, fault, cut_off, answer; "" if unknown."""
-    meaning, _ = _known_reason(finish_reason)
-    return meaning
-
-
 def api_refusal_signal(finish_reason: str) -> str:
     """Return `api:content_filter` and the like for a finish reason that means refused, else ""."""
-    meaning, name = _known_reason(finish_reason)
+    meaning, name = finish_meaning(finish_reason)
     if meaning != "refused":
         return ""
     return f"api:{name}"
 
 
-def _known_reason(finish_reason: str) -> tuple[str, str]:
-    """Return what a reason means and by which name, in `content_filter: SAFETY` the second one."""
+def finish_meaning(finish_reason: str) -> tuple[str, str]:
+    """Return what a finish reason means (refused, fault, cut_off, answer; "" if unknown), and by
+    which name, in `content_filter: SAFETY` the second one.
+    """
     reason, _, detail = finish_reason.strip().lower().partition(": ")
     if detail == "recitation":  # Gemini's stop for copyright is no refusal
         return "", ""
@@ -109,14 +105,14 @@ def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) ->
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    by_code = re.compile(entry.get("code", ".*"), re.I | re.S)
-    by_message = re.compile(entry.get("message", ""), re.I | re.S)
-    code = next(filter(None, map(by_code.fullmatch, codes)), None)
-    text = next(filter(None, map(by_message.search, texts)), None)
-    if code is None or text is None:
-        return None
-    groups = code.groupdict() | text.groupdict()
-    category: str = groups.get("category") or entry.get("category", "")
+    category: str = entry.get("category", "")
+    code = rf"\A(?:{entry.get('code', '.*')})\Z"
+    for pattern, places in ((code, codes), (entry.get("message", ""), texts)):
+        matches = (re.search(pattern, place, re.I | re.S) for place in places)
+        match = next(filter(None, matches), None)
+        if match is None:
+            return None
+        category = match.groupdict().get("category") or category
     return category.lower()
 
 
@@ -152,8 +148,8 @@ def refusal_in_body(body: object, text: str) -> str | None:
     for mark in _TABLES["marks"]:
         if mark.get("empty") and text.strip():
             continue
-        wanted = mark.get("value")
-        if any(_fits(value, wanted) for value in _at(body, mark["path"])):
+        values = [str(value).lower() for value in _at(body, mark["path"])]
+        if any(re.fullmatch(mark["value"], value) for value in values):
             return category_in(body) or str(mark.get("category", ""))
     return None
 
@@ -176,12 +172,6 @@ def _at(body: object, path: list[Any]) -> list[object]:
     return places
 
 
-def _fits(value: object, wanted: object) -> bool:
-    if wanted is None:
-        return bool(value) and "unspecified" not in str(value).lower()
-    return str(value).lower() == wanted
-
-
 # -- categories ----------------------------------------------------------------------------------
 
 
@@ -197,7 +187,7 @@ def category_in(place: object, finish_reason: str = "") -> str:
                 names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
-    _, name = _known_reason(finish_reason)
+    _, name = finish_meaning(finish_reason)
     return FINISH["refused"].get(name, "")
 
 

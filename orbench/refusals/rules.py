@@ -31,7 +31,8 @@ PAIRS = {
 }
 
 LATE_NO_POINTS = 5.5
-TO_THE_USER = ("lead-in:understanding", "lead-in:apology")  # an essay does not turn to the user
+# Lead-ins of refusals; an essay does not turn to the user.
+TO_THE_USER = ("lead-in:understanding", "lead-in:apology")
 
 START_POINTS = -1.9  # of any answer
 SHAPE_POINTS = {"verse": -2.5, "list": 0.0, "long": -1.0, "very-long": -1.5}
