@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,7 +229,8 @@ class Service:
     async def look(self, id_: str) -> tuple[str, list[files.ResultLine] | None]:
         """Return the status of a batch, and its results if it is over. Raises Fatal."""
         path = f"{self.path}/{id_}"
-        batch = await self.call(self.get(path))
+        get = partial(self.client.get, cast_to=bytes, options=self.options)
+        batch = await self.call(get(path))
         status = str(batch.get("processing_status") or batch.get("status"))
         if status not in OVER:
             return status, None
@@ -238,17 +240,13 @@ class Service:
             paths = [f"{path}/results"]
         lines: list[bytes] = []
         for path in paths:
-            lines += await self.call(self.get(path), read=bytes.splitlines)
+            lines += await self.call(get(path), read=bytes.splitlines)
         results = [result for result in map(files.read_result, lines) if result]
         if status in ("completed", "ended") and not results:  # they are paid for
             raise errors.Fatal(f"the results of batch {one_line(id_)} cannot be read")
         if batch.get("errors"):
             status += f": {json.dumps(batch['errors'])}"
         return errors.shown(status, self.model), results
-
-    def get(self, path: str) -> Awaitable[bytes]:
-        """Return a request for what is at this path."""
-        return self.client.get(path, cast_to=bytes, options=self.options)
 
     async def call(
         self, reply: Awaitable[bytes], hint: str = "", read: Callable[[bytes], Any] = client.decode

@@ -141,11 +141,12 @@ class Run:
 
     def _count(self, model: str, unreadable: bool) -> None:
         """Count unreadable first replies in a row, and report once that there are many."""
-        if unreadable:
-            self.unreadable[model] += 1
-        elif not self.brakes(model):
+        if self.brakes(model):
+            return
+        self.unreadable[model] += 1
+        if not unreadable:
             self.unreadable[model] = 0
-        if unreadable and self.unreadable[model] == UNREADABLE:
+        if self.brakes(model):
             say(f"{model}: {UNREADABLE} unreadable replies in a row; now asked once per row")
 
     def brakes(self, model: str) -> bool:

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orbench.base.messages import UserError, one_line
@@ -38,17 +39,16 @@ def decode(content: bytes) -> Any:
     return json.loads(content, parse_int=lambda digits: int(digits[:20]))
 
 
+@dataclass
 class Client:
     """Sends the requests of a run: one openai client per endpoint, opened when needed."""
 
-    def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
-        """timeout: seconds for an attempt. stage: whose requests these are, for `scripted`."""
-        self._timeout = timeout
-        self._adaptation = adaptation
-        self._stage = stage
-        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._to_close = AsyncExitStack()  # clients, and servers of this run
-        self.sent_again = 0  # requests, without a rejected parameter
+    timeout: float  # seconds for an attempt
+    adaptation: Adaptation
+    stage: str = ""  # whose requests these are, for `scripted`
+    sent_again: int = 0  # requests, without a rejected parameter
+    clients: dict[tuple[str, str], "AsyncOpenAI"] = field(default_factory=dict)
+    to_close: AsyncExitStack = field(default_factory=AsyncExitStack)  # and servers of this run
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises TransientError, BadRequest or Fatal."""
@@ -57,46 +57,46 @@ class Client:
         model = request.model
         path = PROTOCOLS[request.protocol].path
         client = await self.open(model)
-        values = self._adaptation.fit(request)
+        values = self.adaptation.fit(request)
         body = request.body(values)
-        dropped = self._adaptation.dropped(model)
+        dropped = self.adaptation.dropped(model)
         if model.scripted:
             body["sample"] = request.sample  # its texts follow from the request alone
         try:
             with errors.transient_errors(model):
-                async with asyncio.timeout(self._timeout):
+                async with asyncio.timeout(self.timeout):
                     content = await client.post(
                         path, body=body, cast_to=bytes, options=options_of(model)
                     )
                 data = decode(content)
         except TimeoutError:
-            raise errors.TimedOut(f"no answer in {self._timeout:g} s") from None
+            raise errors.TimedOut(f"no answer in {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             headers = error.response.headers
             reply = errors.reply_of(error.status_code, error.body, model, headers)
-            if reply.refused is None and self._adaptation.learns(model, reply, values):
+            if reply.refused is None and self.adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
         answer = read_answer(data, model)
-        self._adaptation.answered.add(model)
+        self.adaptation.answered.add(model)
         return answer._replace(dropped=dropped)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._to_close.aclose()
+        await self.to_close.aclose()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """Return the client of a model's endpoint. Raises UserError if its key is not set."""
         endpoint = (model.base_url, model.key_variable)
-        if endpoint not in self._clients:
+        if endpoint not in self.clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
-                base_url, close = await local.serve(base_url, self._stage)
-                self._to_close.callback(close)
-            client = connect(model, base_url, self._timeout)
-            self._clients[endpoint] = await self._to_close.enter_async_context(client)
-        return self._clients[endpoint]
+                base_url, close = await local.serve(base_url, self.stage)
+                self.to_close.callback(close)
+            client = connect(model, base_url, self.timeout)
+            self.clients[endpoint] = await self.to_close.enter_async_context(client)
+        return self.clients[endpoint]
 
 
 def options_of(model: Model) -> Any:

@@ -13,21 +13,21 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from orbench.base.prompts import Turn
 from orbench.base.words import Json
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import CUT_OFF, api_refusal_signal
 
-Message = dict[str, str]  # role, content
 Parameters = Json  # temperature, max_tokens, ... as the user wants them
-Messages = list[Message]
+Messages = list[Turn]
 
 
-def message(role: str, text: str) -> Message:
+def message(role: str, text: str) -> Turn:
     """Return a message."""
     return {"role": role, "content": text}
 
 
-def user(text: str) -> Message:
+def user(text: str) -> Turn:
     """Return a user message."""
     return message("user", text)
 
@@ -181,7 +181,7 @@ class Request:
         """Return the JSON body. values: the parameters as they are to be sent."""
         return PROTOCOLS[self.protocol].body(self.model.id, self.messages, values)
 
-    def again(self, more: Sequence[Message] = ()) -> "Request":
+    def again(self, more: Sequence[Turn] = ()) -> "Request":
         """Return the request after one more unreadable answer. more: messages on what was wrong."""
         key = _hash(self.key + b" again")
         return replace(self, messages=[*self.messages, *more], key=key)

@@ -85,12 +85,16 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
 
     status: of the reply. message: what the server said.
     """
-    parts = _parts(error)
-    codes = ["", *_codes_in(parts)]  # an entry without a code fits any
+    codes = [""]  # an entry without a code fits any
     texts = [message]
-    for part in parts:
+    for part in _parts(error):
         if isinstance(part, str):
             texts.append(WRAPPER.sub("", part.strip()))
+        for name, value in _members(part).items():
+            if name in MARKS and value:
+                codes.append(name)
+            elif name in CODE_NAMES:
+                codes.append(str(value).lower())
     for entry in _TABLES["errors"]:
         category = _category_by(entry, status, codes, texts)
         if category is not None:
@@ -129,16 +133,6 @@ def _parts(place: object) -> list[object]:
             if isinstance(part, list) or name in PLACES:
                 parts.append(value)
     return parts
-
-
-def _codes_in(parts: list[object]) -> Iterator[str]:
-    """Yield the codes and types in an error, in small letters."""
-    for part in parts:
-        for name, value in _members(part).items():
-            if name in MARKS and value:
-                yield name
-            if name in CODE_NAMES:
-                yield str(value).lower()
 
 
 def refusal_in_body(body: object, text: str) -> str | None:
