@@ -126,8 +126,10 @@ class _Session:
         lane = self.lanes[request.model]
         lane.failures += 1
         n = lane.failures
-        wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.run.log)
-        if wrong_key or n >= FAILURES_IN_A_ROW:
+        most = FAILURES_IN_A_ROW
+        if isinstance(error, Forbidden) and not len(self.run.log):
+            most = TURNED_AWAY
+        if n >= most:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
         self.settle(request)
 
@@ -287,8 +289,7 @@ async def _try(model: Model) -> None:
         raise UserError(f"{model.asked}: {error}") from None
     except (TransientError, BadRequest) as error:
         if str(error).startswith(NO_CONNECTION):
-            server = "your server" if model.provider == "custom" else model.provider
-            mend = f"is {server} running? Set --base_url (for a judge: ..._BASE_URL)"
+            mend = "is the server running? Set --base_url (for a judge: ..._BASE_URL)"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()

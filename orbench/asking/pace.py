@@ -28,7 +28,8 @@ from orbench.models.providers import Model
 
 WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
 GROWTH = 0.04  # of the size, and at least of ten, added after a window
-FEW, MOST = 0.02, 0.5  # a share rejected that never matters, and one that never counts as random
+FEW = 0.02  # a share rejected that never matters
+MOST = 0.5  # one that never counts as random
 CHANCE = 3.0  # standard deviations above the usual share that count as many rejections
 CUTS = 2  # in a row that change the share rejected little: the rejections come at random
 RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
@@ -38,8 +39,11 @@ MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can 
 FASTER = 0.021  # added to the rate's growth in a window, for each second since the last cut
 ROW = 12  # rejections in a row, at least, before only probes go out
 PROBE_S = 3.0  # between two probes
-FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Retry-After
-FIRST_PATIENCE_S, PATIENCE_S = 3.0, 180.0  # before any connection has come about, and after
+FIRST_WAIT_S = 0.5  # of a request without Retry-After
+LONGER = 1.5  # times
+LONGEST_WAIT_S = 8.0
+FIRST_PATIENCE_S = 3.0  # before any connection has come about
+PATIENCE_S = 180.0
 LONG_S = 10.0  # a pause worth a line
 LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
 NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and aiohttp say it
