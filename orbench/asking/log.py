@@ -69,7 +69,7 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
                 "--output_path"
             ) from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
-        files.callback(lambda: os.fsync(self._fd))
+        files.callback(os.fsync, self._fd)
         files.callback(lambda: os.ftruncate(self._fd, self._end))
 
     def _note_offsets(self) -> None:

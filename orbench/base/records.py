@@ -91,7 +91,7 @@ def _fits(value: Any, shape: Any) -> bool:
     return all(_fits(item, shape[0]) for item in value)
 
 
-def corrected_rates(csv: Path) -> dict[str, Any] | None:
+def corrected_rates(csv: Path) -> Json | None:
     """Return the rates that people's labels corrected, by side, from the validation beside a CSV;
     None if it was not made for exactly this CSV.
     """

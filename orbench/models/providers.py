@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Values
+from orbench.base.words import Json, Texts, Values
 
 # The protocols, see orbench.models.requests.
 CHAT = "chat"
@@ -39,7 +39,7 @@ class Provider(NamedTuple):
 
 _TABLES = toml_beside(__file__)
 PROVIDERS = {name: Provider(**entry) for name, entry in _TABLES["providers"].items()}
-ALIASES: dict[str, str] = _TABLES["aliases"]
+ALIASES: Texts = _TABLES["aliases"]
 OWN_FIELDS = set(_TABLES["own_fields"])
 IN_PROCESS = ("scripted", "smollm2")  # part of the run itself: the name stands for an address
 # Stages 1 and 2 without --model: Mixtral, as in the paper, if its provider's key is set, else this.
@@ -87,7 +87,7 @@ class Model(NamedTuple):
         """Return what is known about the provider; the defaults for a custom one."""
         return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
 
-    def named(self, values: Values) -> dict[str, Any]:
+    def named(self, values: Values) -> Json:
         """Return parameters under the names that they have at this endpoint."""
         names = self.settings.renamed
         if self.provider == "openai" and self.protocol == CHAT and OPENAI_REASONS.search(self.id):

@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from orbench.base.toml_files import toml_beside
+from orbench.base.words import Texts
 
 _TABLES = toml_beside(__file__)
-FINISH: dict[str, dict[str, str]] = _TABLES["finish"]  # meaning -> reason -> category
+FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
 CUT_OFF = frozenset(FINISH["cut_off"])
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.
 CODE_STATUSES = (200, 400, 403, 409, 422, 424, 451, 500, 502, 503)
