@@ -92,8 +92,7 @@ class _Batches:
     async def collect_all(self, models: Models, wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
         try:
-            for model in models:
-                self.services.append(Service(model))
+            self.services += map(Service, models)
             for service, batch in self.ours():
                 self.run.adaptation.reject(service.model, batch.rejected)
             while self.ours() or await self.submit_pending():

@@ -15,7 +15,7 @@ from orbench.base.messages import UserError, one_line
 from orbench.base.words import Json
 from orbench.models import errors, local
 from orbench.models.adaptation import Adaptation
-from orbench.models.providers import IN_PROCESS, Model
+from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
 from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
     NO_REFUSAL,
@@ -60,7 +60,7 @@ class Client:
         values = self.adaptation.fit(request)
         body = request.body(values)
         dropped = self.adaptation.dropped(model)
-        if model.scripted:
+        if model.provider == "scripted":
             body["sample"] = request.sample  # its texts follow from the request alone
         try:
             with errors.transient_errors(model):
@@ -100,14 +100,13 @@ class Client:
 
 
 def options_of(model: Model) -> Any:
-    """Return the options of a call: the headers that a protocol needs beside the package's own."""
+    """Return the options of a call: Anthropic takes the key in a header of its own."""
     import openai
 
-    protocol = PROTOCOLS[model.protocol]
-    headers: Json = {**protocol.headers}
-    if protocol.key_header:
-        headers |= {"Authorization": openai.omit, protocol.key_header: errors.key_of(model)}
-    return {"headers": headers}
+    if model.protocol != MESSAGES_API:
+        return {}
+    key = {"Authorization": openai.omit, "x-api-key": errors.key_of(model)}
+    return {"headers": {**key, "anthropic-version": "2023-06-01"}}
 
 
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":

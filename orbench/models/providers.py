@@ -111,11 +111,6 @@ class Model(NamedTuple):
         """See `family_of`."""
         return family_of(self.id)
 
-    @property
-    def scripted(self) -> bool:
-        """Return whether this is the offline scripted model, whose answers measure nothing."""
-        return self.provider == "scripted"
-
 
 Models = Sequence[Model]
 

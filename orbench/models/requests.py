@@ -1,14 +1,14 @@
 """A request, its body and its answer in each protocol, as all of the suite sees them.
 
-A protocol is a path, the headers it needs and two pure functions: the JSON body of a request, and
-its answer in the shape of a chat completion, which `orbench.models.client` reads. Parameters have a
-chat's names here (`max_tokens`, `reasoning_effort`, `response_format`); unknown ones go out as they
-are (`--extra_body`). An answer of another shape raises what Python raises for it.
+A protocol is a path and two pure functions: the JSON body of a request, and its answer in the shape
+of a chat completion, which `orbench.models.client` reads. Parameters have a chat's names here
+(`max_tokens`, `reasoning_effort`, `response_format`); unknown ones go out as they are
+(`--extra_body`). An answer of another shape raises what Python raises for it.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -54,8 +54,6 @@ class Protocol(NamedTuple):
     # the API's JSON -> the same as a chat completion, but for its usage
     read: Callable[[Any], Any] = copy
     lacks: Sequence[str] = ()  # parameters that it has no place for
-    key_header: str = ""  # in place of Authorization
-    headers: Mapping[str, str] = {}
 
 
 def _put(values: Json, name: str, member: str, value: Any) -> None:
@@ -94,8 +92,6 @@ def _responses_read(data: Any) -> Any:
         data = data["response"]
     messages = [item for item in data.get("output") or () if item["type"] == "message"]
     parts = [part for message in messages for part in message.get("content") or ()]
-    if not messages and data.get("error"):
-        return data
     details = data.get("incomplete_details") or {}
     why = str(details.get("reason") or data.get("status", ""))
     choice = {"finish_reason": ENDS.get(why, why), "message": {"content": parts}}
@@ -138,14 +134,7 @@ PROTOCOLS = {
     CHAT: Protocol("/chat/completions", _chat_body),
     COMPLETIONS: Protocol("/completions", _completions_body),
     RESPONSES: Protocol("/responses", _responses_body, _responses_read, lacks=("seed",)),
-    MESSAGES_API: Protocol(
-        "/messages",
-        _messages_body,
-        _messages_read,
-        lacks=("seed",),
-        key_header="x-api-key",
-        headers={"anthropic-version": "2023-06-01"},
-    ),
+    MESSAGES_API: Protocol("/messages", _messages_body, _messages_read, lacks=("seed",)),
 }
 
 

@@ -212,4 +212,4 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
 def measures_nothing(run: StageRun) -> bool:
     """Tell whether the answers, or what they judge, are the scripted model's."""
     behind = run.input_record.get("scripted") is True and not run.stage.under_test
-    return behind or any(model.scripted for model in run.stage.models)
+    return behind or any(model.provider == "scripted" for model in run.stage.models)
