@@ -179,7 +179,7 @@ def selectors(record: Record) -> list[str]:
 
 def is_scripted(record: Record) -> bool:
     """Return whether the offline scripted model wrote anything in a file, its prompts included."""
-    return True in (record.get("scripted"), record.get("scripted_input"))
+    return record.get("scripted") is True or record.get("scripted_input") is True
 
 
 def check_whole(path: Path, record: Record) -> None:

@@ -48,10 +48,10 @@ class Adaptation:
                     values[RENAMED[name]] = value
         return values
 
-    def dropped(self, model: Model) -> tuple[str, ...]:
+    def dropped(self, model: Model) -> list[str]:
         """Return the parameters that are left out for a model."""
         rejected = self.rejected[model]
-        return tuple(name for name in rejected if RENAMED.get(name, name) in rejected)
+        return [name for name in rejected if RENAMED.get(name, name) in rejected]
 
     def reject(self, model: Model, names: Iterable[str]) -> None:
         """Note that a model rejects these parameters, for all requests from here on."""
