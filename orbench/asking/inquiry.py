@@ -126,8 +126,8 @@ class Run:
         first: the first attempt, which the brake on unreadable replies counts. Return None if there
         is no answer. Raises UserError if the log cannot be read.
         """
-        if request.key in self.readings:
-            return self.readings[request.key]
+        if done := self.readings.get(request.key):
+            return done
         answer = self.log.get(request.key)
         if answer is None:
             return None

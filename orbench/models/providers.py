@@ -123,9 +123,7 @@ def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
     provider, slash, id_ = target.partition("/")
     if not slash or provider not in PROVIDERS:
         id_ = target
-        provider = "custom"
-        if not base_url:
-            provider = _provider_of(target)
+        provider = "custom" if base_url else _provider_of(target)
     default = PROVIDERS.get(provider, PROVIDERS["openai"])
     protocol = default.protocol
     if base_url:
@@ -165,7 +163,7 @@ def is_same_model(asked: str, returned: str) -> bool:
     version = longer.removeprefix(shorter)
     if asked in IN_PROCESS or not shorter or not version:
         return True
-    return longer.startswith(shorter) and bool(DATED.fullmatch(version))
+    return bool(DATED.fullmatch(version))
 
 
 def _bare_id(model: str) -> str:
