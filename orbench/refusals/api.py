@@ -143,9 +143,9 @@ def refusal_in_body(body: object, text: str) -> str | None:
     for mark in _TABLES["marks"]:
         if mark.get("empty") and text.strip():
             continue
-        values = [str(value).lower() for value in _at(body, mark["path"])]
-        if any(re.fullmatch(mark["value"], value) for value in values):
-            return category_in(body) or str(mark.get("category", ""))
+        for value in _at(body, mark["path"]):
+            if re.fullmatch(mark["value"], str(value).lower()):
+                return category_in(body) or str(mark.get("category", ""))
     return None
 
 

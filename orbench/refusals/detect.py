@@ -192,8 +192,6 @@ def _in_sentence(sentence: str, lead: str, opening: bool) -> Iterator[Evidence]:
     """Yield a lead-in, each "I cannot ..." by its kind and object, and what else is said."""
     if lead and opening:
         yield Evidence(f"{LEAD_IN}{lead}", rules.LEAD_IN_POINTS[lead], False, True)
-    if not sentence:
-        return
     sentence = f" {sentence}"
     # Where the model may say no: behind its name, "I" and "we", and what follows them.
     starts = [0] if lead == "identity" else []
@@ -235,8 +233,7 @@ def _combined(found: list[Evidence], text: str, end: str) -> Iterator[Evidence]:
             yield Evidence(name, rules.WORD_POINTS * number, False, False)
     names = [evidence.rule for evidence in found]
     # After a disclaimed opinion the question is often handed back at the very end.
-    disclaimed = any(name.endswith("opinion") for name in names)
-    if disclaimed and rules.pattern("hand_back").search(folded(end)):
+    if rules.pattern("hand_back").search(folded(end)):
         names.append("hand-back")
     for (ending, other), points in rules.PAIRS.items():
         if other in names and any(name.endswith(ending) for name in names):
@@ -261,15 +258,11 @@ def judged(reading: Reading, weights: Mapping[str, float]) -> Verdict:
         return _refused(reading, weights)
     if reading.points > ANSWER_AT:
         return UNDETERMINED
-    return Verdict("answer", _strongest(reading.found, -1), _is_plain_answer(reading))
-
-
-def _is_plain_answer(reading: Reading) -> bool:
-    """Return whether nothing speaks for a refusal, and it is no essay."""
-    if "very-long" in reading.shapes and "list" not in reading.shapes:
-        return False
+    is_essay = "very-long" in reading.shapes and "list" not in reading.shapes
     against = {evidence.rule for evidence in reading.found if evidence.points > 0}
-    return against <= rules.COUNTED_WORDS.keys() and reading.points <= CERTAIN_ANSWER_AT
+    is_plain = not is_essay and against <= rules.COUNTED_WORDS.keys()
+    certain = is_plain and reading.points <= CERTAIN_ANSWER_AT
+    return Verdict("answer", _strongest(reading.found, -1), certain)
 
 
 def _refused(reading: Reading, weights: Mapping[str, float]) -> Verdict:
