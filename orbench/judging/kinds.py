@@ -14,7 +14,7 @@ from orbench.base.prompts import Turn
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Values
 from orbench.judging.verdicts import read_choice
-from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Message, Missing, message, user
+from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Missing, message, user
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 
@@ -61,7 +61,7 @@ class JudgeKind(NamedTuple):
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     messages: Mapping[str, str] = {}
 
-    def ask(self, question: Question) -> list[Message]:
+    def ask(self, question: Question) -> list[Turn]:
         """Return the messages of a question to this judge. Raises UserError."""
         if not self.messages:
             return _chat(question)
@@ -77,7 +77,7 @@ class JudgeKind(NamedTuple):
             messages.append(message(role, filled))
         return messages
 
-    def repeat(self, answer: Answer, why: str, choices: Sequence[Choice]) -> list[Message]:
+    def repeat(self, answer: Answer, why: str, choices: Sequence[Choice]) -> list[Turn]:
         """Return what to say after an unreadable reply; [] for a guard, which has one form."""
         if self.form:
             return []
@@ -101,7 +101,7 @@ _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items(
 _UNKNOWN_GUARDS = re.compile("guard|moderation|shieldgemma")
 
 
-def _chat(question: Question) -> list[Message]:
+def _chat(question: Question) -> list[Turn]:
     """Return the prompt and any response as the chat they are; a guard's has no system turns."""
     messages = [turn for turn in question.earlier if turn["role"] != "system"]
     messages.append(user(question.prompt))

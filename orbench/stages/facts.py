@@ -81,7 +81,7 @@ class Counts:
             self.judged[model][category] += 1
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
                 self.judge_refused[model][category] += 1
-            self.answers["reused"] += log.was_there(request.key)
+            self.answers["reused"] += request.key in log.old
             self.answers["cut off"] += answer.cut_off
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
@@ -207,4 +207,4 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
 def measures_nothing(stage: Stage) -> bool:
     """Tell whether the answers, or what they judge, are the scripted model's."""
     behind = stage.input_record.get("scripted") is True and not stage.under_test
-    return behind or any(model.scripted for model in stage.models)
+    return behind or any(model.provider == "scripted" for model in stage.models)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from orbench.asking.inquiry import Phase
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import is_no_value
@@ -74,7 +75,7 @@ def say_before(stage: Stage) -> None:
 
 def finish(run: StageRun) -> Outcome:
     """Write the CSVs (5), report how it went, and return what came of the run. Raises UserError."""
-    if run.waiting:
+    if run.phase is Phase.WAITING:
         return Outcome(0)
     try:
         counts = _write(run)
