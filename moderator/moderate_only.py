@@ -29,7 +29,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 from orbench.stages import flags, settings
 from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
@@ -59,6 +59,8 @@ class Moderator(JudgedStage):
         self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
+        if self.of_response:
+            self.about = kinds.About.RESPONSE
         word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
         stem = table.path.stem
         columns = output_columns(table, self.verdict_columns.added())
@@ -100,12 +102,6 @@ class Moderator(JudgedStage):
         elif self.of_response:
             question = question._replace(prompt=row["prompt"], response=text)
         return question
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        of_response = self.of_response
-        return kinds.read_moderation(kind, answer, choices, judge.asked, of_response=of_response)
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)

@@ -29,7 +29,7 @@ from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -53,6 +53,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
+    about = kinds.About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
@@ -127,11 +128,6 @@ class ResponseChecker(JudgedStage):
         question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
         return [Inquiry(self.request(self.judge, question, sample))]
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        return kinds.read_response_class(kind, answer, choices, judge.asked)
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings

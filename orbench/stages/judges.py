@@ -27,6 +27,7 @@ class JudgedStage(Stage):
     """A stage that asks judges."""
 
     asks = kinds.VERDICT_ASKS
+    about = kinds.About.PROMPT
     seats: dict[Model, Seat]
 
     def seat(self, judge: Model, choices: Sequence[Choice], script: str, file: str = "") -> Seat:
@@ -50,6 +51,11 @@ class JudgedStage(Stage):
         """Return the request that asks a judge. Raises UserError."""
         kind, _, parameters, *_ = self.seats[judge]
         return Request(judge, kind.ask(question), parameters, sample, kind.protocol)
+
+    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
+        judge = request.model
+        kind, choices, *_ = self.seats[judge]
+        return kinds.read_reply(kind, answer, choices, judge.asked, self.about)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         kind, choices, *_ = self.seats[request.model]

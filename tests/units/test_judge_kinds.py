@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orbench.base.messages import UserError
 from orbench.base.words import CATEGORIES_OR_NONE, NO_CATEGORY, Choice, choices_of
 from orbench.judging import kinds
-from orbench.judging.kinds import Opinion, Question, kind_of, read_moderation, read_response_class
+from orbench.judging.kinds import About, Opinion, Question, kind_of, read_reply
 from orbench.models.requests import PROTOCOLS, REFUSED_TO_JUDGE, Answer, Missing
 from tests.conftest import CHECK, MODERATE, Desk
 from tests.server import number_of
@@ -58,7 +58,11 @@ def test_a_guard_of_another_form_is_never_asked_with_our_prompt(model: str) -> N
 
 
 def moderated(model: str, answer: Answer) -> Opinion | Missing:
-    return read_moderation(kind_of(model), answer, CATEGORIES, "j", of_response=False)
+    return read_reply(kind_of(model), answer, CATEGORIES, "j", About.PROMPT)
+
+
+def classified(model: str, answer: Answer) -> Opinion | Missing:
+    return read_reply(kind_of(model), answer, CLASSES, "j", About.REFUSAL)
 
 
 # -- what is sent ------------------------------------------------------------------------------
@@ -126,10 +130,10 @@ SAID = GUARDS | {GENERAL: GENERAL_SAYS}
 def test_each_kind_is_read_in_its_own_form(judge: str) -> None:
     kind = kind_of(judge)
     for text, of_prompt, of_response, refused in SAID[judge]:
-        for verdict, about in ((of_prompt, False), (of_response, True)):
-            check(read_moderation(kind, Answer(text), TOXIC, "j", of_response=about), verdict, text)
+        for verdict, about in ((of_prompt, About.PROMPT), (of_response, About.RESPONSE)):
+            check(read_reply(kind, Answer(text), TOXIC, "j", about), verdict, text)
         if refused != "-":
-            check(read_response_class(kind, Answer(text), CLASSES, "j"), refused, text)
+            check(classified(judge, Answer(text)), refused, text)
 
 
 def check(found: Opinion | Missing, verdict: str, text: str) -> None:
@@ -145,9 +149,9 @@ def test_a_guard_that_says_too_little_says_why() -> None:
         (WILD, WILD_ALONE, "the judge does not say whether it is a refusal"),
         (LLAMA, "maybe", "the reply is not in this judge's form"),
     ):
-        found = read_response_class(kind_of(judge), Answer(text), CLASSES)
+        found = classified(judge, Answer(text))
         assert isinstance(found, Missing) and found.why.startswith(f"{why}; the reply ends: ")
-    found = read_moderation(kind_of(WILD), Answer(WILD_ALONE), TOXIC, "", of_response=True)
+    found = read_reply(kind_of(WILD), Answer(WILD_ALONE), TOXIC, "", About.RESPONSE)
     assert isinstance(found, Missing) and "neither yes nor no" in found.why
 
 
@@ -186,7 +190,7 @@ def test_a_guards_reply_in_another_form_is_unscored(text: str) -> None:
 def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
     cut_off = Answer(text, "length")
     assert isinstance(moderated(judge, cut_off), Missing)
-    assert isinstance(read_response_class(kind_of(judge), cut_off, CLASSES), Missing)
+    assert isinstance(classified(judge, cut_off), Missing)
     moderated(judge, Answer(text))  # no reply is too odd
 
 
