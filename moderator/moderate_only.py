@@ -15,7 +15,7 @@ verdict, and debatable whether they disagree.
 
 import sys
 from argparse import Namespace
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ class Votes(Closing):
 
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
-        self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
+        self.votes = defaultdict[str, list[bool | None]](list)  # of each judge
         self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
 
     def add(self, result: Result) -> None:
@@ -136,13 +136,13 @@ class Votes(Closing):
         verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
         self.counts[verdict] += 1
         columns = self.stage.verdict_columns
-        votes = [columns.vote(row, judge) for judge in self.stage.judges]
-        self.votes[tuple(votes)] += 1
+        for judge in self.stage.judges:
+            self.votes[judge].append(columns.vote(row, judge))
 
     def lines(self) -> list[str]:
         lines = []
-        if len(self.stage.judges) > 1 and self.votes:
-            lines += panels.agreement_lines(self.stage.judges, self.votes)
+        if len(self.votes) > 1:
+            lines += panels.agreement_lines(self.votes)
         return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 
 

@@ -108,7 +108,7 @@ def label_line(rows: Rows) -> str:
     for row in rows:
         votes[row["id"]].append(row["label"] == "toxic")
     annotators = {row["annotator"] for row in rows}
-    alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
+    alpha, n = krippendorffs_alpha(votes.values())
     return (
         f"{counted(len(votes), 'labeled prompt')}, {counted(len(annotators), 'annotator')}: "
         f"Krippendorff's alpha {coefficient(alpha)} "

@@ -16,7 +16,7 @@ from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
-from orbench.stats.agreement import Patterns, krippendorffs_alpha, two_raters
+from orbench.stats.agreement import Votes, krippendorffs_alpha, two_raters
 
 if TYPE_CHECKING:
     from pandas import Series  # type: ignore[import-untyped]
@@ -120,20 +120,20 @@ class ModerationColumns:
         return optional_flag(row, self.judge_columns[judge][0], "")
 
 
-def agreement_lines(judges: Sequence[str], patterns: Patterns) -> list[str]:
-    """Return how far the judges of a panel agree. patterns: of votes in the judges' order."""
+def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
+    """Return how far the judges of a panel agree. votes: of each judge, on the same texts."""
     lines = []
-    for a, b in combinations(range(len(judges)), 2):
-        pair = two_raters(patterns, a, b)
+    for (a, of_a), (b, of_b) in combinations(votes.items(), 2):
+        pair = two_raters(of_a, of_b)
         n = sum(pair)
         share = "none"
         if n:
             agreed = pair.both + pair.neither
             share = f"{agreed / n:.1%}"
         kappa, *_ = pair.kappa() or (None,)
-        agree = f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts"
+        agree = f"{a} and {b} agree on {share} of {n:,} texts"
         lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
-    alpha, n = krippendorffs_alpha(patterns)
+    alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))
     lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines
 

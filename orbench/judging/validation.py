@@ -5,7 +5,6 @@ one included. Labels that share a seed or a prompt are not independent.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from math import nan
 from typing import Any
@@ -138,8 +137,7 @@ def _figures(frame: DataFrame) -> Figures:
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
     (K. F. Y. Lam, V. Gopal, J. Qian, arXiv 2309.14621).
     """
-    pairs = zip(frame["judge"], frame["people"], strict=True)
-    counts = two_raters(Counter(pairs), 0, 1)
+    counts = two_raters(frame["judge"], frame["people"])
     tp, fp, fn, tn = counts
     figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
     for name, (hits, among) in SHARES.items():

@@ -1,6 +1,5 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import inf
@@ -175,7 +174,7 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
         return
     toxic = decided["toxic"].to_numpy() == 1
     flagged = decided["panel"].to_numpy() >= 0.5
-    alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
+    alpha, _ = krippendorffs_alpha(zip(toxic, flagged, strict=True))
     parts = [f"alpha {coefficient(alpha)}"]
     prompt = np.arange(len(decided))
     for name, which in (("sensitivity", True), ("specificity", False)):
