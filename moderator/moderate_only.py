@@ -29,14 +29,13 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
 from orbench.models.providers import Model
-from orbench.models.requests import Missing
+from orbench.models.requests import Missing, Request
 from orbench.stages import flags, settings
 from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Closing, Plan, Result, Written, empty_cell, output_columns
-from orbench.stages.templates import fill
 
 SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
 
@@ -82,26 +81,23 @@ class Moderator(JudgedStage):
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
             return empty
-        requests = [self.request(model, self.question(model, row)) for model in self.models]
+        requests = [self.ask(model, row) for model in self.models]
         substitute = requests.pop() if self.args.substitute else None
         return [Inquiry(request, substitute) for request in requests]
 
-    def question(self, judge: Model, row: Row) -> kinds.Question:
+    def ask(self, judge: Model, row: Row) -> Request:
         """Return what a judge is asked about a row."""
-        seat = self.seats[judge]
+        template = self.seats[judge].template
         text = row[self.column]
         earlier: Sequence[Turn] = ()
-        if self.column == "prompt" or (self.of_response and not seat.template):
+        if self.column == "prompt" or (self.of_response and not template):
             earlier = turns_of(row)[:-1]
-        question = kinds.Question(text, earlier=earlier)
-        if seat.template:
+        values = {"prompt": text, "response": ""}
+        if template:
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
-            in_template = earlier if "{text}" in seat.template else ()
-            filled = fill(seat.template, values, in_template)
-            question = question._replace(prompt=fill("{text}", values, earlier), own=filled)
         elif self.of_response:
-            question = question._replace(prompt=row["prompt"], response=text)
-        return question
+            values = {"prompt": row["prompt"], "response": text}
+        return self.request(judge, values, earlier)
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)

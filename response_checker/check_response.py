@@ -44,7 +44,6 @@ from orbench.stages.stage import (
     output_columns,
     sampled,
 )
-from orbench.stages.templates import fill
 
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 
@@ -124,10 +123,8 @@ class ResponseChecker(JudgedStage):
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
-        filled = fill(self.seats[self.judge].template, values, earlier)
-        question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
-        return [Inquiry(self.request(self.judge, question, sample))]
+        return [Inquiry(self.request(self.judge, values, earlier, sample))]
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings

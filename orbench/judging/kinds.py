@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, one_line
 from orbench.base.prompts import Turn
+from orbench.base.templates import fill
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Values
+from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Texts, Values
 from orbench.judging.verdicts import read_choice
 from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Message, Missing, message, user
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -22,15 +23,6 @@ from orbench.refusals.text import answer_of
 JUDGE_TEMPERATURE = 0.0  # the paper's
 VERDICT_ASKS = 3  # requests per verdict: the first, and two more after unreadable replies
 _REFUSED = {"no": "direct_answer", "yes": "direct_refusal"}  # what guards say -> class of stage 5
-
-
-class Question(NamedTuple):
-    """What to judge: a text (prompt), or the response to a prompt."""
-
-    prompt: str
-    response: str = ""
-    own: str = ""  # the stage's prompt or policy, filled in, for kinds with an own_file
-    earlier: Sequence[Turn] = ()  # turns of the conversation before the prompt
 
 
 class About(Enum):
@@ -53,8 +45,8 @@ class Opinion(NamedTuple):
 class JudgeKind(NamedTuple):
     """One kind of judge.
 
-    messages: role -> text with {prompt}, {response} and {own}, the stage's prompt or policy; empty
-    for a guard that gets the text, and any response, as the chat they are.
+    messages: role -> text with {prompt} and {response}, or with {own}, the stage's prompt or
+    policy; empty for a guard that gets the text, and any response, as the chat they are.
     form: a pattern of a guard's whole reply, in small letters and without empty lines, with groups
     harm (what it calls the text), categories and refusal, and with the prefix response_ what it
     says of the response. Without a form the reply holds a choice.
@@ -66,23 +58,26 @@ class JudgeKind(NamedTuple):
     codes: str = ""  # its names of categories: a key of CODES
     classes: Sequence[str] | None = None  # of stage 5 that it can tell; (): all; None: none
     protocol: str = ""  # a key of PROTOCOLS; the model's if empty
-    own_file: str = ""  # in the stage's folder: the template of `Question.own`
+    own_file: str = ""  # in the stage's folder: {own}
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     messages: Mapping[str, str] = {}
 
-    def ask(self, question: Question) -> list[Message]:
-        """Return the messages of a question to this judge. Raises UserError."""
+    def ask(self, values: Texts, earlier: Sequence[Turn] = (), template: str = "") -> list[Message]:
+        """Return the messages that ask this judge. Raises UserError.
+
+        values: what is judged: a prompt, and the response to it or ""; with a template, the text
+        of the own_file, its values. earlier: turns of the conversation before the prompt.
+        """
         if not self.messages:
-            return _chat(question)
-        if question.earlier and not self.own_file:
+            return _chat(values["prompt"], values["response"], earlier)
+        if earlier and not template:
             raise UserError(
                 f"{self.name} judges one prompt, not a conversation; name another judge"
             )
-        values = question._asdict()
         messages = []
         for role, text in self.messages.items():
-            # In one pass: a prompt may itself hold "{response}".
-            filled = re.sub(r"\{(prompt|response|own)\}", lambda mark: values[mark[1]], text)
+            context = earlier if role == "user" else ()
+            filled = fill(text.replace("{own}", template), values, context)
             messages.append(message(role, filled))
         return messages
 
@@ -110,12 +105,12 @@ _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items(
 _UNKNOWN_GUARDS = re.compile("guard|moderation|shieldgemma")
 
 
-def _chat(question: Question) -> list[Message]:
+def _chat(prompt: str, response: str, earlier: Sequence[Turn]) -> list[Message]:
     """Return the prompt and any response as the chat they are; a guard's has no system turns."""
-    messages = [turn for turn in question.earlier if turn["role"] != "system"]
-    messages.append(user(question.prompt))
-    if question.response:
-        messages.append(message("assistant", question.response))
+    messages = [turn for turn in earlier if turn["role"] != "system"]
+    messages.append(user(prompt))
+    if response:
+        messages.append(message("assistant", response))
     return messages
 
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from orbench.base.words import Choice, Json, choices_of
+from orbench.base.prompts import Turn
+from orbench.base.templates import prompt_template
+from orbench.base.words import Choice, Json, Texts, choices_of
 from orbench.judging import kinds
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
 from orbench.stages.stage import Stage
-from orbench.stages.templates import prompt_template
 
 
 class Seat(NamedTuple):
@@ -47,10 +48,13 @@ class JudgedStage(Stage):
         parameters = parameters_of(self.args, judge, needed)
         return Seat(kind, choices, parameters, path, template)
 
-    def request(self, judge: Model, question: kinds.Question, sample: int = 0) -> Request:
-        """Return the request that asks a judge. Raises UserError."""
-        kind, _, parameters, *_ = self.seats[judge]
-        return Request(judge, kind.ask(question), parameters, sample, kind.protocol)
+    def request(
+        self, judge: Model, values: Texts, earlier: Sequence[Turn], sample: int = 0
+    ) -> Request:
+        """Return the request that asks a judge, see `JudgeKind.ask`. Raises UserError."""
+        kind, _, parameters, _, template = self.seats[judge]
+        messages = kind.ask(values, earlier, template)
+        return Request(judge, messages, parameters, sample, kind.protocol)
 
     def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
         judge = request.model

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from orbench.base.messages import say
+from orbench.base.templates import text_in
 from orbench.base.words import Json, Values
 from orbench.models.providers import MESSAGES_API, THINKS, Model, resolve
-from orbench.stages.templates import text_in
 
 THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
 JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orbench.base.messages import UserError
 from orbench.base.words import CATEGORIES_OR_NONE, NO_CATEGORY, Choice, choices_of
 from orbench.judging import kinds
-from orbench.judging.kinds import About, Opinion, Question, kind_of, read_reply
+from orbench.judging.kinds import About, Opinion, kind_of, read_reply
 from orbench.models.requests import PROTOCOLS, REFUSED_TO_JUDGE, Answer, Missing
 from tests.conftest import CHECK, MODERATE, Desk
 from tests.server import number_of
@@ -67,22 +67,22 @@ def classified(model: str, answer: Answer) -> Opinion | Missing:
 
 # -- what is sent ------------------------------------------------------------------------------
 
-CAKE = Question("How can I make a cake?", own="our words")
+CAKE = {"prompt": "How can I make a cake?", "response": ""}
 
 
 def test_a_guard_with_a_chat_template_gets_the_conversation_and_no_word_of_ours() -> None:
     earlier = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-    asked = {"role": "user", "content": CAKE.prompt}
+    asked = {"role": "user", "content": CAKE["prompt"]}
     said = {"role": "assistant", "content": "Take flour."}
-    chat = Question(CAKE.prompt, "Take flour.", earlier=earlier)
+    chat = CAKE | {"response": "Take flour."}
     for model in (QWEN, LLAMA, GRANITE):
         assert kind_of(model).ask(CAKE) == [asked]
-        assert kind_of(model).ask(chat) == [earlier[1], asked, said]
+        assert kind_of(model).ask(chat, earlier) == [earlier[1], asked, said]
 
 
 def test_wildguard_gets_its_own_text_raw() -> None:
     kind = kind_of(WILD)
-    messages = kind.ask(CAKE._replace(response="I cannot say."))
+    messages = kind.ask(CAKE | {"response": "I cannot say."})
     body = PROTOCOLS[kind.protocol].body(WILD, messages, kind.parameters)
     assert (body["max_tokens"], body["add_special_tokens"]) == (128, False)
     assert body["prompt"].startswith("<s><|user|>\n[INST] You are a classifier for analyzing")
@@ -91,12 +91,12 @@ def test_wildguard_gets_its_own_text_raw() -> None:
 
 def test_a_text_with_wildguards_own_marks_in_it_stays_as_it_is() -> None:
     prompt, response = " {response} {prompt}\n", "\t{prompt} {response}\\1 "
-    (message,) = kind_of(WILD).ask(Question(prompt, response))
+    (message,) = kind_of(WILD).ask({"prompt": prompt, "response": response})
     assert f"Human user:\n{prompt}\n\nAI assistant:\n{response}" in message["content"]
 
 
 def test_polyguard_gets_its_policy_as_system_message() -> None:
-    system, asked = kind_of(POLY).ask(CAKE._replace(response="No."))
+    system, asked = kind_of(POLY).ask(CAKE | {"response": "No."})
     assert system["role"] == "system" and "S14: Code Interpreter Abuse." in system["content"]
     assert asked["content"] == "Human user:\nHow can I make a cake?\n\nAI assistant:\nNo."
 
@@ -104,13 +104,14 @@ def test_polyguard_gets_its_policy_as_system_message() -> None:
 def test_safeguard_gets_the_policy_as_system_message_and_a_general_model_our_prompt() -> None:
     policy = {"role": "system", "content": "our words"}
     assert not kind_of(SAFEGUARD).parameters  # its guide asks for no limit
-    assert kind_of(SAFEGUARD).ask(CAKE) == [policy, {"role": "user", "content": CAKE.prompt}]
-    assert kind_of(GENERAL).ask(CAKE) == [{"role": "user", "content": "our words"}]
+    asked = {"role": "user", "content": "A cake?"}
+    assert kind_of(SAFEGUARD).ask({"text": "A cake?"}, (), "our words") == [policy, asked]
+    assert kind_of(GENERAL).ask({"text": "A cake?"}, (), "{text}") == [asked]
 
 
 def test_wildguard_takes_no_conversations() -> None:
     with pytest.raises(UserError, match="WildGuard judges one prompt"):
-        kind_of(WILD).ask(CAKE._replace(earlier=[{"role": "user", "content": "Hello"}]))
+        kind_of(WILD).ask(CAKE, [{"role": "user", "content": "Hello"}])
 
 
 # -- how replies are read ----------------------------------------------------------------------
