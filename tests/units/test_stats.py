@@ -341,9 +341,9 @@ def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:
     assert [list(found.refused), list(found.answered)] == [[16, 10], [14, 20]]
     table = contingency_tables.Table2x2(np.array([[16, 4], [14, 26]]) + 5)  # ten more prompts
     z = table.log_oddsratio / table.log_oddsratio_se / np.sqrt(2)  # a seed is like one prompt
-    assert found.log_odds == pytest.approx([table.log_oddsratio, 0])
-    assert found.z == pytest.approx([z, 0])
-    assert found.q == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
+    assert list(found.log_odds) == pytest.approx([table.log_oddsratio, 0])
+    assert list(found.z) == pytest.approx([z, 0])
+    assert list(found.q) == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
 
 
 @pytest.mark.parametrize("cells", ["20 0 0 60", "20 3 9 48", "5 9 12 14"])
