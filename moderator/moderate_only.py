@@ -62,7 +62,7 @@ class Moderator(JudgedStage):
             self.about = kinds.About.RESPONSE
         word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
         stem = table.path.stem
-        columns = output_columns(table, self.verdict_columns.added())
+        columns = output_columns(table, self.verdict_columns.added)
         default = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, default, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})

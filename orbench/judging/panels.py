@@ -4,7 +4,7 @@ If a vote is missing and the others are split, the row has no majority until the
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from statistics import mode
 from typing import TYPE_CHECKING
 
@@ -76,43 +76,38 @@ class ModerationColumns:
         self.panel = len(judges) > 1
         self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
         self.judge_columns: dict[str, list[str]] = {}  # without a panel they are the text's
+        self.added: list[str] = []  # all, in order
+        if self.panel:
+            self.added += self.panel_columns
         for judge in judges:
             suffix = ""
             if self.panel:
                 suffix = f"_{file_name_part(judge)}"
             self.judge_columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
-
-    def added(self) -> list[str]:
-        """Return the columns, in order."""
-        columns = [*chain.from_iterable(self.judge_columns.values())]
-        if self.panel:
-            return self.panel_columns + columns
-        return columns
+            self.added += self.judge_columns[judge]
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
         """Return the cells of one text, or why it has no verdict. readings: one per judge, in
         order.
         """
-        opinions = {}  # by name: a substitute for several judges has one vote
-        for reading in readings:
-            if isinstance(reading, Opinion):
-                opinions[reading.judge] = reading
-        votes = [opinion.verdict for opinion in opinions.values()]
-        decided = majority(votes, len(readings), min_votes)
+        cells: Row = {}
+        votes = {}  # by name: a substitute for several judges has one vote
+        faults = ""
+        for judge, reading in zip(self.judge_columns, readings, strict=False):
+            if isinstance(reading, Missing):
+                faults += f"; {judge}: {reading.why}"
+                continue
+            verdict = reading.verdict
+            votes[reading.judge] = verdict
+            of_judge = (str(verdict != NO_CATEGORY), verdict, reading.reply)
+            cells |= zip(self.judge_columns[reading.judge], of_judge, strict=True)
+        decided = majority([*votes.values()], len(readings), min_votes)
         if isinstance(decided, Missing):
-            why = decided.why
-            for judge, reading in zip(self.judge_columns, readings, strict=False):
-                if isinstance(reading, Missing):
-                    why += f"; {judge}: {reading.why}"
-            return Missing("unscored", why)
-        safe = votes.count(NO_CATEGORY)
-        debatable = 0 < safe < len(votes)
-        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
-        cells = dict(zip(self.panel_columns, together, strict=True))
-        for judge, opinion in opinions.items():
-            verdict = opinion.verdict
-            of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
-            cells |= zip(self.judge_columns[judge], of_judge, strict=True)
+            return decided._replace(why=decided.why + faults)
+        if self.panel:
+            debatable = len({vote == NO_CATEGORY for vote in votes.values()}) > 1
+            together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
+            cells |= zip(self.panel_columns, together, strict=True)
         return cells
 
     def vote(self, row: Row, judge: str) -> bool | None:
