@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
-from orbench.base.records import Record, under_test
+from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
 from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
@@ -125,7 +125,7 @@ def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
         if n:
             agreed = pair.both + pair.neither
             share = f"{agreed / n:.1%}"
-        kappa, *_ = pair.kappa() or (None,)
+        kappa, *_ = pair.kappa(n) or (None,)
         agree = f"{a} and {b} agree on {share} of {n:,} texts"
         lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
     alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))
@@ -156,8 +156,12 @@ def judges_of(record: Record) -> dict[str, str]:
     return judges
 
 
-def votes_in(table: Table, judges: Mapping[str, str]) -> PanelVotes:
-    """Return the votes in a file. judges: see `judges_of`. Raises UserError."""
+def votes_in(table: Table, unnamed: str) -> PanelVotes:
+    """Return the votes in a file. unnamed: the judge of is_toxic if the record names none.
+
+    Raises UserError.
+    """
+    judges = judges_of(read_record(table.path)) or {"is_toxic": unnamed}
     votes = []
     for row in table.rows:
         prompt = prompt_id_of(row)

@@ -18,7 +18,7 @@ MAYBE = st.sampled_from([True, False, None])
 def test_cohens_kappa_is_that_of_statsmodels_and_within_its_interval(
     cells: tuple[int, int, int, int],
 ) -> None:
-    found = TwoRaters(*cells).kappa()
+    found = TwoRaters(*cells).kappa(sum(cells))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = cohens_kappa([cells[:2], cells[2:]]).kappa if sum(cells) else float("nan")
@@ -33,10 +33,10 @@ def test_kappas_interval_is_that_of_the_agreement_at_the_effective_size() -> Non
     raters = TwoRaters(40, 5, 5, 50)
     # Wilson's interval of 90 of 100 is .8256 to .9448; by chance they agree in .505
     ends = [(end - 0.505) / 0.495 for end in (0.9, 0.8256, 0.9448)]
-    assert raters.kappa() == pytest.approx(ends, abs=1e-4)
+    assert raters.kappa(100) == pytest.approx(ends, abs=1e-4)
     _, low, high = raters.kappa(50) or (0, 0, 0)
     assert low < ends[1] < ends[2] < high
-    kappa, low, high = TwoRaters(50, 0, 0, 50).kappa() or (0, 0, 0)
+    kappa, low, high = TwoRaters(50, 0, 0, 50).kappa(100) or (0, 0, 0)
     assert kappa == high == 1 and 0.9 < low < 0.95  # no error seen is not certainty
 
 

@@ -150,7 +150,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         if is_rated and not (is_voted and judges):
             ratings[content] = [*_ratings(table)]
         elif is_voted:
-            votes += votes_in(table, judges or {VOTE: content})
+            votes += votes_in(table, content)
         else:
             raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
     score = toxicity_scores(votes)
