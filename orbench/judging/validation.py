@@ -13,7 +13,7 @@ import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import words
-from orbench.base.messages import UserError, clean, did_you_mean
+from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.tables import Table
 from orbench.stats.agreement import two_raters
@@ -43,16 +43,10 @@ def check_labels(table: Table, column: str) -> None:
         place = f"{table.path}, row {number}"
         weight = row.get(WEIGHT, "").strip()
         if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
-            wanted = "a number; it is 1 / the chance to be labeled"
-            raise _wrong_cell(place, weight, WEIGHT, wanted)
-        label = row[column].strip()
-        if label and words.human_label(label) is None:
+            raise words.bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
+        if row[column].strip() and words.human_label(row[column]) is None:
             known = ", ".join(words.HUMAN_LABELS)
-            raise _wrong_cell(place, label, column, f"a known label ({known})")
-
-
-def _wrong_cell(place: str, text: str, column: str, wanted: str) -> UserError:
-    return UserError(f"{place}: {clean(text)[:40]!r} in {column!r} is not {wanted}")
+            raise words.bad_cell(row, column, place, f"a known label ({known})")
 
 
 def compared_with_people(rows: Sequence[words.Row], column: str, check_model: str) -> Figures:
