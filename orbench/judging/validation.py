@@ -136,7 +136,7 @@ def _figures(frame: DataFrame) -> Figures:
     figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
     for name, (hits, among) in SHARES.items():
         share = mean(_verdicts(frame, hits, among))
-        figures[name] = list(share[:3]) if share.rows else None
+        figures[name] = [share.rate, *share.interval] if share.rows else None
     if figures["F1"]:
         figures["F1"] = [2 * share / (1 + share) for share in figures["F1"]]
     figures["kappa"] = counts.kappa(share.effective)  # of the accuracy

@@ -54,16 +54,10 @@ class Difference(NamedTuple):
 
     a: Mean
     b: Mean
-    low: float
-    high: float
+    interval: Interval
     p: float
     correlation: float  # of the two rates, through the clusters in common
     df: float
-
-    @property
-    def interval(self) -> Interval:
-        """The 95 % interval."""
-        return Interval(self.low, self.high)
 
     @property
     def difference(self) -> float:
@@ -88,7 +82,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     b_mean = of_b.mean
     gap = a_mean.rate - b_mean.rate
     if isnan(gap):
-        return Difference(a_mean, b_mean, *[nan] * 5)
+        return Difference(a_mean, b_mean, Interval(nan, nan), nan, nan, nan)
     correlation = _correlation(of_a, of_b)
     below = _newcombe_margin(a_mean, b_mean, correlation)
     above = _newcombe_margin(b_mean, a_mean, correlation)
@@ -109,8 +103,8 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
         differing = np.abs(x.refused - y.refused) * of_a.weights
         pairs = _pairs_interval(of_a, of_b, float(differing.sum()), error)
         widest = Interval(min(tested.low, pairs.low), max(tested.high, pairs.high))
-    low, high = _combined(gap, p, tested, widest, newcombe)
-    return Difference(a_mean, b_mean, low, high, p, correlation, df)
+    interval = _combined(gap, p, tested, widest, newcombe)
+    return Difference(a_mean, b_mean, interval, p, correlation, df)
 
 
 def _combined(
@@ -172,8 +166,8 @@ def _newcombe_margin(a: Mean, b: Mean, correlation: float) -> float:
     R. G. Newcombe, Statistics in Medicine 17 (1998) 2635-2650, method 10; in general G. Y. Zou and
     A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
     """
-    below = a.rate - a.low
-    above = b.high - b.rate
+    below = a.rate - a.interval.low
+    above = b.interval.high - b.rate
     square = below**2 - 2 * correlation * below * above + above**2
     return sqrt(max(0.0, square))
 
