@@ -25,6 +25,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import prompt_id_of, text_id, turns_of
 from orbench.base.tables import file_name_part
+from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals import rules
@@ -43,7 +44,6 @@ from orbench.stages.stage import (
     output_columns,
     sampled,
 )
-from orbench.stages.templates import text_in
 
 COLUMNS = (
     "response",

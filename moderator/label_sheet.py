@@ -22,11 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.prompts import prompt_id_of
-from orbench.base.records import read_record
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, Texts, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import judges_of, toxicity_scores, votes_in
+from orbench.judging.panels import toxicity_scores, votes_in
 from orbench.stages.flags import Parser
 from orbench.stages.stage import output_path
 
@@ -66,8 +65,7 @@ def scores_in(table: Table) -> Texts:
     """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
     if "is_toxic" not in table.columns:
         return {row["prompt"]: "" for row in table.rows}
-    votes = votes_in(table, judges_of(read_record(table.path)) or {"is_toxic": ""})
-    shares = toxicity_scores(votes).dropna().to_dict()
+    shares = toxicity_scores(votes_in(table, "")).dropna().to_dict()
     scores = {}
     for row in table.rows:
         prompt = prompt_id_of(row)

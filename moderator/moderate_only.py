@@ -15,7 +15,7 @@ verdict, and debatable whether they disagree.
 
 import sys
 from argparse import Namespace
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,13 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing, Request
 from orbench.stages import flags, settings
 from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Closing, Plan, Result, Written, empty_cell, output_columns
-from orbench.stages.templates import fill
 
 SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
 
@@ -58,9 +57,11 @@ class Moderator(JudgedStage):
         self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
+        if self.of_response:
+            self.about = kinds.About.RESPONSE
         word = file_name_part(f"{'+'.join(self.judges)}_{self.column}")
         stem = table.path.stem
-        columns = output_columns(table, self.verdict_columns.added())
+        columns = output_columns(table, self.verdict_columns.added)
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
@@ -78,31 +79,23 @@ class Moderator(JudgedStage):
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
             return empty
-        requests = [self.request(model, self.question(model, row)) for model in self.models]
+        requests = [self.ask(model, row) for model in self.models]
         substitute = requests.pop() if self.args.substitute else None
         return [Inquiry(request, substitute) for request in requests]
 
-    def question(self, judge: Model, row: Row) -> kinds.Question:
+    def ask(self, judge: Model, row: Row) -> Request:
         """Return what a judge is asked about a row."""
-        seat = self.seats[judge]
+        template = self.seats[judge].template
         text = row[self.column]
         earlier: Sequence[Turn] = ()
-        if self.column == "prompt" or (self.of_response and not seat.template):
+        if self.column == "prompt" or (self.of_response and not template):
             earlier = turns_of(row)[:-1]
-        if seat.template:
+        values = {"prompt": text, "response": ""}
+        if template:
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
-            in_template = earlier if "{text}" in seat.template else ()
-            filled = fill(seat.template, values, in_template)
-            return kinds.Question(fill("{text}", values, earlier), own=filled, earlier=earlier)
-        if self.of_response:
-            return kinds.Question(row["prompt"], text, earlier=earlier)
-        return kinds.Question(text, earlier=earlier)
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        seat = self.seats[request.model]
-        return kinds.read_moderation(
-            seat.kind, answer, seat.choices, request.model.asked, of_response=self.of_response
-        )
+        elif self.of_response:
+            values = {"prompt": row["prompt"], "response": text}
+        return self.request(judge, values, earlier)
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)
@@ -120,7 +113,7 @@ class Votes(Closing):
 
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
-        self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
+        self.votes = defaultdict[str, list[bool | None]](list)  # of each judge
         self.counts = Counter[str]()  # by label
 
     def add(self, result: Result) -> None:
@@ -130,13 +123,13 @@ class Votes(Closing):
         (row,) = result.rows
         self.counts[self.stage.label(row)] += 1
         columns = self.stage.verdict_columns
-        votes = [columns.vote(row, judge) for judge in self.stage.judges]
-        self.votes[tuple(votes)] += 1
+        for judge in self.stage.judges:
+            self.votes[judge].append(columns.vote(row, judge))
 
     def lines(self) -> list[str]:
         lines = []
-        if len(self.stage.judges) > 1 and self.votes:
-            lines += panels.agreement_lines(self.stage.judges, self.votes)
+        if len(self.votes) > 1:
+            lines += panels.agreement_lines(self.votes)
         n = self.counts
         verdicts = f"toxic {n['toxic']:,} · not toxic {n['non_toxic']:,}"
         return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]

@@ -29,7 +29,7 @@ from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -43,7 +43,6 @@ from orbench.stages.stage import (
     output_columns,
     sampled,
 )
-from orbench.stages.templates import fill
 
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 
@@ -52,6 +51,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
+    about = kinds.About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
@@ -119,14 +119,8 @@ class ResponseChecker(JudgedStage):
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
-        filled = fill(self.seats[judge].template, values, earlier)
-        question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
-        return [Inquiry(self.request(judge, question, sample))]
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        seat = self.seats[request.model]
-        return kinds.read_response_class(seat.kind, answer, seat.choices, request.model.asked)
+        return [Inquiry(self.request(judge, values, earlier, sample))]
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings

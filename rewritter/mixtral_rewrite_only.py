@@ -18,6 +18,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError
 from orbench.base.prompts import check_single
 from orbench.base.tables import columns_in
+from orbench.base.templates import fill, prompt_template
 from orbench.base.words import Row
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
@@ -27,7 +28,6 @@ from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Plan, Result, Stage, Written, empty_cell
-from orbench.stages.templates import fill, prompt_template
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first

@@ -186,7 +186,8 @@ def make_rate(
     refused[:n] = np.arange(n) < n * percent / 100
     prompts = np.arange(n + unscored)
     share = percent / 100
-    mean = Mean(share, share - MARGIN, share + MARGIN, n, n, n, variance=0.0, df=n)
+    interval = Interval(share - MARGIN, share + MARGIN)
+    mean = Mean(share, interval, n, n, n, variance=0.0, df=n, design_effect=1.0)
     verdicts = Verdicts(refused, prompts, prompts)
     details = make_details(n + unscored)
     rate = Rate(result, OVERALL, Counted.REFUSED, verdicts, mean, mean.interval, details)
@@ -231,7 +232,8 @@ def make_gap(a: Rate, b: Rate, n: int = 100, p: float = 0.001) -> Difference:
     gap = a.mean.rate - b.mean.rate
     mean_a = a.mean._replace(prompts=n)
     mean_b = b.mean._replace(prompts=n)
-    return Difference(mean_a, mean_b, gap - GAP_MARGIN, gap + GAP_MARGIN, p, 0.0, n)
+    interval = Interval(gap - GAP_MARGIN, gap + GAP_MARGIN)
+    return Difference(mean_a, mean_b, interval, p, 0.0, n)
 
 
 def make_comparison(

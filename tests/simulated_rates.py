@@ -138,7 +138,7 @@ def mean_cells() -> Iterator[Cell]:
     """Rates over seeds. For so many independent rows Wilson's interval covers .92 in each cell."""
 
     def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
-        return (within(*mean(rewrites(random, rate, icc, sizes))[1:3], rate),)
+        return (within(*mean(rewrites(random, rate, icc, sizes)).interval, rate),)
 
     for group, designs in ((MEAN, {**EQUAL, **UNEQUAL}), (ONE_SEED, ONE_LARGE)):
         for (name, sizes), icc, rate in product(designs.items(), ICCS, RATES):
@@ -172,14 +172,14 @@ def macro_cells() -> Iterator[Cell]:
         seed = np.concatenate([part.cluster for part in parts])
         refused = np.concatenate([part.refused for part in parts])
         found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
-        return (within(found.low, found.high, float(np.mean([rate for rate, _ in each]))),)
+        return (within(*found.interval, float(np.mean([rate for rate, _ in each]))),)
 
     def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> tuple[bool, ...]:
         hard = random.random(seeds)
         refused = np.concatenate([answered(random, r, icc, hard, [1] * seeds)[0] for r in rates])
         ids = np.arange(len(refused))
         found = mean(Verdicts(refused, ids, ids % seeds, ids // seeds))
-        return (within(found.low, found.high, float(np.mean(rates))),)
+        return (within(*found.interval, float(np.mean(rates))),)
 
     for (name, each), icc in product(CATEGORIES.items(), ICCS):
         yield Cell(f"{name}, icc {icc}", (MACRO,), partial(nested, each, icc))
@@ -216,8 +216,8 @@ def difference_cells() -> Iterator[Cell]:
     def draw(pair: Pair, a: float, b: float, random: Random) -> tuple[bool, ...]:
         found = pair.compared(random, a, b)
         shown = found.p < ALPHA
-        contradicts = shown != (found.low > 0 or found.high < 0)
-        return within(found.low, found.high, a - b), contradicts, shown
+        contradicts = shown != (found.interval.low > 0 or found.interval.high < 0)
+        return within(*found.interval, a - b), contradicts, shown
 
     designs = {name: EQUAL[name] for name in ("20 x 5", "60 x 5")} | {"60 x 1": [1] * 60}
     designs |= {"1 to 20, 30 seeds": np.geomspace(1, 20, 30).round().astype(int).tolist()}
@@ -296,7 +296,7 @@ def nearly_equal_cells() -> Iterator[Cell]:
         of_a = Verdicts(a * 1.0, ids, ids)
         of_b = Verdicts(b * 1.0, ids, ids)
         found = difference(of_a, of_b, paired=True)
-        return (within(found.low, found.high, more - fewer),)
+        return (within(*found.interval, more - fewer),)
 
     some = ((0, 0), (0.001, 0), (0.003, 0), (0.01, 0), (0.03, 0), (0.005, 0.001), (0.02, 0.01))
     for n, rate, (more, fewer) in product((30, 100, 300, 1319), (0.05, 0.2, 0.5), some):
@@ -310,7 +310,7 @@ def small_cells() -> Iterator[Cell]:
 
     def draw(n: int, rate: float, random: Random) -> tuple[bool, ...]:
         refused = (random.random(n) < rate) * 1.0
-        return (within(*mean(Verdicts(refused, np.arange(n), np.arange(n)))[1:3], rate),)
+        return (within(*mean(Verdicts(refused, np.arange(n), np.arange(n))).interval, rate),)
 
     rates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 0.99)
     for n, rate in product((5, 6, 8, 10, 15, 20, 30, 40), rates):
@@ -381,7 +381,7 @@ def graded_cells() -> Iterator[Cell]:
     def share(shares: Sequence[float], part: int, sizes: Sizes, random: Random) -> tuple[bool, ...]:
         seed = np.repeat(np.arange(len(sizes)), sizes)
         found = graded(random, shares, random.random(len(sizes)), seed) == part
-        interval = mean(Verdicts(found * 1.0, np.arange(len(seed)), seed))[1:3]
+        interval = mean(Verdicts(found * 1.0, np.arange(len(seed)), seed)).interval
         return (within(*interval, shares[part]),)
 
     def hedged(shares: Sequence[float], sizes: Sizes, random: Random) -> tuple[bool, ...]:
@@ -445,7 +445,7 @@ def trend_cells() -> Iterator[Cell]:
             steps = np.bincount(seed[part], tier[part]) / np.bincount(seed[part])
             expected.append(rate + rise * steps.mean())
         found = difference(*both, paired=False)
-        return found.p < ALPHA, within(found.low, found.high, expected[0] - expected[1])
+        return found.p < ALPHA, within(*found.interval, expected[0] - expected[1])
 
     designs = product(TIERS, SHARED, (10, 20, 60, 200))
     for (design, shared, seeds), rate in product(designs, (0.05, 0.2, 0.5)):

@@ -21,6 +21,7 @@ from orbench.asking.inquiry import Inquiry, Phase
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
+from orbench.base.templates import fill, prompt_template
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category_of
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
@@ -31,7 +32,6 @@ from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import finish, start
 from orbench.stages.stage import Plan, Result, Stage
-from orbench.stages.templates import fill, prompt_template
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first

@@ -46,7 +46,7 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
         yield "No finding"
     unranked = defaultdict[str, list[str]](list)
     for model in models:
-        if model.youden and model.youden.high < 0:
+        if model.youden and model.youden.interval.high < 0:
             yield f"{model.short} {SWAPPED}"
         if model.why:
             unranked["; ".join(model.why)].append(model.short)
@@ -121,7 +121,7 @@ def _distance(comparisons: Sequence[Comparison]) -> str:
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
     rate = _worse(nearest)
     gap = nearest.gap
-    low, high = sorted([abs(gap.low), abs(gap.high)])  # a finding excludes 0
+    low, high = sorted(map(abs, gap.interval))  # a finding excludes 0
     interval = interval_words(Interval(low, high))
     difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
     prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"

@@ -135,7 +135,8 @@ class Rate:
     def is_widened(self) -> bool:
         """Return whether unscored rows make the interval much wider."""
         low, high = self.interval
-        return high - low > WIDER * (self.mean.high - self.mean.low)
+        of_scored = self.mean.interval
+        return high - low > WIDER * (of_scored.high - of_scored.low)
 
     @property
     def is_small(self) -> bool:

@@ -16,6 +16,7 @@ from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
 from orbench.report.tables import shares_of
 from orbench.stats.core import Difference
+from orbench.stats.intervals import Interval
 
 CERTAIN = 80  # percent of the rules' verdicts
 MOST_IN_MATRIX = 6  # models
@@ -97,7 +98,8 @@ def facing(report: Report) -> dict[tuple[int, int], Facing]:
     found = {}
     for pair in of_models(report.comparisons, Counted.REFUSED):
         a, b, gap = pair.a.result.number, pair.b.result.number, pair.gap
-        other_way = gap._replace(a=gap.b, b=gap.a, low=-gap.high, high=-gap.low)
+        low, high = gap.interval
+        other_way = gap._replace(a=gap.b, b=gap.a, interval=Interval(-high, -low))
         found[a, b] = Facing(pair, gap)
         found[b, a] = Facing(pair, other_way)
     return found

@@ -122,7 +122,8 @@ def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple
     _, prompts, seeds, verdicts_given = zip(*rows, strict=True)
     scores = np.array(verdicts_given, float)  # None becomes NaN
     verdicts = Verdicts(scores, np.array(prompts), np.array(seeds))
-    return *mean(verdicts)[:3], *with_unscored(verdicts)
+    rate, interval, *_ = mean(verdicts)
+    return rate, *interval, *with_unscored(verdicts)
 
 
 # -- the run record ------------------------------------------------------------------------------

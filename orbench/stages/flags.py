@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
+from orbench.base.templates import text_in
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import WORSE, Json
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
-from orbench.stages.templates import text_in
 
 RULES = "rules"  # as a judge
 FORMATS = ("png", "svg", "pdf")  # of pictures

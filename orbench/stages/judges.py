@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from orbench.base.words import Choice, Json, choices_of
+from orbench.base.prompts import Turn
+from orbench.base.templates import prompt_template
+from orbench.base.words import Choice, Json, Texts, choices_of
 from orbench.judging import kinds
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
 from orbench.stages.stage import Stage
-from orbench.stages.templates import prompt_template
 
 
 class Seat(NamedTuple):
@@ -25,6 +26,7 @@ class JudgedStage(Stage):
     """A stage that asks judges."""
 
     asks = kinds.VERDICT_ASKS
+    about = kinds.About.PROMPT
     seats: dict[Model, Seat]
 
     def seat_judges(self, choices: Sequence[Choice], script: str, file: str = "") -> None:
@@ -45,11 +47,18 @@ class JudgedStage(Stage):
             parameters = parameters_of(self.args, judge, kinds.needed_by(kind, listed))
             self.seats[judge] = Seat(kind, listed, parameters, template)
 
-    def request(self, judge: Model, question: kinds.Question, sample: int = 0) -> Request:
-        """Return the request that asks a judge. Raises UserError."""
+    def request(
+        self, judge: Model, values: Texts, earlier: Sequence[Turn], sample: int = 0
+    ) -> Request:
+        """Return the request that asks a judge, see `JudgeKind.ask`. Raises UserError."""
         seat = self.seats[judge]
-        messages = seat.kind.ask(question)
+        messages = seat.kind.ask(values, earlier, seat.template)
         return Request(judge, messages, seat.parameters, sample, seat.kind.protocol)
+
+    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
+        judge = request.model
+        seat = self.seats[judge]
+        return kinds.read_reply(seat.kind, answer, seat.choices, judge.asked, self.about)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         seat = self.seats[request.model]

@@ -1,6 +1,5 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import inf
@@ -151,7 +150,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         if is_rated and not (is_voted and judges):
             ratings[content] = [*_ratings(table)]
         elif is_voted:
-            votes += votes_in(table, judges or {VOTE: content})
+            votes += votes_in(table, content)
         else:
             raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
     score = toxicity_scores(votes)
@@ -175,7 +174,7 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
         return
     toxic = decided["toxic"].to_numpy() == 1
     flagged = decided["panel"].to_numpy() >= 0.5
-    alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
+    alpha, _ = krippendorffs_alpha(zip(toxic, flagged, strict=True))
     parts = [f"alpha {coefficient(alpha)}"]
     prompt = np.arange(len(decided))
     for name, which in (("sensitivity", True), ("specificity", False)):

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
+from pandas import Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
@@ -90,7 +90,7 @@ def _associations(
     if fewer < FEWEST_PROMPTS or not len(kept):
         return
     clusters, _ = factorize(verdicts.cluster)
-    odds = DataFrame(log_odds(has[:, kept], is_refused, clusters)._asdict(), kept)
+    odds = log_odds(has[:, kept], is_refused, clusters).set_axis(kept)
     found = odds[odds.q < ALPHA]
     strongest = found.sort_values("z", key=abs, ascending=False, kind="stable")
     for term, refused, answered, estimate, z, q in strongest.itertuples():
