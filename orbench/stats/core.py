@@ -136,10 +136,10 @@ def _combined(gap: float, p: float, intervals: list[Interval], newcombe: Interva
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def worst_case_p(a: Verdicts, b: Verdicts, found: Difference) -> float:
-    """Return p of a paired difference with the unscored rows against it; 1 where it turns."""
+def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = True) -> float:
+    """Return p of a difference with the unscored rows against it; 1 where it turns."""
     fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
-    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=True)
+    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=paired)
     if found.difference * worst.difference > 0:
         return worst.p
     return 1.0

@@ -20,7 +20,7 @@ from orbench.report.measures import Analysis, Associated, Association, Kind, Out
 from orbench.report.rates import refusal_rate
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
 from orbench.report.standings import Standing
-from orbench.stats.core import FEW_CLUSTERS, Array, Difference, Verdicts, difference
+from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
 
 class Scale(NamedTuple):
@@ -85,11 +85,7 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
     responses = model.responses.where(model.responses.tier != "")
     steps = Series(responses.tier).map(tiers.index).to_numpy()
     in_steps = replace(responses, tier=steps)
-    gap = _rise(in_steps)
-    is_against = _above(in_steps) * gap.difference < 0
-    at_worst = np.where(responses.scored, responses.refused, is_against)
-    worst = _rise(replace(in_steps, refused=at_worst))
-    is_same_sign = gap.difference * worst.difference > 0
+    gap = difference(*_around_means(in_steps.where(responses.scored)), paired=False)
     return Association(
         kind=Associated.TREND,
         result=model,
@@ -98,30 +94,18 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
         estimate=gap.difference,
         interval=gap.interval,
         p=gap.p,
-        p_worst=worst.p if is_same_sign else 1.0,
+        p_worst=worst_case_p(*_around_means(in_steps), gap, paired=False),
         higher=gap.a.rate,
         lower=gap.b.rate,
     )
 
 
-def _rise(responses: Responses) -> Difference:
-    """Return how the rate above each seed's mean tier differs from that below, each seed alike."""
-    scored = responses.where(responses.scored)
-    above = _above(scored)
-    higher = _by_seed(scored.where(above > 0))
-    lower = _by_seed(scored.where(above < 0))
-    return difference(higher, lower, paired=False)
-
-
-def _by_seed(responses: Responses) -> Verdicts:
-    return Verdicts(responses.refused, responses.seed, responses.seed)
-
-
-def _above(responses: Responses) -> Array:
-    """Return how far the number of each tier is above the mean of its seed."""
+def _around_means(responses: Responses) -> tuple[Verdicts, Verdicts]:
+    """Return the verdicts above the mean tier of their seed, and those below; each seed alike."""
     tiers = Series(responses.tier)
-    above: Array = (tiers - tiers.groupby(responses.seed).transform("mean")).to_numpy()
-    return above
+    means = tiers.groupby(responses.seed).transform("mean")
+    verdicts = Verdicts(responses.refused, responses.seed, responses.seed)
+    return verdicts.where(tiers > means), verdicts.where(tiers < means)
 
 
 def _corrected(trends: Sequence[Association]) -> Iterator[Association]:
