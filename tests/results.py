@@ -34,7 +34,7 @@ LISTS = ("unranked", "cautions", "notes")
 NUMBERS = count()
 MARGIN = 0.02  # from a given rate to the ends of its interval
 GAP_MARGIN = 0.05  # from a given difference to the ends of its interval
-FLAGS = ("api", "after_text", "other_model", "judge_refused")
+FLAGS = ("is_toxic", "api", "after_text", "other_model", "judge_refused")
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -112,9 +112,11 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     every |= {"certain": nan, "corrected": None, "lookalikes": None, "unscored_known": True}
     model = about.get("model", f"m{number}")
     every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
-    if given:
-        every |= {"responses": given, "texts": []}
-    return Result(**every | about)
+    every |= about
+    if given is not None:
+        is_toxic = np.full(len(given), every["side"].is_toxic)
+        every |= {"responses": replace(given, is_toxic=is_toxic), "texts": []}
+    return Result(**every)
 
 
 def verdicts_of(text: str) -> list[float]:
@@ -170,7 +172,7 @@ def prompts_of(texts: list[str]) -> Prompts:
 
 def make_result(model: str = "m", **changed: Any) -> Result:
     """Return a result without responses."""
-    return result_of(model=model, **changed)
+    return result_of(responses([]), model=model, **changed)
 
 
 def make_rate(

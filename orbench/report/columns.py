@@ -286,9 +286,9 @@ RANK = Column[Placed]("rank", lambda row: str(row.rank or ""), "Rank")
 SCORE = _percent("score", "score")
 BOARD: tuple[Column[Placed], ...] = (
     RANK,
-    Column("", "label", "Model"),
-    Column("model", "model"),
-    Column("settings", "settings"),
+    Column("", "result.label", "Model"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
     SCORE,
     Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
     *_ends(
@@ -299,6 +299,6 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
     *_ends("toxic_low_percent", "toxic_high_percent", lambda row: _unscored(row, TOXIC)),
     Column("", _youden, "Score (J)"),
-    Column("judge", "judge", "Judge", Shown.IF_VARIED),
-    Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),
+    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
 )

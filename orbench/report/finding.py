@@ -47,9 +47,9 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
     unranked = defaultdict[str, list[str]](list)
     for model in models:
         if model.youden and model.youden.high < 0:
-            yield f"{model.short} {SWAPPED}"
+            yield f"{model.result.short} {SWAPPED}"
         if model.why:
-            unranked["; ".join(model.why)].append(model.short)
+            unranked["; ".join(model.why)].append(model.result.short)
     for why, names in unranked.items():
         yield f"Not ranked: {listed(names)} ({why})"
 
@@ -61,7 +61,7 @@ def _rates(model: Standing) -> str:
         if rate.n:
             few = ", too few to tell much" if rate.is_small else ""
             parts.append(f"{percent(rate)} of the {rate.side.prompts} (n {rate.n:,}{few})")
-    return f"{model.short} refuses {' and '.join(parts)}"
+    return f"{model.result.short} refuses {' and '.join(parts)}"
 
 
 # -- two or more ranked models -------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
-    names = listed([model.short for model in leaders])
+    names = listed([model.result.short for model in leaders])
     if len(leaders) > 1:
         return [f"{names} tie for {best}"]
     return [_rates(leaders[0]), f"{names} has {best}"]

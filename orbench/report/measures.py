@@ -44,7 +44,6 @@ class Subset(NamedTuple):
     kind: Kind
     value: str = ""  # the category, the tier, ...; of pairs of tiers `lower < higher`
     category: str = ""  # of pairs; empty: all
-    tiers: tuple[str, ...] = ()  # of pairs: both
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,7 +14,7 @@ from orbench.base.grouping import grouped
 from orbench.report.compare import tested
 from orbench.report.measures import FEWEST_MODELS, Compared, Rate
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC, merged
+from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
@@ -35,16 +35,19 @@ def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
     the same prompts and judge.
     """
-    groups = defaultdict[tuple[str, ...], list[Standing]](list)
-    for standing in _both_sides(rates):
-        prompt_sets = [result.prompt_set for result in standing.results]
-        groups[standing.judge, *prompt_sets].append(standing)
+    groups = grouped(_both_sides(rates), _shared)
     board = []
     for group, models in enumerate(groups.values()):
         for mark_number, standing in enumerate(_ranked(models)):
-            part = f"{standing.prompts}, {standing.judge}" if len(groups) > 1 else ""
+            part = f"{standing.result.prompts}, {standing.result.judge}" if len(groups) > 1 else ""
             board.append(replace(standing, group=group, mark_number=mark_number, part=part))
     return board
+
+
+def _shared(standing: Standing) -> tuple[str, ...]:
+    """Return what the models of a group share: the judge and the prompts."""
+    prompt_sets = [result.prompt_set for result in standing.results]
+    return standing.result.judge, *prompt_sets
 
 
 def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
@@ -109,11 +112,9 @@ def _balance(standing: Standing) -> Rate:
     """Return the share of what is wanted: answered if safe, refused if toxic. With each side alike,
     it is (1 + Youden's J) / 2. The rate knows the number of prompts of the smaller side.
     """
-    responses = merged(standing.results).responses
-    toxic = [rate.verdicts.prompt for rate in standing.sides if rate.side.is_toxic]
-    is_toxic = np.isin(responses.prompt, toxic)
-    wanted = np.where(is_toxic, responses.refused, 1 - responses.refused)
-    verdicts = responses.verdicts()._replace(refused=wanted, category=is_toxic)
+    responses = standing.result.responses
+    wanted = np.where(responses.is_toxic, responses.refused, 1 - responses.refused)
+    verdicts = responses.verdicts()._replace(refused=wanted, category=responses.is_toxic)
     smaller = min(standing.sides, key=lambda rate: rate.n)
     return replace(smaller, verdicts=verdicts)
 

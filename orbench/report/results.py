@@ -29,6 +29,7 @@ class Responses:
 
     prompt: Array  # its number in `Prompts`
     seed: Array  # a number, the same in all results; without a seed the prompt is its own
+    is_toxic: Array  # its side
     category: Array  # text
     tier: Array  # text; empty: none
     refused: Array  # NaN: unscored
@@ -57,12 +58,6 @@ class Responses:
     def verdicts(self, weight: Array | float = 1.0) -> Verdicts:
         """Return what `orbench.stats.core` takes."""
         return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
-
-
-def joined_responses(several: Sequence[Responses]) -> Responses:
-    """Return the responses of several results as those of one."""
-    columns = zip(*[vars(one).values() for one in several], strict=True)
-    return Responses(*map(np.concatenate, columns))
 
 
 class Source(NamedTuple):
@@ -162,11 +157,12 @@ class Result(About):
         return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 
 
-def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
+def merged(results: Sequence[Result]) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
-    responses = joined_responses([result.responses for result in results])
-    return replace(results[0], side=side, prompts=", ".join(sets), responses=responses)
+    columns = zip(*[vars(result.responses).values() for result in results], strict=True)
+    responses = Responses(*map(np.concatenate, columns))
+    return replace(results[0], side=BOTH, prompts=", ".join(sets), responses=responses)
 
 
 def named(model: str, settings: str) -> str:

@@ -1,13 +1,14 @@
 """The leaderboard, and the whole report."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from orbench.base.words import Side
 from orbench.report.measures import Association, Comparison, Rate
-from orbench.report.results import Prompts, Result
+from orbench.report.results import Prompts, Result, merged
 from orbench.stats.core import Difference
 
 
@@ -44,10 +45,10 @@ class Standing:
         """Return the results behind them."""
         return [rate.result for rate in self.sides]
 
-    @property
-    def first(self) -> Result:
-        """Return a result that names its model, settings and judge."""
-        return self.sides[0].result
+    @cached_property
+    def result(self) -> Result:
+        """Both results as one."""
+        return merged(self.results)
 
     def on(self, side: Side) -> Rate | None:
         """Return the rate of a side."""
@@ -59,39 +60,9 @@ class Standing:
         return rate.mean.rate if rate else np.nan
 
     @property
-    def model(self) -> str:
-        """Return the model without its settings."""
-        return self.first.model
-
-    @property
-    def settings(self) -> str:
-        """Return the settings of the model."""
-        return self.first.settings
-
-    @property
-    def judge(self) -> str:
-        """Return the judge of both sides."""
-        return self.first.judge
-
-    @property
     def has_both_sides(self) -> bool:
         """Return whether both sides have a verdict, and the score is known."""
         return bool(self.youden and not np.isnan(self.youden.p))
-
-    @property
-    def label(self) -> str:
-        """Return the model with its settings."""
-        return self.first.label
-
-    @property
-    def short(self) -> str:
-        """Return the model's short name."""
-        return self.first.short
-
-    @property
-    def prompts(self) -> str:
-        """Return the names of its prompt sets."""
-        return ", ".join(dict.fromkeys(result.prompts for result in self.results))
 
     @property
     def score(self) -> float:
@@ -132,6 +103,11 @@ class Published(NamedTuple):
     rank: None = None
     settings: str = ""
     judge: str = "published"
+
+    @property
+    def result(self) -> "Published":
+        """Return what names the model and the prompts, as in a measured row."""
+        return self
 
     @property
     def label(self) -> str:

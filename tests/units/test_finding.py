@@ -51,7 +51,7 @@ def models(text: str, **fields: Any) -> list[Standing]:
 
 def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Comparison]:
     """Return comparisons such as `safe a<b`; the sign tells the outcome."""
-    named = {model.short: model for model in board}
+    named = {model.result.short: model for model in board}
     made = []
     for comparison in filter(None, text.split(", ")):
         side, pair = comparison.split(" ")

@@ -31,7 +31,7 @@ from orbench.report.measures import (
     Subset,
 )
 from orbench.report.numerals import interval_words
-from orbench.report.results import Prompts, Result, merged
+from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
@@ -97,7 +97,7 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
     scores = _binned(labels.score.round(9))
     associations = []
     for standing in board:
-        result = merged(standing.results)
+        result = standing.result
         of_row = scores[result.responses.prompt]
         is_rated = np.isfinite(of_row)
         for score in np.unique(of_row[is_rated]):

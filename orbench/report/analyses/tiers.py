@@ -18,7 +18,7 @@ from orbench.base.words import Side, tiers_in_order
 from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate
-from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
+from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result
 from orbench.report.standings import Standing
 from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
@@ -47,7 +47,7 @@ def tiers(board: Sequence[Standing]) -> Analysis:
                     rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
         sound = [standing for standing in scale.standings if not standing.doubts]
         for side in scale.sides:
-            for model in merged_on(side, sound):
+            for model in results_on(side, sound):
                 if model.responses.tier.any():
                     trends.append(_trend(model, scale.tiers))
     return Analysis([*rates.values()], associations=[*_corrected(trends)])
@@ -72,12 +72,12 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
             yield Scale(tiers_in_order([*tiers]), within, standings)
 
 
-def merged_on(side: Side, standings: Sequence[Standing]) -> Iterator[Result]:
-    """Yield each model's results on a side as one; nothing for a model without."""
-    for standing in standings:
-        results = [result for result in standing.results if side in (BOTH, result.side)]
-        if results:
-            yield merged(results, side)
+def results_on(side: Side, standings: Sequence[Standing]) -> list[Result]:
+    """Return each model's result on a side, or both as one."""
+    if side == BOTH:
+        return [standing.result for standing in standings]
+    rates = [standing.on(side) for standing in standings]
+    return [rate.result for rate in rates if rate]
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
