@@ -17,7 +17,6 @@ from orbench.report.measures import (
     Comparison,
     Counted,
     Details,
-    Family,
     Outcome,
     Rate,
 )
@@ -245,6 +244,5 @@ def make_comparison(
     **changed: Any,
 ) -> Comparison:
     """Return a comparison with an outcome that its figures need not have. n: prompts in common."""
-    family = Family(Compared.MODELS, 3)
-    comparison = Comparison(a, b, family, make_gap(a, b, n, p), p, p, 0.1, outcome)
+    comparison = Comparison(a, b, Compared.MODELS, 3, make_gap(a, b, n, p), p, p, 0.1, outcome)
     return replace(comparison, **changed)

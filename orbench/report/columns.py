@@ -170,7 +170,7 @@ RATES: tuple[Column[Rate], ...] = (
 COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
-    Column("compared", "family.kind"),
+    Column("compared", "kind"),
     Column("model_a", "a.result.model"),
     Column("settings_a", "a.result.settings"),
     Column("model_b", "b.result.model"),

@@ -14,7 +14,6 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Counted,
-    Family,
     Outcome,
     Rate,
 )
@@ -55,16 +54,16 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
             gaps.append((a, b, gap))
             p.append(gap.p)
             p_worst.append(worst_case_p(a.verdicts, b.verdicts, gap) if is_of_models else gap.p)
-    family = Family(kind, len(gaps))
+    family = len(gaps)
     for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
         detectable = nan
         if is_of_models:
             unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
-            detectable = detectable_difference(gap, family.size, unscored)
+            detectable = detectable_difference(gap, family, unscored)
             outcome = _doubted(a, b, gap) or outcome
         else:
             worst = nan
-        yield Comparison(a, b, family, gap, p_holm, worst, detectable, outcome)
+        yield Comparison(a, b, kind, family, gap, p_holm, worst, detectable, outcome)
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -93,8 +92,8 @@ def hedging(rates: Sequence[Rate]) -> Analysis:
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    kind = Compared.MODELS, counted
-    return [one for one in comparisons if (one.family.kind, one.a.counted) == kind]
+    wanted = Compared.MODELS, counted
+    return [one for one in comparisons if (one.kind, one.a.counted) == wanted]
 
 
 def _place(rate: Rate) -> tuple[bool, str, str]:

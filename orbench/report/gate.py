@@ -98,20 +98,17 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
     meant; none: all but the baseline's.
     """
-    baselines = []
-    tested = []
-    for rate in rates:
-        if rate.result.is_baseline:
-            baselines.append(rate)
-        elif not files or rate.result.file in files:
-            tested.append(rate)
+    baselines = [rate for rate in rates if rate.result.is_baseline]
+    tested = [rate for rate in rates if rate not in baselines]
+    if files:
+        tested = [rate for rate in tested if rate.result.file in files]
     models = grouped(tested, lambda rate: rate.result.label)
     models = models or {"no result but the baseline's": []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
-        of_side: Sequence[Rate | None] = on_side(gate.side, models[model]) or [None]
-        for one in of_side:
-            status, reason = _decide(gate, one, baselines)
+        of_side = on_side(gate.side, models[model])
+        decisions = [_decide(gate, rate, baselines) for rate in of_side]
+        for status, reason in decisions or [_undecided("not measured")]:
             results.append(Decision(status, f"{model}: {gate.side.rate} {reason}"))
     return results
 
@@ -134,10 +131,8 @@ def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
             yield Gate(SIDES[side], sign, float(limit))
 
 
-def _decide(gate: Gate, rate: Rate | None, baselines: Sequence[Rate]) -> Decision:
+def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
     """Return what a gate says of a rate."""
-    if not rate:
-        return _undecided("not measured")
     doubt = _doubt(rate)
     if doubt:
         return _undecided(doubt)
@@ -183,9 +178,8 @@ def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
         return _undecided(f"prompts or judge are not those of {baseline.result.label}")
     (comparison,) = comparisons
     gap = comparison.gap
-    worse = comparison.fewer if rate.side.is_toxic else comparison.more
     if comparison.is_finding:
-        if worse is baseline:
+        if comparison.worse is baseline:
             return MET
         if gap.p * baselines * len(SIDES) < ALPHA:
             than = f"that of {baseline.result.label}: {points(gap)}"

@@ -162,13 +162,6 @@ class Outcome(StrEnum):
     DOUBTFUL = "doubtful"
 
 
-class Family(NamedTuple):
-    """The tests that Holm's correction is over."""
-
-    kind: "Compared"
-    size: int  # tests
-
-
 class Compared(StrEnum):
     """What two rates are compared for."""
 
@@ -194,7 +187,8 @@ class Comparison:
 
     a: Rate
     b: Rate
-    family: Family
+    kind: Compared
+    family: int  # the number of tests that Holm's correction is over
     gap: Difference
     p_holm: float
     p_worst: float  # corrected, with the unscored rows of both against the difference
@@ -210,7 +204,7 @@ class Comparison:
     @property
     def judge(self) -> str:
         """Return the judge of both. Models may be compared across versions of the rules."""
-        if self.family.kind is Compared.MODELS:
+        if self.kind is Compared.MODELS:
             return self.a.result.judge_any_version
         return self.a.result.judge
 
@@ -223,6 +217,11 @@ class Comparison:
     def more(self) -> Rate:
         """Return the higher rate of the two."""
         return self.a if self.gap.difference > 0 else self.b
+
+    @property
+    def worse(self) -> Rate:
+        """Return the rate of the two that is further from what is wanted."""
+        return self.fewer if self.a.side.is_toxic else self.more
 
 
 class Associated(StrEnum):

@@ -176,14 +176,14 @@ def finding_of(comparison: Comparison) -> str:
     comparisons whether there is a finding.
     """
     words = str(comparison.outcome)
-    if comparison.family.kind is not Compared.MODELS:
+    if comparison.kind is not Compared.MODELS:
         return words
     if comparison.is_finding:
         a = comparison.a
         less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts}"
         words = f"{less} than {comparison.more.result.short}"
     elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
-        words += f", corrected for {comparison.family.size} pairs"
+        words += f", corrected for {comparison.family} pairs"
     against = "; ".join(remarks(comparison))
     return f"{words} ({against})" if against else words
 
