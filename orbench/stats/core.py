@@ -40,6 +40,7 @@ __all__ = [
     "Mean",
     "Verdicts",
     "difference",
+    "in_common",
     "mean",
     "with_unscored",
     "worst_case_p",
@@ -80,7 +81,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     x = a.prompts
     y = b.prompts
     if paired:
-        x, y = _in_common(x, y)
+        x, y = in_common(x, y)
     clusters = np.union1d(x.cluster, y.cluster)
     of_a = estimate(x, clusters)
     of_b = estimate(y, clusters)
@@ -145,7 +146,7 @@ def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = Tru
     return 1.0
 
 
-def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
+def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     if np.array_equal(x.prompt, y.prompt) and np.array_equal(x.cluster, y.cluster):
         return x, y  # which most models have: all else takes longer than their comparison

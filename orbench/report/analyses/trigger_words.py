@@ -14,7 +14,7 @@ from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
-from orbench.stats.core import ALPHA, Array, Verdicts
+from orbench.stats.core import ALPHA, Array, Verdicts, in_common
 
 FEWEST_PROMPTS = 10  # that a term must be in, and that must be refused and answered
 EXAMPLES = 3  # prompts with the term, on its side
@@ -67,8 +67,7 @@ def _terms(prompts: list[str]) -> _Terms:
 
 def _apart(a: Verdicts, b: Verdicts) -> Verdicts:
     """Return the prompts that only one of two models refuses, with the verdicts of the first."""
-    of_a = a.where(np.isin(a.prompt, b.prompt))
-    of_b = b.where(np.isin(b.prompt, a.prompt))
+    of_a, of_b = in_common(a, b)
     return of_a.where((of_a.refused > 0.5) != (of_b.refused > 0.5))
 
 
