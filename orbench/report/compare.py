@@ -72,7 +72,9 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    ordered = sorted(rates, key=_place)
+    ordered = sorted(
+        rates, key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings)
+    )
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):
@@ -94,11 +96,6 @@ def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Compa
     """Return the comparisons of models by one rate."""
     wanted = Compared.MODELS, counted
     return [one for one in comparisons if (one.kind, one.a.counted) == wanted]
-
-
-def _place(rate: Rate) -> tuple[bool, str, str]:
-    result = rate.result
-    return result.is_baseline, result.model, result.settings
 
 
 def _doubted(a: Rate, b: Rate, gap: Difference) -> Outcome | None:

@@ -1,6 +1,6 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -24,11 +24,10 @@ from orbench.stats.intervals import Z95
 class Correlation(NamedTuple):
     """Spearman's rho between both rates of several models."""
 
-    models: int
+    models: str  # their number, and whose they are
     rho: float
     low: float
     high: float
-    published_on: str  # the prompt sets of published models; empty: measured models
 
 
 def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
@@ -88,15 +87,13 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
     """Return a group with its ranks, the ranked models first, the best first."""
     models = sorted(group, key=_place)
     balances = [_balance(model) for model in models if model.is_ranked]
-    better = Counter[Rate]()
-    worse = Counter[Rate]()
-    for test in tested(Compared.MODELS, combinations(balances, 2)):
-        if test.is_finding:
-            better[test.fewer] += 1
-            worse[test.more] += 1
+    tests = tested(Compared.MODELS, combinations(balances, 2))
+    findings = [test for test in tests if test.is_finding]
+    beaten = [finding.fewer for finding in findings]
+    ahead = [finding.more for finding in findings]
     if len(balances) > 1:
         for place, balance in enumerate(balances):
-            rank = Rank(1 + better[balance], len(balances) - worse[balance])
+            rank = Rank(1 + beaten.count(balance), len(balances) - ahead.count(balance))
             models[place] = replace(models[place], rank=rank)
     return models
 
@@ -128,18 +125,18 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    rows = []
+    both_rates = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
     for one in board:
         if one.has_both_sides:
-            rows.append((one.group, "", one.rate(SAFE), one.rate(TOXIC)))
+            both_rates["measured models", one.group].append((one.rate(SAFE), one.rate(TOXIC)))
     for model in published:
-        rows.append((len(board), model.prompts, model.over_refusal, model.toxic))
-    rates = DataFrame(rows, columns=["group", "published_on", "safe", "toxic"])
-    for (_, published_on), group in rates.groupby(["group", "published_on"]):
-        n = len(group)
+        name = f"published models on {model.prompts}"
+        both_rates[name, 0].append((model.over_refusal, model.toxic))
+    for (name, _), rates in both_rates.items():
+        n = len(rates)
         # Of a Series it would load scipy.stats, which takes longer than all else here.
-        rho = group[["safe", "toxic"]].corr("spearman", FEWEST_MODELS).iloc[0, 1]
+        rho = DataFrame(rates).corr("spearman", FEWEST_MODELS).iloc[0, 1]
         if abs(rho) < 1 - ROUNDING:
             z = atanh(rho)
             half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
-            yield Correlation(n, rho, tanh(z - half), tanh(z + half), published_on)
+            yield Correlation(f"{n} {name}", rho, tanh(z - half), tanh(z + half))

@@ -250,8 +250,5 @@ def trend_words(trend: Association) -> str:
 
 def correlation_line(found: Correlation) -> str:
     """Return Spearman's rho between both rates, with its interval."""
-    models = "measured models"
-    if found.published_on:
-        models = f"published models on {found.published_on}"
     interval = f"[{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.models} {models}: Spearman's ρ between the two rates {found.rho:.4f} {interval}"
+    return f"{found.models}: Spearman's ρ between the two rates {found.rho:.4f} {interval}"

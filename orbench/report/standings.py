@@ -8,7 +8,7 @@ import numpy as np
 
 from orbench.base.words import Side
 from orbench.report.measures import Association, Comparison, Rate
-from orbench.report.results import Prompts, Result, merged
+from orbench.report.results import Result, merged
 from orbench.stats.core import Difference
 
 
@@ -129,7 +129,6 @@ class Published(NamedTuple):
 class Report:
     """All that a report shows, complete before anything is written."""
 
-    prompts: Prompts
     results: list[Result]
     rates: list[Rate]
     comparisons: list[Comparison]
