@@ -23,11 +23,10 @@ from orbench.report.measures import (
 from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
-from orbench.report.standings import Published, Standing
+from orbench.report.standings import Placed, Published
 from orbench.stats.intervals import Interval
 
 T = TypeVar("T")
-Placed = Standing | Published  # a row of the leaderboard
 
 
 class Cell(NamedTuple):
@@ -263,7 +262,7 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
 def _placed(row: Placed, side: Side) -> Cell:
     """Return the rate of a side; published models have no interval."""
     if isinstance(row, Published):
-        return percent_cell(row.toxic if side.is_toxic else row.over_refusal)
+        return percent_cell(row.rate(side))
     return rate_cell(row.on(side))
 
 

@@ -22,12 +22,11 @@ from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
-from orbench.report.columns import Placed
 from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, OVERALL, Kind, Rate
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.scatter import axes_over, percents_of, scatters
-from orbench.report.standings import Published, Report
+from orbench.report.standings import Placed, Published, Report
 
 WIDTH = 4.6  # inches: a column and a half of a paper
 NARROW = 3.4  # of pictures on the page: legible on a phone

@@ -1,6 +1,5 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -15,7 +14,7 @@ from orbench.report.compare import tested
 from orbench.report.measures import FEWEST_MODELS, Compared, Rate
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.standings import Published, Rank, Standing
+from orbench.report.standings import Placed, Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -125,18 +124,17 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    both_rates = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
-    for one in board:
-        if one.has_both_sides:
-            both_rates["measured models", one.group].append((one.rate(SAFE), one.rate(TOXIC)))
-    for model in published:
-        name = f"published models on {model.prompts}"
-        both_rates[name, 0].append((model.over_refusal, model.toxic))
-    for (name, _), rates in both_rates.items():
-        n = len(rates)
+    measured = [one for one in board if one.has_both_sides]
+    groups: list[Sequence[Placed]] = [*grouped(measured, lambda one: one.group).values()]
+    groups += grouped(published, lambda one: one.prompts).values()
+    for models in groups:
+        name = "measured models"
+        if isinstance(models[0], Published):
+            name = f"published models on {models[0].prompts}"
+        rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.
-        rho = DataFrame(rates).corr("spearman", FEWEST_MODELS).iloc[0, 1]
+        rho = rates.corr("spearman", FEWEST_MODELS).iloc[0, 1]
         if abs(rho) < 1 - ROUNDING:
             z = atanh(rho)
-            half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
-            yield Correlation(f"{n} {name}", rho, tanh(z - half), tanh(z + half))
+            half = Z95 * sqrt((1 + rho**2 / 2) / (len(models) - 3))
+            yield Correlation(f"{len(models)} {name}", rho, tanh(z - half), tanh(z + half))

@@ -104,6 +104,10 @@ class Published(NamedTuple):
     settings: str = ""
     judge: str = "published"
 
+    def rate(self, side: Side) -> float:
+        """Return the rate of a side, as a fraction."""
+        return self.toxic if side.is_toxic else self.over_refusal
+
     @property
     def result(self) -> "Published":
         """Return what names the model and the prompts, as in a measured row."""
@@ -123,6 +127,9 @@ class Published(NamedTuple):
     def score(self) -> float:
         """Return Youden's J, with the digits that the rates have."""
         return round(self.toxic - self.over_refusal, 4)
+
+
+Placed = Standing | Published  # a row of the leaderboard
 
 
 @dataclass(frozen=True, eq=False)
