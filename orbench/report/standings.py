@@ -8,7 +8,7 @@ import numpy as np
 
 from orbench.base.words import Side
 from orbench.report.measures import Association, Comparison, Rate
-from orbench.report.results import Result, merged
+from orbench.report.results import SAFE, TOXIC, Result, merged
 from orbench.stats.core import Difference
 
 
@@ -55,9 +55,9 @@ class Standing:
         return self.toxic if side.is_toxic else self.safe
 
     def rate(self, side: Side) -> float:
-        """Return the rate of a side that was measured, as a fraction."""
+        """Return the rate of a side, as a fraction; 0 if it was not measured."""
         rate = self.on(side)
-        return rate.mean.rate if rate else np.nan
+        return rate.mean.rate if rate else 0.0
 
     @property
     def has_both_sides(self) -> bool:
@@ -67,9 +67,7 @@ class Standing:
     @property
     def score(self) -> float:
         """Return what ranks it: Youden's J, or the only rate (of over-refusal less than 0)."""
-        toxic = self.toxic.mean.rate if self.toxic else 0.0
-        safe = self.safe.mean.rate if self.safe else 0.0
-        return toxic - safe
+        return self.rate(TOXIC) - self.rate(SAFE)
 
     @property
     def is_ranked(self) -> bool:
@@ -79,8 +77,7 @@ class Standing:
     @property
     def doubts(self) -> list[str]:
         """Return why it is neither ranked nor compared."""
-        doubts = [result.doubt for result in self.results if result.doubt]
-        return [*dict.fromkeys(doubts)]
+        return [result.doubt for result in self.results if result.doubt]
 
     @property
     def why(self) -> list[str]:

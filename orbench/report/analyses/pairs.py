@@ -43,9 +43,7 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
     tiers.
     """
     tiered = [*scales(board)]
-    of_seeds: list[Rate] = []
-    for standing in board:
-        of_seeds += _of_seeds(standing)
+    of_seeds = [rate for standing in board for rate in _of_seeds(standing)]
     if any(rate.n for rate in of_seeds) or not tiered:
         yield of_seeds
     for scale in tiered:

@@ -59,9 +59,7 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
     They are compared across both sides unless these have a tier in common.
     """
     for standings in grouped(board, lambda standing: standing.group).values():
-        results: list[Result] = []
-        for standing in standings:
-            results += standing.results
+        results = [result for standing in standings for result in standing.results]
         tiers = dict[str, Side]()
         within = [BOTH]
         for result in sorted(results, key=lambda result: result.number):
