@@ -195,7 +195,7 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("n_b", "b.n", "n B", Shown.IN_DOCUMENTS),
     _percent("detectable_points", "detectable", "Detectable"),
     Column("p", "gap.p", "p", Shown.IN_DOCUMENTS),
-    Column("p_holm", "p_holm", "p (Holm)"),
+    Column("p_holm", "p_adjusted", "p (Holm)"),
     Column("p_worst", "p_worst", "p (worst case)"),
     Column("judge", "judge", "Judge", Shown.IF_VARIED),
     Column("prompts_a", "a.result.prompts", "Prompts A", Shown.ONLY_VARIED),

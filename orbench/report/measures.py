@@ -190,11 +190,16 @@ class Comparison:
     kind: Compared
     family: int  # the number of tests that Holm's correction is over
     gap: Difference
-    p_holm: float
-    p_worst: float  # corrected, with the unscored rows of both against the difference
-    detectable: float  # the true difference that is a finding with a probability of 80 %
-    outcome: Outcome
+    p_adjusted: float = np.nan  # Holm's
+    p_worst: float = np.nan  # Holm's too, with the unscored rows against the difference; of models
+    detectable: float = np.nan  # what is a finding with a probability of 80 %; of models
+    outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
+
+    @property
+    def p(self) -> float:
+        """Return p of the difference, uncorrected."""
+        return self.gap.p
 
     @property
     def is_finding(self) -> bool:

@@ -25,7 +25,7 @@ def compared(text: str) -> Comparison:
 def test_models_that_differ_one_way_have_mcnemars_p(differ: int) -> None:
     found = compared(f"a {20 + differ}/100, b 20/100")
     exact = binomtest(differ, differ).pvalue
-    assert found.gap.p == pytest.approx(exact) == found.p_holm == found.p_worst
+    assert found.gap.p == pytest.approx(exact) == found.p_adjusted == found.p_worst
     assert found.gap.difference == pytest.approx(differ / 100)
     assert found.is_finding == (exact < 0.05)
 
@@ -43,11 +43,11 @@ def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None
     for one, pair, gap, *p in zip(found[:6], pairs, gaps, *holm, strict=True):
         assert (one.a, one.b, one.gap) == (*pair, gap)
         assert (one.kind, one.family) == (Compared.MODELS, 6)
-        assert (one.p_holm, one.p_worst) == pytest.approx(p)
+        assert (one.p_adjusted, one.p_worst) == pytest.approx(p)
         assert one.detectable == detectable_difference(gap, 6, 0.0)
     assert len({one.outcome for one in found[:6]}) == 2
     (toxic,) = found[6:]
-    assert toxic.p_holm == toxic.gap.p and toxic.family == 1
+    assert toxic.p_adjusted == toxic.gap.p and toxic.family == 1
 
 
 def test_unscored_rows_count_in_what_can_be_detected() -> None:

@@ -41,7 +41,7 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
     assert sorted(shown) == ["m1 2", "m1 3", "m2 3", "x2 3"]
     p = np.array([one.gap.p for one in found])
     corrected = multipletests(p, method="holm")[1]
-    assert [one.p_holm for one in found] == pytest.approx(corrected)
+    assert [one.p_adjusted for one in found] == pytest.approx(corrected)
     assert {one.family for one in found} == {4}
     assert [one.outcome is Outcome.FINDING for one in found] == list(corrected < 0.05)
     assert any((p < 0.05) & (corrected >= 0.05)) and min(corrected) < 0.05

@@ -50,7 +50,7 @@ def tiers(board: Sequence[Standing]) -> Analysis:
             for model in results_on(side, sound):
                 if model.responses.tier.any():
                     trends.append(_trend(model, scale.tiers))
-    return Analysis([*rates.values()], associations=[*_corrected(trends)])
+    return Analysis([*rates.values()], associations=[*corrected(trends)])
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:
@@ -79,11 +79,14 @@ def results_on(side: Side, standings: Sequence[Standing]) -> list[Result]:
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
-    """Return the trend of a model; p_worst is not yet corrected."""
+    """Return the trend of a model, before its p values are corrected."""
     responses = model.responses.where(model.responses.tier != "")
     steps = Series(responses.tier).map(tiers.index).to_numpy()
     in_steps = replace(responses, tier=steps)
     gap = difference(*_around_means(in_steps.where(responses.scored)), paired=False)
+    outcome = Outcome.NO_DIFFERENCE
+    if gap.a.prompts < FEW_CLUSTERS:
+        outcome = Outcome.TOO_FEW
     return Association(
         kind=Associated.TREND,
         result=model,
@@ -93,6 +96,7 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
         interval=gap.interval,
         p=gap.p,
         p_worst=worst_case_p(*_around_means(in_steps), gap, paired=False),
+        outcome=outcome,
         higher=gap.a.rate,
         lower=gap.b.rate,
     )
@@ -104,12 +108,3 @@ def _around_means(responses: Responses) -> tuple[Verdicts, Verdicts]:
     means = tiers.groupby(responses.seed).transform("mean")
     verdicts = Verdicts(responses.refused, responses.seed, responses.seed)
     return verdicts.where(tiers > means), verdicts.where(tiers < means)
-
-
-def _corrected(trends: Sequence[Association]) -> Iterator[Association]:
-    """Yield the trends with p values that are corrected for all of them, and what they show."""
-    tests = corrected([trend.p for trend in trends], [trend.p_worst for trend in trends])
-    for trend, (p, p_worst, outcome) in zip(trends, tests, strict=True):
-        if trend.n < FEW_CLUSTERS:
-            outcome = Outcome.TOO_FEW
-        yield replace(trend, p_adjusted=p, p_worst=p_worst, outcome=outcome)
