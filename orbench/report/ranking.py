@@ -124,17 +124,15 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    measured = [one for one in board if one.has_both_sides]
-    groups: list[Sequence[Placed]] = [*grouped(measured, lambda one: one.group).values()]
-    groups += grouped(published, lambda one: one.prompts).values()
-    for models in groups:
-        name = "measured models"
-        if isinstance(models[0], Published):
-            name = f"published models on {models[0].prompts}"
+    every: list[Placed] = [one for one in board if one.has_both_sides]
+    every += published
+    groups = grouped(every, lambda one: (one.result.prompts, one.result.judge))
+    for (prompts, judge), models in groups.items():
         rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.
         rho = rates.corr("spearman", FEWEST_MODELS).iloc[0, 1]
         if abs(rho) < 1 - ROUNDING:
             z = atanh(rho)
             half = Z95 * sqrt((1 + rho**2 / 2) / (len(models) - 3))
-            yield Correlation(f"{len(models)} {name}", rho, tanh(z - half), tanh(z + half))
+            name = f"{len(models)} models on {prompts} ({judge})"
+            yield Correlation(name, rho, tanh(z - half), tanh(z + half))

@@ -69,7 +69,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     the design effect, if above 1.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
-    seeds, from 0.
+    seeds, by number.
     """
     share = features.mean(axis=0)
     groups = np.array([refused, ~refused])

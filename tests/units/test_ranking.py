@@ -175,7 +175,7 @@ def test_a_correlation_has_bonett_and_wrights_interval(models: int) -> None:
     rho = spearmanr([[*map(int, pair.split(" "))] for pair in PAIRS[:models]]).statistic
     half = norm.ppf(0.975) * np.sqrt((1 + rho**2 / 2) / (models - 3))
     ends = np.tanh(np.arctanh(rho) + np.array([0, -half, half]))
-    assert found.models == f"{models} published models on old"
+    assert found.models == f"{models} models on old (published)"
     assert found[1:] == pytest.approx(ends, rel=1e-6)
 
 
@@ -184,10 +184,10 @@ def test_groups_and_published_sets_have_correlations_of_their_own() -> None:
     several = published(7, "new") + published(8, "old") + published(6, "few")
     found = rank_correlations(board(boards), several)
     assert [one.models for one in found] == [
-        "8 measured models",
-        "7 measured models",
-        "7 published models on new",
-        "8 published models on old",
+        "8 models on over_refusal, toxic (gpt4)",
+        "7 models on over_refusal, toxic (k)",
+        "7 models on new (published)",
+        "8 models on old (published)",
     ]
 
 

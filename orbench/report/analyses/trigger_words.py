@@ -86,10 +86,9 @@ def _associations(
     is_everywhere = counts == len(chosen)
     kept = np.flatnonzero(is_frequent & ~is_everywhere)
     fewer = np.bincount(is_refused, minlength=2).min()
-    if fewer < FEWEST_PROMPTS or not len(kept):
+    if fewer < FEWEST_PROMPTS:
         return
-    clusters, _ = factorize(verdicts.cluster)
-    odds = DataFrame(log_odds(has[:, kept], is_refused, clusters)._asdict(), kept)
+    odds = DataFrame(log_odds(has[:, kept], is_refused, verdicts.cluster)._asdict(), kept)
     found = odds[odds.q < ALPHA]
     strongest = found.sort_values("z", key=abs, ascending=False, kind="stable")
     for term, refused, answered, estimate, z, q in strongest.itertuples():
