@@ -21,7 +21,7 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.rates import rate
-from orbench.report.results import SAFE, TOXIC, Prompts, Responses, Result
+from orbench.report.results import SAFE, TOXIC, UNCORRECTED, Prompts, Responses, Result
 from orbench.report.standings import Rank, Standing
 from orbench.stats.core import Array, Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
@@ -108,7 +108,7 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     every: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
     every |= dict.fromkeys(LISTS, ()) | dict.fromkeys(("is_baseline", "is_demo"), False)
     every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
-    every |= {"certain": nan, "corrected": None, "lookalikes": None, "unscored_known": True}
+    every |= {"certain": nan, "corrected": UNCORRECTED, "lookalikes": None, "unscored_known": True}
     model = about.get("model", f"m{number}")
     every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
     every |= about

@@ -114,10 +114,10 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
 
 def report(results: Sequence[Decision]) -> int:
     """Say what is not met or cannot be decided, and return the exit status."""
-    for result in results:
-        if result.status is not Status.MET:
-            say(f"gate: {result.reason}")
-    return max((result.status for result in results), default=0)
+    for status, reason in results:
+        if status is not Status.MET:
+            say(f"gate: {reason}")
+    return max(results, default=MET).status
 
 
 def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:

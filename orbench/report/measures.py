@@ -14,7 +14,7 @@ import numpy as np
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
-from orbench.report.results import Corrected, Result
+from orbench.report.results import UNCORRECTED, Corrected, Result
 from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -73,9 +73,6 @@ class Counted(StrEnum):
     BOTH_REFUSED = "both_refused"
     BOTH_ANSWERED = "both_answered"
     REVERSE = "reverse"
-
-
-UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
 
 
 @dataclass(frozen=True, eq=False)

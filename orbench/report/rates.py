@@ -13,7 +13,6 @@ from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     MACRO,
     OVERALL,
-    UNCORRECTED,
     Counted,
     Details,
     Kind,
@@ -59,8 +58,7 @@ def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
     whole = refusal_rate(result, responses, OVERALL)
-    corrected = result.corrected or UNCORRECTED
-    details = replace(whole.details, certain=result.certain, corrected=corrected)
+    details = replace(whole.details, certain=result.certain, corrected=result.corrected)
     yield from _with_shares(replace(whole, details=details), responses)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
@@ -106,7 +104,6 @@ def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
 
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
-    not_about_safety = np.isin(by_api.api_category, NOT_ABOUT_SAFETY)
     scored = responses.where(responses.scored)
     columns = [scored.refused, scored.direct, scored.indirect, scored.api, scored.cut_off]
     prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
@@ -116,7 +113,7 @@ def _details(responses: Responses) -> Details:
         rows=len(responses),
         refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
-        not_about_safety=int(not_about_safety.sum()),
+        not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
         other_model=int(responses.other_model.sum()),
         direct=direct,
         indirect=indirect,

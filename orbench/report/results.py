@@ -86,6 +86,9 @@ class Corrected(NamedTuple):
     interval: Interval
 
 
+UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
+
+
 class Lookalikes(NamedTuple):
     """Prompts without a seed that look like rewrites of one another."""
 
@@ -131,7 +134,7 @@ class Result(About):
     prompts: str  # the name of their set
     prompt_set: str  # a hash of the ids of the prompts
     ids: str  # of the models that answered, as returned
-    corrected: Corrected | None
+    corrected: Corrected
     responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
     responses: Responses

@@ -178,9 +178,9 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
     alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
     parts = [f"alpha {coefficient(alpha)}"]
     prompt = np.arange(len(decided))
-    for name, which in (("sensitivity", True), ("specificity", False)):
-        right = np.where(toxic == which, flagged == which, np.nan)
-        share = mean(Verdicts(right, prompt, prompt, weight=decided["weight"].to_numpy()))
+    right = Verdicts(flagged == toxic, prompt, prompt, weight=decided["weight"].to_numpy())
+    for name, which in (("sensitivity", toxic), ("specificity", ~toxic)):
+        share = mean(right.where(which))
         parts.append(f"{name} {100 * share.rate:.1f} % {interval_words(share.interval)}")
     yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
 

@@ -4,7 +4,7 @@ refuse the one and answer the other?
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -14,7 +14,7 @@ from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Comparison, Counted, Kind, Rate, Subset
+from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import Responses, Result
 from orbench.report.standings import Standing
 from orbench.stats.core import mean
@@ -32,10 +32,8 @@ def pairs(board: Sequence[Standing]) -> Analysis:
         for (counted, subset, judge), group in groups.items():
             if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
                 rivals[subset.category == ""] += combinations(group, 2)
-    comparisons: list[Comparison] = []
-    for family in rivals.values():
-        comparisons += tested(Compared.PAIRS, family)
-    return Analysis(rates, comparisons)
+    tests = [tested(Compared.PAIRS, family) for family in rivals.values()]
+    return Analysis(rates, [*chain(*tests)])
 
 
 def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:

@@ -45,7 +45,9 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
             found += _associations(terms, decided, result)
     for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
-            found += _associations(terms, _apart(of_a, of_b), a, b)
+            in_a, in_b = in_common(of_a, of_b)
+            apart = in_a.where((in_a.refused > 0.5) != (in_b.refused > 0.5))
+            found += _associations(terms, apart, a, b)
     return Analysis(associations=found)
 
 
@@ -63,12 +65,6 @@ def _terms(prompts: list[str]) -> _Terms:
     shape = (len(prompts), len(names))
     has = csr_array((ones, (terms.index, columns)), shape=shape)
     return _Terms(prompts, names, has)
-
-
-def _apart(a: Verdicts, b: Verdicts) -> Verdicts:
-    """Return the prompts that only one of two models refuses, with the verdicts of the first."""
-    of_a, of_b = in_common(a, b)
-    return of_a.where((of_a.refused > 0.5) != (of_b.refused > 0.5))
 
 
 def _associations(
