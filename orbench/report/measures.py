@@ -7,9 +7,8 @@ compared with `==`, which would compare arrays.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import nan
 from typing import NamedTuple
-
-import numpy as np
 
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
@@ -87,15 +86,15 @@ class Details:
     refused_to_judge: int = 0  # rows that the judge refused to judge
     not_about_safety: int = 0  # refused by the API for the provider's terms
     other_model: int = 0  # rows that another model answered
-    direct: float = np.nan
-    indirect: float = np.nan
-    api: float = np.nan
-    cut_off: float = np.nan
+    direct: float = nan
+    indirect: float = nan
+    api: float = nan
+    cut_off: float = nan
     api_categories: str = ""  # how often the API named which: `cyber 12, bio 3`
-    after_text: float = np.nan  # of the refusals by the API, those that cut off a text
-    flips: float = np.nan  # prompts whose responses have different verdicts
+    after_text: float = nan  # of the refusals by the API, those that cut off a text
+    flips: float = nan  # prompts whose responses have different verdicts
     # Of all prompts alone.
-    certain: float = np.nan  # verdicts of the rules that are
+    certain: float = nan  # verdicts of the rules that are
     corrected: Corrected = UNCORRECTED
 
 
@@ -187,9 +186,9 @@ class Comparison:
     kind: Compared
     family: int  # the number of tests that Holm's correction is over
     gap: Difference
-    p_adjusted: float = np.nan  # Holm's
-    p_worst: float = np.nan  # Holm's too, with the unscored rows against the difference; of models
-    detectable: float = np.nan  # what is a finding with a probability of 80 %; of models
+    p_adjusted: float = nan  # Holm's
+    p_worst: float = nan  # Holm's too, with the unscored rows against the difference; of models
+    detectable: float = nan  # what is a finding with a probability of 80 %; of models
     outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
 
@@ -244,14 +243,14 @@ class Association:
     n: int  # seeds of a trend, else prompts
     estimate: float  # the rise, a fraction; the AUC; log-odds
     interval: Interval | None = None
-    p: float = np.nan  # NaN: no test
-    p_adjusted: float = np.nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
-    p_worst: float = np.nan
+    p: float = nan  # NaN: no test
+    p_adjusted: float = nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
+    p_worst: float = nan
     outcome: Outcome = Outcome.NO_DIFFERENCE
-    higher: float = np.nan  # the rates above and below the seeds' mean tiers
-    lower: float = np.nan
+    higher: float = nan  # the rates above and below the seeds' mean tiers
+    lower: float = nan
     against: Result | None = None  # a second model: words of what only one of both refuses
-    z: float = np.nan
+    z: float = nan
     refused: int | None = None  # prompts with the word
     answered: int | None = None
     examples: tuple[str, ...] = ()

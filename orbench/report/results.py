@@ -6,6 +6,7 @@ are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ class Corrected(NamedTuple):
     interval: Interval
 
 
-UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
+UNCORRECTED = Corrected(nan, Interval(nan, nan))
 
 
 class Lookalikes(NamedTuple):

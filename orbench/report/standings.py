@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import NamedTuple
-
-import numpy as np
 
 from orbench.base.words import Side
 from orbench.report.measures import Association, Comparison, Rate
@@ -62,7 +61,7 @@ class Standing:
     @property
     def has_both_sides(self) -> bool:
         """Return whether both sides have a verdict, and the score is known."""
-        return bool(self.youden and not np.isnan(self.youden.p))
+        return bool(self.youden and not isnan(self.youden.p))
 
     @property
     def score(self) -> float:
