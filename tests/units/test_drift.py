@@ -54,7 +54,6 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
         "m july 40 judge=another",
         "m july 40 settings=effort_low",
         "m july 40 doubt=partial",
-        "m june 40",
     ],
 )
 def test_only_a_side_a_judge_and_settings_are_compared(later: str) -> None:

@@ -11,14 +11,14 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from pandas import Series, unique  # type: ignore[import-untyped]
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side, tiers_in_order
 from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate
-from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result
+from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
 from orbench.report.standings import Standing
 from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
@@ -60,14 +60,14 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
     """
     for standings in grouped(board, lambda standing: standing.group).values():
         results = [result for standing in standings for result in standing.results]
-        tiers = dict[str, Side]()
+        responses = merged(sorted(results, key=lambda result: result.number)).responses
+        of_tiers = Series(responses.is_toxic).groupby(responses.tier, sort=False)
+        sides = of_tiers.nunique().drop("", errors="ignore")
         within = [BOTH]
-        for result in sorted(results, key=lambda result: result.number):
-            for tier in filter(None, unique(result.responses.tier)):
-                if tiers.setdefault(tier, result.side) != result.side:
-                    within = [SAFE, TOXIC]
-        if tiers:
-            yield Scale(tiers_in_order([*tiers]), within, standings)
+        if sides.max() > 1:
+            within = [SAFE, TOXIC]
+        if len(sides):
+            yield Scale(tiers_in_order([*sides.index]), within, standings)
 
 
 def results_on(side: Side, standings: Sequence[Standing]) -> list[Result]:
