@@ -86,6 +86,4 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     published: list[Published] = []
     if options.with_published and (not board or any(map(is_on_or_bench, board))):
         published = published_models()
-    return Report(
-        prompts, results, measured, comparisons, associations, board, published, label_lines
-    )
+    return Report(results, measured, comparisons, associations, board, published, label_lines)

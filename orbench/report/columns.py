@@ -23,11 +23,10 @@ from orbench.report.measures import (
 from orbench.report.numerals import WIDENED, interval_words
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.sentences import finding_of, notes_of, trend_words
-from orbench.report.standings import Published, Standing
+from orbench.report.standings import Placed, Published
 from orbench.stats.intervals import Interval
 
 T = TypeVar("T")
-Placed = Standing | Published  # a row of the leaderboard
 
 
 class Cell(NamedTuple):
@@ -170,7 +169,7 @@ RATES: tuple[Column[Rate], ...] = (
 COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
-    Column("compared", "family.kind"),
+    Column("compared", "kind"),
     Column("model_a", "a.result.model"),
     Column("settings_a", "a.result.settings"),
     Column("model_b", "b.result.model"),
@@ -196,7 +195,7 @@ COMPARISONS: tuple[Column[Comparison], ...] = (
     Column("n_b", "b.n", "n B", Shown.IN_DOCUMENTS),
     _percent("detectable_points", "detectable", "Detectable"),
     Column("p", "gap.p", "p", Shown.IN_DOCUMENTS),
-    Column("p_holm", "p_holm", "p (Holm)"),
+    Column("p_holm", "p_adjusted", "p (Holm)"),
     Column("p_worst", "p_worst", "p (worst case)"),
     Column("judge", "judge", "Judge", Shown.IF_VARIED),
     Column("prompts_a", "a.result.prompts", "Prompts A", Shown.ONLY_VARIED),
@@ -263,7 +262,7 @@ ASSOCIATIONS: tuple[Column[Association], ...] = (
 def _placed(row: Placed, side: Side) -> Cell:
     """Return the rate of a side; published models have no interval."""
     if isinstance(row, Published):
-        return percent_cell(row.toxic if side.is_toxic else row.over_refusal)
+        return percent_cell(row.rate(side))
     return rate_cell(row.on(side))
 
 
@@ -286,9 +285,9 @@ RANK = Column[Placed]("rank", lambda row: str(row.rank or ""), "Rank")
 SCORE = _percent("score", "score")
 BOARD: tuple[Column[Placed], ...] = (
     RANK,
-    Column("", "label", "Model"),
-    Column("model", "model"),
-    Column("settings", "settings"),
+    Column("", "result.label", "Model"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
     SCORE,
     Column("over_refusal_percent", lambda row: _placed(row, SAFE), "Over-refusal"),
     *_ends(
@@ -299,6 +298,6 @@ BOARD: tuple[Column[Placed], ...] = (
     Column("toxic_percent", lambda row: _placed(row, TOXIC), "Toxic rejection"),
     *_ends("toxic_low_percent", "toxic_high_percent", lambda row: _unscored(row, TOXIC)),
     Column("", _youden, "Score (J)"),
-    Column("judge", "judge", "Judge", Shown.IF_VARIED),
-    Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),
+    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
 )

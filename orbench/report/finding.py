@@ -11,7 +11,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Outcome, Rate
+from orbench.report.measures import Comparison, Counted, Outcome
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.sentences import remarks
 from orbench.report.standings import Standing
@@ -47,9 +47,9 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
     unranked = defaultdict[str, list[str]](list)
     for model in models:
         if model.youden and model.youden.interval.high < 0:
-            yield f"{model.short} {SWAPPED}"
+            yield f"{model.result.short} {SWAPPED}"
         if model.why:
-            unranked["; ".join(model.why)].append(model.short)
+            unranked["; ".join(model.why)].append(model.result.short)
     for why, names in unranked.items():
         yield f"Not ranked: {listed(names)} ({why})"
 
@@ -61,7 +61,7 @@ def _rates(model: Standing) -> str:
         if rate.n:
             few = ", too few to tell much" if rate.is_small else ""
             parts.append(f"{percent(rate)} of the {rate.side.prompts} (n {rate.n:,}{few})")
-    return f"{model.short} refuses {' and '.join(parts)}"
+    return f"{model.result.short} refuses {' and '.join(parts)}"
 
 
 # -- two or more ranked models -------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> list[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
-    names = listed([model.short for model in leaders])
+    names = listed([model.result.short for model in leaders])
     if len(leaders) > 1:
         return [f"{names} tie for {best}"]
     return [_rates(leaders[0]), f"{names} has {best}"]
@@ -102,7 +102,7 @@ def _claims_on(
     side: Side, ranked: Sequence[Standing], comparisons: Sequence[Comparison]
 ) -> list[str]:
     """Return who has the best rate on a side, by how much, or why that is not known."""
-    beaten = [_worse(one) for one in comparisons if one.is_finding]
+    beaten = [one.worse for one in comparisons if one.is_finding]
     leaders = [model for model in ranked if model.on(side) not in beaten]
     rates = [model.on(side) for model in leaders]
     of_leaders = [one for one in comparisons if one.a in rates or one.b in rates]
@@ -111,15 +111,11 @@ def _claims_on(
     return _claims(leaders, f"the {best} {side.rate}: {why}")
 
 
-def _worse(finding: Comparison) -> Rate:
-    return finding.fewer if finding.a.side.is_toxic else finding.more
-
-
 def _distance(comparisons: Sequence[Comparison]) -> str:
     """Return how far the next model is from the best one. comparisons: those of the best one."""
     findings = [one for one in comparisons if one.is_finding]
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
-    rate = _worse(nearest)
+    rate = nearest.worse
     gap = nearest.gap
     low, high = sorted(map(abs, gap.interval))  # a finding excludes 0
     interval = interval_words(Interval(low, high))

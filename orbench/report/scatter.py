@@ -8,9 +8,8 @@ import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, Side
-from orbench.report.columns import Placed
 from orbench.report.published import is_on_or_bench
-from orbench.report.standings import Published, Report, Standing
+from orbench.report.standings import Placed, Published, Report, Standing
 
 STEPS = (5, 10, 20)  # percent between two ticks; an axis has at most five steps
 
@@ -47,7 +46,7 @@ def percents_of(row: Placed, side: Side) -> list[float]:
     unscored rows are not known, and nothing if no row has a verdict.
     """
     if isinstance(row, Published):
-        return [100 * (row.toxic if side.is_toxic else row.over_refusal)]
+        return [100 * row.rate(side)]
     rate = row.on(side)
     if not rate or not rate.n:
         return []

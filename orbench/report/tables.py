@@ -23,7 +23,6 @@ from orbench.report.columns import (
     RATES,
     Cell,
     Column,
-    Placed,
     Shown,
     rate_cell,
 )
@@ -33,7 +32,7 @@ from orbench.report.ranking import in_order
 from orbench.report.rates import on_side, overall
 from orbench.report.results import Result
 from orbench.report.sentences import warnings
-from orbench.report.standings import Report
+from orbench.report.standings import Placed, Report
 
 T = TypeVar("T")
 

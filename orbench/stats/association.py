@@ -59,8 +59,8 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     the design effect, if above 1.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
-    seeds, from 0. The table has a row per feature: the refused and the answered prompts that have
-    it, log_odds (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
+    seeds, by number. The table has a row per feature: the refused and the answered prompts that
+    have it, log_odds (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
     """
     share = features.mean(axis=0)
     groups = np.array([refused, ~refused])

@@ -40,6 +40,7 @@ __all__ = [
     "Mean",
     "Verdicts",
     "difference",
+    "in_common",
     "mean",
     "with_unscored",
     "worst_case_p",
@@ -74,7 +75,7 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     x = a.prompts
     y = b.prompts
     if paired:
-        x, y = _in_common(x, y)
+        x, y = in_common(x, y)
     clusters = np.union1d(x.cluster, y.cluster)
     of_a = estimate(x, clusters)
     of_b = estimate(y, clusters)
@@ -132,16 +133,16 @@ def _combined(
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def worst_case_p(a: Verdicts, b: Verdicts, found: Difference) -> float:
-    """Return p of a paired difference with the unscored rows against it; 1 where it turns."""
+def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = True) -> float:
+    """Return p of a difference with the unscored rows against it; 1 where it turns."""
     fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
-    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=True)
+    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=paired)
     if found.difference * worst.difference > 0:
         return worst.p
     return 1.0
 
 
-def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
+def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     if np.array_equal(x.prompt, y.prompt) and np.array_equal(x.cluster, y.cluster):
         return x, y  # which most models have: all else takes longer than their comparison

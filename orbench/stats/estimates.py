@@ -60,7 +60,7 @@ class Verdicts(_Columns):
         return scored.where(first)._replace(refused=share, rows=rows)
 
     def imputed(self, refused: float) -> "Verdicts":
-        """Return the same rows with all unscored ones refused (1) or answered (0)."""
+        """Return the same rows with all unscored ones refused (1) or answered (0); NaN: as is."""
         if not np.isnan(self.refused).any():
             return self
         return self._replace(refused=np.nan_to_num(self.refused, nan=refused))

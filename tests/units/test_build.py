@@ -58,7 +58,7 @@ def test_models_are_compared_and_sets_are(tmp_path: Path) -> None:
     earlier = model(tmp_path, "a", 20, texts="June")
     later = [model(tmp_path, "a", 3, file="b/a.csv"), model(tmp_path, "c", 4)]
     made = built(options(tmp_path, earlier, *later))
-    found = [f"{one.family.kind} {one.b.result.label}" for one in made.comparisons]
+    found = [f"{one.kind} {one.b.result.label}" for one in made.comparisons]
     assert found == ["models maker/c", "sets maker/a"]
 
 

@@ -294,7 +294,5 @@ def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words
 
 def test_a_correlation_says_of_which_models() -> None:
     rho = "Spearman's ρ between the two rates 0.8929 [0.36, 0.99]"
-    measured = Correlation(7, 0.89286, 0.36, 0.987, "")
-    assert correlation_line(measured) == f"7 measured models: {rho}"
-    published = measured._replace(published_on="or-hard")
-    assert correlation_line(published) == f"7 published models on or-hard: {rho}"
+    measured = Correlation("7 models on p (gpt4)", 0.89286, 0.36, 0.987)
+    assert correlation_line(measured) == f"7 models on p (gpt4): {rho}"
