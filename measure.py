@@ -11,6 +11,7 @@ Each endpoint first gets one short test request. Rerun the same command to resum
 sends nothing to the model again.
 """
 
+import gc
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -224,17 +225,18 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
             labels.append(path)
     options = Options(
         given=given,
-        folder=folder,
+        output_dir=folder,
         command=args.command,
-        labels=labels if args.labels else [],
-        baseline=args.baseline or "",
+        toxicity=labels if args.labels else [],
+        baseline=args.baseline,
         with_published=args.with_published,
         pairs=args.pairs,
-        gates=args.fail_if,
+        fail_if=args.fail_if,
         gated=checked,
         html=True,
         names_page=False,
     )
+    gc.disable()  # as in plot_results.py
     return report(options)
 
 
