@@ -79,6 +79,9 @@ def test_a_tenth_of_the_parents_are_new_seeds(size: int, new: int) -> None:
     for row in seeds:
         assert row["seed"] == row["prompt"] and row["category"] == "c"
         assert row["seed"] not in used
+    combined = lineages(2, hits=2, of_each=9).choose(18, random.Random(1))
+    pairs = {row["seed"] + row["other"][:2] for row in combined if row["other"]}
+    assert pairs == {"s0s1", "s1s0"}
 
 
 @pytest.mark.parametrize(("seeds", "hits", "size", "drawn"), [(8, 1, 20, 8), (2, 2, 5, 2)])
