@@ -154,6 +154,7 @@ APART = [f"{prompt_id(str(n))} {prompt_id(f'b{n}')}" for n in range(150)]
         ([*APART[:18], f"{APART[17]} x"], Lookalikes(1, 19)),
         ([one[-20:] for one in ALIKE], Lookalikes(9, 10)),
         ([one[-19:] for one in ALIKE], None),  # short ones are easily alike
+        ([*APART[:140], *ALIKE], Lookalikes(9, 150)),
         ([*APART, *ALIKE], None),
     ],
 )

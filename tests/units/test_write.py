@@ -54,8 +54,11 @@ def test_the_record_names_inputs_files_and_command(tmp_path: Path) -> None:
 
 
 def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
-    path = model(tmp_path, "a", 4)
+    path = model(tmp_path, "a", 0, columns={"graded_category": ["partial"] * N})
     folder = run(tmp_path, path, html=True, export="eee")
+    exported = content_of(folder / "eee" / "maker_a_over_refusal.json")["evaluation_results"]
+    parts = [one["evaluation_name"].rpartition(", ")[2] for one in exported]
+    assert parts == ["overall", "a", "b"]
     record = content_of(folder / "results.run.json")
     earlier = ["drift.csv", "figures/old.png", "eee/old.json"]
     kept = ["mine.csv", "figures/mine.png", "eee/mine.json", "sub/other.csv"]
