@@ -142,7 +142,7 @@ def test_labels_drawn_from_one_side_are_said_to_be_biased_and_correct_nothing() 
     assert many["corrected"] == {"": None}
     assert validation_lines(many)[-1] == many["bias"]
     assert not any("corrected" in line for line in validation_lines(many))
-    weighted = compared(half_labeled(10, weight="2"))
+    weighted = compared(half_labeled(10, weight="2") + half_labeled(1, weight="1"))
     assert weighted["bias"] and weighted["corrected"][""] is not None
 
 
