@@ -11,6 +11,7 @@ Each endpoint first gets one short test request. Rerun the same command to resum
 sends nothing to the model again.
 """
 
+import gc
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +33,8 @@ from orbench.stages.run import Outcome, load, run, words_of
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
-# Flags that are passed on as they are: to each stage, to those that read prompts, to judges.
-EVERYWHERE = ("overwrite", "quiet")
-JUDGES = ("general_judge", "batch")
-INPUT = ("limit", "shuffle", "prompt_column", "category_column")
-# The same as groups of flags.toml, for the model under test.
+# Groups of flags.toml for the model under test, passed on as they are.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
-SWITCHES = ("pairs", "overwrite", "quiet", "dry_run", "general_judge")  # None if not given
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
@@ -106,31 +102,34 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
     """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError."""
     folder = args.output_dir
     judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
-    everywhere = picked(args, EVERYWHERE)
-    sample = picked(args, INPUT) | everywhere
-    judges = picked(args, JUDGES) | everywhere
-    of_model = picked(args, ("model", "prices", "dry_run"))
-    for group in UNDER_TEST:
-        for name, entry in flags.FLAGS[group].items():
-            of_model[name] = getattr(args, entry.get("dest", name))
+    everywhere = {"overwrite": args.overwrite, "quiet": args.quiet}
+    sample = picked(args, "rows", "columns") | everywhere
+    judges = picked(args, "judge", "batch") | everywhere
+    of_model = picked(args, *UNDER_TEST)
+    of_model |= {"model": args.model, "prices": args.prices, "dry_run": args.dry_run}
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = responses_in(folder / "responses" / side / stem, of_model)
         where = {"input_file": name, "output_path": responses}
         yield Step(side, ALIGN, where | of_model | sample)
         checked = folder / side / judge / stem / responses.name
-        where = {"input_file": responses, "output_path": checked, "rubric": args.rubric}
-        yield Step(side, CHECK, where | judges | {"check_model": args.judge})
+        where = {"input_file": responses, "output_path": checked}
+        how = {"check_model": args.judge, "rubric": args.rubric}
+        yield Step(side, CHECK, where | how | judges)
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
             where = {"input_file": name, "output_path": votes}
-            panel = {"moderator_model": ",".join(args.panel)}
-            yield Step(side, MODERATE, where | sample | judges | panel | {"batch": None})
+            how = {"moderator_model": ",".join(args.panel), "batch": None}
+            yield Step(side, MODERATE, where | sample | judges | how)
 
 
-def picked(args: Namespace, names: Sequence[str]) -> Json:
-    """Return flags by their names, to be passed on."""
-    return {name: getattr(args, name) for name in names}
+def picked(args: Namespace, *groups: str) -> Json:
+    """Return the flags of groups of flags.toml, to be passed on."""
+    given = {}
+    for group in groups:
+        for name, entry in flags.FLAGS[group].items():
+            given[name] = getattr(args, entry.get("dest", name))
+    return given
 
 
 def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
@@ -155,12 +154,12 @@ def responses_in(folder: Path, of_model: Json) -> Path:
     align = load(ALIGN)
     words = words_of(of_model | {"input_file": folder})
     settings = align.described(align.parser().parse_args(words))
-    plain = folder / f"{file_name_part(of_model['model'])}.csv"
-    if not settings:
-        return plain
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
-    return folder / f"{file_name_part(f'{plain.stem}, {settings}')}.csv"
+    name = of_model["model"]
+    if settings:
+        name = f"{name}, {settings}"
+    return folder / f"{file_name_part(name)}.csv"
 
 
 def announce(todo: Sequence[Step], args: Namespace) -> None:
@@ -226,29 +225,29 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
             labels.append(path)
     options = Options(
         given=given,
-        folder=folder,
+        output_dir=folder,
         command=args.command,
-        labels=labels if args.labels else [],
-        baseline=args.baseline or "",
+        toxicity=labels if args.labels else [],
+        baseline=args.baseline,
         with_published=args.with_published,
-        pairs=bool(args.pairs),
-        gates=args.fail_if,
+        pairs=args.pairs,
+        fail_if=args.fail_if,
         gated=checked,
         html=True,
         names_page=False,
     )
+    gc.disable()  # as in plot_results.py
     return report(options)
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "measure", "rubric", "columns", "gate", "judge")
-    parser.add("run", as_typed=True)
+    groups = ("measure", "rubric", "columns", "gate", "judge")
+    parser = flags.Parser(__doc__, *groups, usual="that of stage 4", samples="sample")
+    parser.add(parser, "run", as_typed=True)
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"
     group = parser.add_argument_group("model under test", apart)
-    marks = {"usual": "that of stage 4", "samples": "sample"}
-    for name in UNDER_TEST:
-        parser.add(name, group, as_typed=True, **marks)
-    parser.set_defaults(shuffle=None, temperature="0", **dict.fromkeys(SWITCHES))
+    parser.add(group, *UNDER_TEST, as_typed=True)
+    parser.set_defaults(shuffle=None, temperature="0")
     return parser
 
 

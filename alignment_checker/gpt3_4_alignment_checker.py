@@ -25,6 +25,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import prompt_id_of, text_id, turns_of
 from orbench.base.tables import file_name_part
+from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals import rules
@@ -43,7 +44,6 @@ from orbench.stages.stage import (
     output_columns,
     sampled,
 )
-from orbench.stages.templates import text_in
 
 COLUMNS = (
     "response",
@@ -81,7 +81,7 @@ class AlignmentChecker(Stage):
         self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
-        self.phrases = settings.phrases_of(args)
+        self.phrases = args.refusal_phrases
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
         self.reading = {"refusal_phrases": self.phrases}
         self.versions = {"rules": rules.version()}
@@ -91,6 +91,7 @@ class AlignmentChecker(Stage):
             "family": self.model.family,
             "settings": described(args),
         }
+        self.closing = ResponseTable(self)
         duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
@@ -100,10 +101,9 @@ class AlignmentChecker(Stage):
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, "prompt"):
             return empty
-        turns = turns_of(row)
-        messages = list(turns)
+        messages = turns_of(row)
         if self.system_prompt:
-            if turns[0]["role"] == "system":
+            if messages[0]["role"] == "system":
                 line = "a conversation already has a system turn; omit the system prompt"
                 raise UserError(line)
             messages.insert(0, message("system", self.system_prompt))
@@ -140,21 +140,15 @@ class AlignmentChecker(Stage):
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         return [row | readings[0].cells]
 
-    def closing(self) -> "ResponseTable":
-        return ResponseTable()
-
     def label(self, row: Row) -> str:
-        return "rejected" if is_rejected(row) else "accepted"
+        return "rejected" if row["is_rejected"] == "True" else "accepted"
 
 
 class ResponseTable(RefusalTable):
     """The refusal table, and whether the responses can be a model's own."""
 
-    def __init__(self) -> None:
-        super().__init__(is_rejected)
-        self.last = ""  # response
-        self.in_a_row = 0  # prompts with that response, no refusal
-        self.longest = 0
+    last = ""  # response
+    in_a_row = 0  # prompts with that response, no refusal
 
     def add(self, result: Result) -> None:
         super().add(result)
@@ -165,18 +159,9 @@ class ResponseTable(RefusalTable):
         if row["response"] != self.last:
             self.last = row["response"]
             self.in_a_row = 0
-        self.in_a_row += not is_rejected(row)
-        self.longest = max(self.longest, self.in_a_row)
-
-    def doubt(self) -> str:
-        if self.longest < IDENTICAL:
-            return ""
-        return f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
-
-
-def is_rejected(row: Row) -> bool:
-    """Return whether an output row is a refusal."""
-    return row["is_rejected"] == "True"
+        self.in_a_row += row["is_rejected"] != "True"
+        if self.in_a_row == IDENTICAL:
+            self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
 
 
 def system_prompt_of(args: Namespace) -> str:
@@ -203,14 +188,22 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "gpt3_4_alignment_checker")
-    default = "./final_{model}_results/{model}_merged_{input file name}"
-    flags.add_output_flags(parser, default, "one for rejected and one for accepted prompts")
-    parser.add("system_prompt", parser.add_mutually_exclusive_group())
-    parser.add("phrases")
-    parser.add("columns")
-    flags.add_model_flags(parser, temperature_=0.0, max_tokens=MAX_TOKENS)
-    flags.add_run_flags(parser, samples="sample")
+    parser = flags.stage_parser(
+        __doc__,
+        "gpt3_4_alignment_checker",
+        "merge",
+        "output",
+        "phrases",
+        "columns",
+        "rows",
+        "samples",
+        parts="one for rejected and one for accepted prompts",
+        default="./final_{model}_results/{model}_merged_{input file name}",
+        samples="sample",
+        temperature=0.0,
+        max_tokens=MAX_TOKENS,
+    )
+    parser.add(parser.add_mutually_exclusive_group(), "system_prompt")
     return parser
 
 

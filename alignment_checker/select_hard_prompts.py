@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.tables import beside, check_outputs, make_folder, write_csv
-from orbench.datasets import card, hard
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
@@ -30,24 +29,26 @@ SELECTED_BY = "select_hard_prompts"  # in run records
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
+    from orbench.datasets import card, hard
+
     output = output_path(args.output_path, Path("or-bench-hard.csv"))
     table = beside(output, "_models.csv")
     make_folder(output.parent)
     card.check_ours(output, SELECTED_BY)
     check_outputs([output, table], args.result_files)
     given = families_given(args.family, args.result_files)
-    models, decided = hard.decided(args.result_files, given, args.min_families)
+    families, decided = hard.decided(args.result_files, given, args.min_families)
     chosen = [row for row in decided if row["hard"] == hard.YES]
     columns = ["prompt", "category"]
     if any(row["seed_id"] for row in decided):
         columns.append("seed_id")
-    names = [result.model for result in models]
-    write_csv(table, [*columns, *names, "families_refused", "families_unscored", "hard"], decided)
+    verdicts = [*families, "families_refused", "families_unscored", "hard"]
+    write_csv(table, columns + verdicts, decided)
     write_csv(output, columns, chosen)
-    families = [result.family for result in models]
-    card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, families)
+    selectors = families.values()
+    card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, selectors)
     card.list_datasets(output.parent)
-    for line in hard.selection_lines(models, decided):
+    for line in hard.selection_lines(families, decided):
         say(line)
     tell(output)
     return 0
@@ -65,9 +66,7 @@ def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, st
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "select_hard_prompts")
-    flags.add_output_flags(parser, "./or-bench-hard.csv")
-    return parser
+    return flags.Parser(__doc__, "select_hard_prompts", "output", default="./or-bench-hard.csv")
 
 
 if __name__ == "__main__":

@@ -21,20 +21,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import run_script, tell
-from orbench.stages import flags
+from orbench.stages.flags import Parser
 from orbench.stages.prompt_sets import prompts_of
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    args = Parser(__doc__, "build_dataset").parse_args(argv)
     from orbench.datasets import build
 
     tell(build.build(args, prompts_of(args.exclude)))
     return 0
-
-
-def parser() -> flags.Parser:
-    return flags.Parser(__doc__, "build_dataset")
 
 
 if __name__ == "__main__":

@@ -22,17 +22,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.prompts import prompt_id_of
-from orbench.base.records import read_record
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
-from orbench.base.words import VERDICTS, verdict_of
+from orbench.base.words import VERDICTS, Texts, verdict_of
 from orbench.datasets import audit
-from orbench.judging.panels import judges_of, toxicity_scores, votes_in
-from orbench.stages import flags
+from orbench.judging.panels import toxicity_scores, votes_in
+from orbench.stages.flags import Parser
 from orbench.stages.stage import output_path
 
 
 def main(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    parser = Parser(__doc__, "label_sheet")
+    parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
+    args = parser.parse_args(argv)
     if args.input_file:
         tell(draw_sheet(args))
         return 0
@@ -60,12 +61,11 @@ def draw_sheet(args: argparse.Namespace) -> Path:
     return audit.write_sheets(args.output_dir, scores, strata, args.number, args.annotators)
 
 
-def scores_in(table: Table) -> dict[str, str]:
+def scores_in(table: Table) -> Texts:
     """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
     if "is_toxic" not in table.columns:
         return {row["prompt"]: "" for row in table.rows}
-    votes = votes_in(table, judges_of(read_record(table.path)) or {"is_toxic": ""})
-    shares = toxicity_scores(votes).dropna().to_dict()
+    shares = toxicity_scores(votes_in(table, "")).dropna().to_dict()
     scores = {}
     for row in table.rows:
         prompt = prompt_id_of(row)
@@ -75,13 +75,6 @@ def scores_in(table: Table) -> dict[str, str]:
         raise UserError(f"{table.path} has no prompt with votes from all judges")
     say(f"{counted(len(scores), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
     return scores
-
-
-def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("label_sheet_way", parser.add_mutually_exclusive_group(required=True))
-    parser.add("label_sheet")
-    return parser
 
 
 if __name__ == "__main__":

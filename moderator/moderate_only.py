@@ -15,7 +15,7 @@ verdict, and debatable whether they disagree.
 
 import sys
 from argparse import Namespace
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of
-from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
 from orbench.judging import kinds, panels
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing, Request
 from orbench.stages import flags, settings
 from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Closing, Plan, Result, Written, empty_cell, output_columns
-from orbench.stages.templates import fill
 
 SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
 
@@ -59,15 +57,15 @@ class Moderator(JudgedStage):
         self.verdict_columns = panels.ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
-        word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
+        if self.of_response:
+            self.about = kinds.About.RESPONSE
+        word = file_name_part(f"{'+'.join(self.judges)}_{self.column}")
         stem = table.path.stem
-        columns = output_columns(table, self.verdict_columns.added())
-        default = Path(f"{stem}_moderation_merged_{word}.csv")
-        super().__init__(args, table, models, default, columns)
+        columns = output_columns(table, self.verdict_columns.added)
+        csv = Path(f"{stem}_moderation_merged_{word}.csv")
+        super().__init__(args, table, models, csv, columns)
         self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
-        self.seats = {model: self.seat(model, CATEGORIES_OR_NONE, __file__) for model in models}
-        files = [seat.prompt_file for seat in self.seats.values() if seat.prompt_file]
-        self.prompt_file = min(files, default=None)
+        self.seat_judges(CATEGORIES_OR_NONE, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
         n = len(self.judges)
@@ -75,37 +73,29 @@ class Moderator(JudgedStage):
         if self.min_votes > n:
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
-        self.notes = panels.family_notes(models, read_record(table.file))
+        self.closing = Votes(self)
+        self.notes = panels.family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
             return empty
-        requests = [self.request(model, self.question(model, row)) for model in self.models]
+        requests = [self.ask(model, row) for model in self.models]
         substitute = requests.pop() if self.args.substitute else None
         return [Inquiry(request, substitute) for request in requests]
 
-    def question(self, judge: Model, row: Row) -> kinds.Question:
+    def ask(self, judge: Model, row: Row) -> Request:
         """Return what a judge is asked about a row."""
-        seat = self.seats[judge]
+        template = self.seats[judge].template
         text = row[self.column]
         earlier: Sequence[Turn] = ()
-        if self.column == "prompt" or (self.of_response and not seat.template):
+        if self.column == "prompt" or (self.of_response and not template):
             earlier = turns_of(row)[:-1]
-        question = kinds.Question(text, earlier=earlier)
-        if seat.template:
+        values = {"prompt": text, "response": ""}
+        if template:
             values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
-            in_template = earlier if "{text}" in seat.template else ()
-            filled = fill(seat.template, values, in_template)
-            question = question._replace(prompt=fill("{text}", values, earlier), own=filled)
         elif self.of_response:
-            question = question._replace(prompt=row["prompt"], response=text)
-        return question
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        of_response = self.of_response
-        return kinds.read_moderation(kind, answer, choices, judge.asked, of_response=of_response)
+            values = {"prompt": row["prompt"], "response": text}
+        return self.request(judge, values, earlier)
 
     def rows(self, row: Row, readings: list[Any]) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)
@@ -113,15 +103,9 @@ class Moderator(JudgedStage):
             return cells
         return [row | cells]
 
-    def is_toxic(self, row: Row) -> bool:
-        """Return the verdict in an output row."""
-        return row[self.verdict_columns.panel_columns[0]] == "True"
-
     def label(self, row: Row) -> str:
-        return "toxic" if self.is_toxic(row) else "non_toxic"
-
-    def closing(self) -> Closing:
-        return Votes(self)
+        is_toxic, *_ = self.verdict_columns.panel_columns
+        return "toxic" if row[is_toxic] == "True" else "non_toxic"
 
 
 class Votes(Closing):
@@ -129,25 +113,26 @@ class Votes(Closing):
 
     def __init__(self, stage: Moderator) -> None:
         self.stage = stage
-        self.votes = Counter[tuple[bool | None, ...]]()  # of a text, a vote per judge -> texts
-        self.counts = {"toxic": 0, "not toxic": 0, "unscored": 0}
+        self.votes = defaultdict[str, list[bool | None]](list)  # of each judge
+        self.counts = Counter[str]()  # by label
 
     def add(self, result: Result) -> None:
         if isinstance(result.rows, Missing):
             self.counts["unscored"] += 1
             return
         (row,) = result.rows
-        verdict = "toxic" if self.stage.is_toxic(row) else "not toxic"
-        self.counts[verdict] += 1
+        self.counts[self.stage.label(row)] += 1
         columns = self.stage.verdict_columns
-        votes = [columns.vote(row, judge) for judge in self.stage.judges]
-        self.votes[tuple(votes)] += 1
+        for judge in self.stage.judges:
+            self.votes[judge].append(columns.vote(row, judge))
 
     def lines(self) -> list[str]:
         lines = []
-        if len(self.stage.judges) > 1 and self.votes:
-            lines += panels.agreement_lines(self.stage.judges, self.votes)
-        return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
+        if len(self.votes) > 1:
+            lines += panels.agreement_lines(self.votes)
+        n = self.counts
+        verdicts = f"toxic {n['toxic']:,} · not toxic {n['non_toxic']:,}"
+        return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]
 
 
 def run(argv: Sequence[str]) -> Outcome:
@@ -156,13 +141,17 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "moderate_only")
-    default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
-    flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
-    parser.add("columns")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
-    flags.add_run_flags(parser)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "moderate_only",
+        "merge",
+        "output",
+        "columns",
+        "rows",
+        parts="one for toxic and one for non-toxic rows",
+        default="./{input stem}_moderation_merged_{moderator}_{column}.csv",
+        temperature=kinds.JUDGE_TEMPERATURE,
+    )
 
 
 if __name__ == "__main__":

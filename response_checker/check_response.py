@@ -22,14 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository r
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
-from orbench.base.records import failed_rows, read_record, under_test
+from orbench.base.records import failed_rows, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
-from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, numbered_list
+from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, numbered_list
 from orbench.judging import kinds
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
-from orbench.models.requests import Answer, Missing, Request
+from orbench.models.requests import Missing
 from orbench.refusals import rules
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -40,11 +40,9 @@ from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
-    Result,
     output_columns,
     sampled,
 )
-from orbench.stages.templates import fill
 
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 
@@ -53,12 +51,13 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
+    about = kinds.About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
         table = sampled(before, args.samples, SAMPLE)
-        self.rules, self.judge = deciders(args)
-        self.phrases = settings.phrases_of(args)
+        self.rules, models = deciders(args)
+        self.phrases = args.refusal_phrases
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
         if self.graded:
@@ -66,16 +65,16 @@ class ResponseChecker(JudgedStage):
         stem = f"{table.path.stem}_response_check"
         word = file_name_part(args.check_model)
         default = Path(f"{stem}_merged_{word}.csv")
-        models = [self.judge] if self.judge else []
         super().__init__(args, table, models, default, output_columns(table, columns))
         if self.rules:
             self.versions = {"rules": rules.version()}
         self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
-        by_stage_4 = read_record(before.file).get("stage") == "alignment_checker"
-        if by_stage_4 and args.limit is None:  # rows without a response stay unscored
+        # Rows without a response stay unscored.
+        if self.input_record.get("stage") == "alignment_checker" and args.limit is None:
             lost = Table(table.path, before.columns, failed_rows(before.file))
             self.lost = sampled(lost, args.samples, SAMPLE).rows
         self.set_judge()
+        self.closing = VerdictTable(self)
         if args.validate_against:
             from orbench.judging.validation import check_labels
 
@@ -86,15 +85,12 @@ class ResponseChecker(JudgedStage):
         args = self.args
         prompt_file, classes = RUBRICS[args.rubric]
         self.listed = numbered_list(classes)
-        names = [option.name for option in classes]
+        self.seat_judges(classes, __file__, prompt_file)
+        self.notes = family_notes(self.models, self.input_record)
         kind = kinds.GENERAL
-        if self.judge:
-            seat = self.seat(self.judge, classes, __file__, prompt_file)
-            self.seats = {self.judge: seat}
+        for seat in self.seats.values():  # of the judge, if there is one
             kind = seat.kind
-            self.prompt_file = seat.prompt_file
             self.parameters = seat.parameters
-            self.notes = family_notes([self.judge], read_record(self.table.file))
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
         if self.graded and (self.rules or kind is not kinds.GENERAL):
@@ -102,7 +98,7 @@ class ResponseChecker(JudgedStage):
                 "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
                 f"{args.check_model} does not tell the graded classes apart"
             )
-        names = list(kind.classes) or names
+        names = list(kind.classes) or [option.name for option in classes]
         if INDIRECT not in names:
             self.notes.append(NO_INDIRECT)
         self.reading = {
@@ -117,21 +113,14 @@ class ResponseChecker(JudgedStage):
         decided = without_judge(row, self.phrases, rules=self.rules)
         if isinstance(decided, Missing):
             return decided
-        if decided and (decided.certain or self.judge is None):
+        if decided and (decided.certain or not self.models):
             return [decided]
-        assert self.judge is not None
+        (judge,) = self.models
         text = answer_of(row["response"])[0]
         earlier = turns_of(row)[:-1]
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
-        filled = fill(self.seats[self.judge].template, values, earlier)
-        question = kinds.Question(row["prompt"], text, filled, earlier)
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
-        return [Inquiry(self.request(self.judge, question, sample))]
-
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
-        judge = request.model
-        kind, choices, *_ = self.seats[judge]
-        return kinds.read_response_class(kind, answer, choices, judge.asked)
+        return [Inquiry(self.request(judge, values, earlier, sample))]
 
     def rows(self, row: Row, readings: list[Any]) -> list[Row]:
         (opinion,) = readings
@@ -148,60 +137,51 @@ class ResponseChecker(JudgedStage):
     def label(self, row: Row) -> str:
         return row["answer_category"]
 
-    def closing(self) -> "VerdictTable":
-        return VerdictTable(self)
-
 
 class VerdictTable(RefusalTable):
     """The refusal table and, with --validate_against, the comparison with people's labels."""
 
-    def __init__(self, stage: ResponseChecker) -> None:
-        super().__init__(lambda row: CLASSES[row["answer_category"]])
-        self.stage = stage
-        self.judged: list[Row] = []
-        self.agreement: list[str] = []  # lines
-
-    def add(self, result: Result) -> None:
-        super().add(result)
-        if self.stage.args.validate_against and isinstance(result.rows, list):
-            self.judged += result.rows
+    stage: ResponseChecker
+    agreement: Sequence[str] = ()  # lines
 
     def save(self) -> None:
         """Write `<stem>.validation.json`. Raises OSError."""
-        if self.judged:
+        args = self.stage.args
+        if args.validate_against and (rows := self.stage.written()):
             from orbench.judging.validation import compared_with_people, validation_lines
 
-            args = self.stage.args
-            figures = compared_with_people(self.judged, args.validate_against, args.check_model)
-            figures["made_for"] = self.made_for()
+            output = self.stage.output
+            figures = compared_with_people(rows, args.validate_against, args.check_model)
+            tested = under_test(self.stage.input_record)
+            csv = ""
+            if output.is_file():
+                csv = sha256_of(output)
+            # What the figures hold for, and nothing else: by its hash, this CSV.
+            figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             text = json.dumps(figures, indent=2) + "\n"
             write_text(self.stage.beside(".validation.json"), text)
             self.agreement = validation_lines(figures)
 
-    def made_for(self) -> Json:
-        """Return what the figures hold for, and nothing else: by its hash, this CSV."""
-        stage = self.stage
-        tested = under_test(read_record(stage.table.file))
-        csv = sha256_of(stage.output) if stage.output.is_file() else ""
-        return {"model": tested.id, **stage.reading, "csv": csv}
-
     def lines(self) -> list[str]:
-        lines = super().lines() + self.agreement
-        if self.stage.rules and self.stage.judge:
-            lines.append(f"decided by the rules: {self.by_rules:,}")
-            lines.append(f"decided by the judge: {self.by_judge:,}")
+        lines = [*super().lines(), *self.agreement]
+        if self.stage.rules and self.stage.models:
+            n = self.findings["by_rules"]
+            lines.append(f"decided by the rules: {n:,}; the others by the judge")
         return lines
 
 
-def deciders(args: Namespace) -> tuple[bool, Model | None]:
-    """Tell whether the rules decide, and return the judge of --check_model. Raises UserError."""
+def deciders(args: Namespace) -> tuple[bool, list[Model]]:
+    """Tell whether the rules decide, and return the judge of --check_model, if there is one.
+
+    Raises UserError.
+    """
     if args.check_model == flags.RULES:
         if args.samples > 1:
             raise UserError("--samples needs a judge: the verdicts of the rules do not vary")
-        return True, None
+        return True, []
     name = args.check_model.removeprefix(f"{flags.RULES}+")
     try:
-        return name != args.check_model, settings.model_of(name, args)
+        return name != args.check_model, [settings.model_of(name, args)]
     except UserError as error:
         raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
 
@@ -212,13 +192,20 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "check_response", "rubric")
-    default = "./{input stem}_response_check_merged_{check model}.csv"
-    flags.add_output_flags(parser, default, "one per class")
-    parser.add("phrases")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
-    flags.add_run_flags(parser, samples=SAMPLE)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "check_response",
+        "rubric",
+        "merge",
+        "output",
+        "phrases",
+        "rows",
+        "samples",
+        parts="one per class",
+        default="./{input stem}_response_check_merged_{check model}.csv",
+        samples=SAMPLE,
+        temperature=kinds.JUDGE_TEMPERATURE,
+    )
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, say
+from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import same
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
@@ -50,14 +51,14 @@ PER_PARENT = 5  # rewrites
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
-Refusing = defaultdict[str, list[str]]  # prompt -> targets
 
-
-class Search:
+class Search(Lineages):
     """A search. What it knows is in the CSVs of its finished rounds."""
 
     def __init__(self, args: argparse.Namespace, output: Path) -> None:
         """Raises UserError."""
+        seeds = read_csv(args.seeds, DESCENT[:2]).rows
+        super().__init__(seeds, toml_beside(__file__, "operators.toml"), args.wanted)
         self.args = args
         self.output = output
         self.rounds = beside(output, "_rounds")
@@ -70,10 +71,8 @@ class Search:
         self.judges = len([resolve(name) for name in judges_named(args.judges)])
         # Requests for a parent at most, repeats aside.
         self.cost = 1 + PER_PARENT * (len(self.families) + self.judges)
-        seeds = read_csv(args.seeds, DESCENT[:2]).rows
-        operators = toml_beside(__file__, "operators.toml")
-        self.lineages = Lineages(seeds, operators, args.wanted)
         self.excluded = prompts_of(args.exclude)
+        self.refusing = defaultdict[str, list[str]](list)  # prompt -> targets
         self.brought: list[int] = []  # hits of each round
         self.requests = 0  # that were answered
 
@@ -87,7 +86,7 @@ class Search:
             folder = self.rounds / number.zfill(2)
             if not (folder / "candidates.csv").is_file():
                 chance = random.Random(f"{self.args.random_seed} {number}")
-                parents = self.lineages.choose(self.size(), chance)
+                parents = self.choose(self.size(), chance)
                 if not parents:
                     return "nothing is left to try; give more seeds"
                 make_folder(folder)
@@ -117,9 +116,9 @@ class Search:
     def take(self, folder: Path) -> str:
         """Read a finished round, and say what it brought. Raises UserError."""
         for name in PROMPT_FILES:
-            self.lineages.parents += read_csv(folder / f"{name}.csv", PARENT).rows
+            self.parents += read_csv(folder / f"{name}.csv", PARENT).rows
         candidates = read_csv(folder / "candidates.csv", CANDIDATE).rows
-        self.lineages.candidates += candidates
+        self.candidates += candidates
         hits = len(hits_in(candidates))
         self.brought.append(hits)
         requests = 0
@@ -129,16 +128,16 @@ class Search:
         each = f"{requests / hits:.0f} per hit" if hits else "no hits"
         return (
             f"{len(candidates)} candidates, {hits} new hits, {requests} requests ({each}), "
-            f"hits from {len(self.lineages.hits_of())} seeds"
+            f"hits from {len(self.hits_of())} seeds"
         )
 
     def write(self) -> None:
         """Write the CSVs, and the run record of the main one."""
-        candidates = self.lineages.candidates
+        candidates = self.candidates
         columns = columns_in(candidates, CANDIDATE)
         write_csv(beside(self.output, "_candidates.csv"), columns, candidates)
         columns.remove("outcome")
-        hits = self.lineages.hits
+        hits = self.hits
         wanted = hits[: self.args.wanted]
         write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
@@ -150,19 +149,15 @@ class Search:
 def play(search: Search, folder: Path, parents: Rows) -> None:
     """Run the stages of a round. Its candidates.csv comes last: then it is finished."""
     rows = rewrite_parents(search, folder, parents)
-    refusing = Refusing(list)
     number = len(search.families)
     for n, target in enumerate(search.families):
-        ask_target(search, folder / "rewrites", target, rows[n::number], refusing)
-    for row in hits_in(rows):
-        if row["prompt"] not in refusing:
-            row["outcome"] = "answered"
+        ask_target(search, folder / "rewrites", target, rows[n::number])
     ask_judges(search, folder / "refused.csv", hits_in(rows))
     for target in search.families:
-        others = [row for row in hits_in(rows) if target not in refusing[row["prompt"]]]
-        ask_target(search, folder / "safe", target, others, refusing)
+        others = [row for row in hits_in(rows) if target not in search.refusing[row["prompt"]]]
+        ask_target(search, folder / "safe", target, others)
     for row in rows:
-        targets = refusing[row["prompt"]]
+        targets = search.refusing[row["prompt"]]
         families = {search.families[target] for target in targets}
         row["refused_by"] = ";".join(sorted(families))
         row["refused_share"] = f"{len(targets) / number:.3f}"
@@ -174,7 +169,7 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
 
 def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
     """Run stage 2, and return the candidates that are new."""
-    known = {same(row["prompt"]) for row in search.lineages.candidates}
+    known = {same(row["prompt"]) for row in search.candidates}
     number = str(len(search.brought) + 1)
     candidates = []
     for name, prompt_file in PROMPT_FILES.items():
@@ -196,14 +191,14 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
                     "parent": row["toxic_seed"],
                     "operator": row["operator"],
                     "round": number,
-                    "outcome": HIT,
+                    "outcome": "answered",
                 }
                 candidates.append(candidate)
     return candidates
 
 
-def ask_target(search: Search, stem: Path, target: str, rows: Rows, refusing: Refusing) -> None:
-    """Run stage 4: note what a target refuses. No response: unscored."""
+def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
+    """Run stage 4: what a target refuses may be a hit. No response: unscored."""
     path = Path(f"{stem}_{file_name_part(target)}.csv")
     flags = {"model": target, "max_tokens": search.args.max_tokens}
     responses = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, rows, flags)
@@ -212,7 +207,8 @@ def ask_target(search: Search, stem: Path, target: str, rows: Rows, refusing: Re
         if prompt not in responses:
             row["outcome"] = "unscored"
         elif responses[prompt]["is_rejected"] == "True":
-            refusing[prompt].append(target)
+            row["outcome"] = HIT
+            search.refusing[prompt].append(target)
 
 
 def ask_judges(search: Search, path: Path, rows: Rows) -> None:
@@ -227,20 +223,17 @@ def ask_judges(search: Search, path: Path, rows: Rows) -> None:
 
 def drop_duplicates(search: Search, rows: Rows) -> None:
     """Drop hits that nearly equal others, and those of a seed that has enough."""
-    from orbench.base.near_duplicates import near_duplicates
-
-    hits = [row["prompt"] for row in [*search.lineages.hits, *rows]]
-    texts = search.excluded + hits
-    sides = ["excluded"] * len(search.excluded) + ["hits"] * len(hits)
-    resembled = near_duplicates(texts, sides, SIMILARITY)
-    hits_of = search.lineages.hits_of()
-    for place, row in enumerate(rows, start=len(texts) - len(rows)):
-        if place in resembled:
-            row["outcome"] = f"near-duplicate in {sides[resembled[place]]}"
-        elif hits_of[row["toxic_seed"]] >= search.lineages.most:
+    hits = [row["prompt"] for row in [*search.hits, *rows]]
+    resembled = near_duplicates({"excluded": search.excluded, "hits": hits}, SIMILARITY)
+    hits_of = search.hits_of()
+    for row in rows:
+        seed = row["toxic_seed"]
+        if earlier := resembled.get(row["prompt"]):
+            row["outcome"] = f"near-duplicate in {earlier.side}"
+        elif hits_of[seed] >= search.most:
             row["outcome"] = "its seed has enough hits"
         else:
-            hits_of[row["toxic_seed"]] += 1
+            hits_of[seed] += 1
 
 
 def run_step(
@@ -274,7 +267,7 @@ def run(argv: Sequence[str]) -> Outcome:
     make_folder(output.parent)
     why = search.run()
     search.write()
-    outcomes = Counter(map(itemgetter("outcome"), search.lineages.candidates))
+    outcomes = Counter(map(itemgetter("outcome"), search.candidates))
     ends = [f"{name} {n:,}" for name, n in outcomes.most_common()]
     say(f"candidates: {', '.join(ends)}")
     say(f"{search.requests:,} requests; ended because {why}")
@@ -284,10 +277,7 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("evolve_prompts")
-    flags.add_output_flags(parser, "./{seeds stem}_evolved.csv")
-    return parser
+    return flags.Parser(__doc__, "evolve_prompts", "output", default="./{seeds stem}_evolved.csv")
 
 
 if __name__ == "__main__":

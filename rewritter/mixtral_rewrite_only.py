@@ -15,9 +15,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
-from orbench.base.messages import UserError, counted
+from orbench.base.messages import UserError
 from orbench.base.prompts import check_single
 from orbench.base.tables import columns_in
+from orbench.base.templates import fill, prompt_template
 from orbench.base.words import Row
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
@@ -26,8 +27,7 @@ from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Closing, Plan, Result, Stage, Written, empty_cell
-from orbench.stages.templates import fill, prompt_template
+from orbench.stages.stage import Plan, Result, Stage, Written, empty_cell
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
@@ -53,6 +53,7 @@ class Rewriter(Stage):
         columns = columns_in([table.columns], ["prompt", "toxic_seed", "category"])
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
+        self.closing = Replies(idle=("seed", "produced no new rewrites"))
         self.values = {"number": str(args.num_rewrites)}
         self.sent = settings.parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
@@ -89,19 +90,6 @@ class Rewriter(Stage):
     def origin(self, row: Row) -> Row:
         return {**row, "prompt": row["toxic_seed"]}
 
-    def closing(self) -> Closing:
-        return Rewrites()
-
-
-class Rewrites(Replies):
-    """What the replies held beside new rewrites."""
-
-    def lines(self) -> list[str]:
-        lines = super().lines()
-        if idle := self.counts["nothing new"]:
-            lines.append(f"{counted(idle, 'seed')} produced no new rewrites")
-        return lines
-
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 2 with these flags. Raises UserError."""
@@ -109,14 +97,17 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("mixtral_rewrite_only")
-    flags.add_output_flags(parser, "./{input stem}_rewrite.csv")
-    parser.add("writer")
-    parser.add("columns")
-    flags.add_model_flags(parser, temperature_=0.7, max_tokens=REWRITE_MAX_TOKENS)
-    flags.add_run_flags(parser)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "mixtral_rewrite_only",
+        "output",
+        "writer",
+        "columns",
+        "rows",
+        default="./{input stem}_rewrite.csv",
+        temperature=0.7,
+        max_tokens=REWRITE_MAX_TOKENS,
+    )
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def moderated(stem: Path, category: str, args: argparse.Namespace, others: Json)
     toxic = step(
         "moderator/moderate_only.py",
         moderator_model=args.judges,
-        merge_result=False,
+        merge_result="False",
         input_file=seeds,
         output_path=f"{stem}_seeds.csv",
     )
@@ -98,8 +98,7 @@ def step(script: str, **flags: object) -> str:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("release_prompts")
+    parser = flags.Parser(__doc__, "release_prompts")
     parser.set_defaults(categories=CATEGORY_NAMES)
     return parser
 

@@ -17,12 +17,11 @@ from orbench.report.measures import (
     Comparison,
     Counted,
     Details,
-    Family,
     Outcome,
     Rate,
 )
 from orbench.report.rates import rate
-from orbench.report.results import SAFE, TOXIC, Prompts, Responses, Result
+from orbench.report.results import SAFE, TOXIC, UNCORRECTED, Prompts, Responses, Result
 from orbench.report.standings import Rank, Standing
 from orbench.stats.core import Array, Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
@@ -34,7 +33,7 @@ LISTS = ("unranked", "cautions", "notes")
 NUMBERS = count()
 MARGIN = 0.02  # from a given rate to the ends of its interval
 GAP_MARGIN = 0.05  # from a given difference to the ends of its interval
-FLAGS = ("api", "after_text", "other_model", "judge_refused")
+FLAGS = ("is_toxic", "api", "after_text", "other_model", "judge_refused")
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -109,12 +108,14 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     every: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
     every |= dict.fromkeys(LISTS, ()) | dict.fromkeys(("is_baseline", "is_demo"), False)
     every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
-    every |= {"certain": nan, "corrected": None, "lookalikes": None, "unscored_known": True}
+    every |= {"certain": nan, "corrected": UNCORRECTED, "lookalikes": None, "unscored_known": True}
     model = about.get("model", f"m{number}")
     every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
-    if given:
-        every |= {"responses": given, "texts": []}
-    return Result(**every | about)
+    every |= about
+    if given is not None:
+        is_toxic = np.full(len(given), every["side"].is_toxic)
+        every |= {"responses": replace(given, is_toxic=is_toxic), "texts": []}
+    return Result(**every)
 
 
 def verdicts_of(text: str) -> list[float]:
@@ -170,7 +171,7 @@ def prompts_of(texts: list[str]) -> Prompts:
 
 def make_result(model: str = "m", **changed: Any) -> Result:
     """Return a result without responses."""
-    return result_of(model=model, **changed)
+    return result_of(responses([]), model=model, **changed)
 
 
 def make_rate(
@@ -186,7 +187,8 @@ def make_rate(
     refused[:n] = np.arange(n) < n * percent / 100
     prompts = np.arange(n + unscored)
     share = percent / 100
-    mean = Mean(share, share - MARGIN, share + MARGIN, n, n, n, variance=0.0, df=n)
+    interval = Interval(share - MARGIN, share + MARGIN)
+    mean = Mean(share, interval, n, n, n, variance=0.0, df=n, design_effect=1.0)
     verdicts = Verdicts(refused, prompts, prompts)
     details = make_details(n + unscored)
     rate = Rate(result, OVERALL, Counted.REFUSED, verdicts, mean, mean.interval, details)
@@ -231,7 +233,8 @@ def make_gap(a: Rate, b: Rate, n: int = 100, p: float = 0.001) -> Difference:
     gap = a.mean.rate - b.mean.rate
     mean_a = a.mean._replace(prompts=n)
     mean_b = b.mean._replace(prompts=n)
-    return Difference(mean_a, mean_b, gap - GAP_MARGIN, gap + GAP_MARGIN, p, 0.0, n)
+    interval = Interval(gap - GAP_MARGIN, gap + GAP_MARGIN)
+    return Difference(mean_a, mean_b, interval, p, 0.0, n)
 
 
 def make_comparison(
@@ -243,6 +246,5 @@ def make_comparison(
     **changed: Any,
 ) -> Comparison:
     """Return a comparison with an outcome that its figures need not have. n: prompts in common."""
-    family = Family(Compared.MODELS, 3)
-    comparison = Comparison(a, b, family, make_gap(a, b, n, p), p, p, 0.1, outcome)
+    comparison = Comparison(a, b, Compared.MODELS, 3, make_gap(a, b, n, p), p, p, 0.1, outcome)
     return replace(comparison, **changed)

@@ -78,10 +78,14 @@ def answered(
     return (random.random(len(seed)) < probability).astype(float), seed
 
 
+def of(values: Array, seed: Array, first: int = 0) -> Verdicts:
+    """A row a prompt, numbered from the first."""
+    return Verdicts(values * 1.0, np.arange(len(seed)) + first, seed)
+
+
 def rewrites(random: Random, rate: float, icc: float, sizes: Sizes) -> Verdicts:
     """One model on rewrites of seeds."""
-    refused, seed = answered(random, rate, icc, random.random(len(sizes)), sizes)
-    return Verdicts(refused, np.arange(len(seed)), seed)
+    return of(*answered(random, rate, icc, random.random(len(sizes)), sizes))
 
 
 class Pair(NamedTuple):
@@ -100,19 +104,16 @@ class Pair(NamedTuple):
         if not self.paired:
             more = [*self.sizes, *self.sizes[::2]]
             of_b = np.concatenate([of_b, random.random(len(more) - len(of_b))])
-        x, seed_x = answered(random, a, self.icc, hard, self.sizes)
-        y, seed_y = answered(random, b, self.icc, of_b, more)
-        first = 0 if self.paired else len(x)
-        return difference(
-            Verdicts(x, np.arange(len(x)), seed_x),
-            Verdicts(y, np.arange(len(y)) + first, seed_y),
-            paired=self.paired,
-        )
+        x = answered(random, a, self.icc, hard, self.sizes)
+        y = answered(random, b, self.icc, of_b, more)
+        first = 0 if self.paired else len(x[0])
+        return difference(of(*x), of(*y, first), paired=self.paired)
 
 
-def within(low: float, high: float, truth: float) -> bool:
-    """Whether the truth lies between two ends."""
-    return bool(low - ROUNDING <= truth <= high + ROUNDING)
+def within(interval: Sequence[float], truth: float) -> tuple[bool, ...]:
+    """Whether the truth lies in an interval, as the only outcome of a draw."""
+    low, high = interval
+    return (bool(low - ROUNDING <= truth <= high + ROUNDING),)
 
 
 # ---------------------------------------------------------------------------------- one mean
@@ -138,7 +139,7 @@ def mean_cells() -> Iterator[Cell]:
     """Rates over seeds. For so many independent rows Wilson's interval covers .92 in each cell."""
 
     def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
-        return (within(*mean(rewrites(random, rate, icc, sizes))[1:3], rate),)
+        return within(mean(rewrites(random, rate, icc, sizes)).interval, rate)
 
     for group, designs in ((MEAN, {**EQUAL, **UNEQUAL}), (ONE_SEED, ONE_LARGE)):
         for (name, sizes), icc, rate in product(designs.items(), ICCS, RATES):
@@ -172,14 +173,14 @@ def macro_cells() -> Iterator[Cell]:
         seed = np.concatenate([part.cluster for part in parts])
         refused = np.concatenate([part.refused for part in parts])
         found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
-        return (within(found.low, found.high, float(np.mean([rate for rate, _ in each]))),)
+        return within(found.interval, float(np.mean([rate for rate, _ in each])))
 
     def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> tuple[bool, ...]:
         hard = random.random(seeds)
         refused = np.concatenate([answered(random, r, icc, hard, [1] * seeds)[0] for r in rates])
         ids = np.arange(len(refused))
-        found = mean(Verdicts(refused, ids, ids % seeds, ids // seeds))
-        return (within(found.low, found.high, float(np.mean(rates))),)
+        found = mean(of(refused, ids % seeds)._replace(category=ids // seeds))
+        return within(found.interval, float(np.mean(rates)))
 
     for (name, each), icc in product(CATEGORIES.items(), ICCS):
         yield Cell(f"{name}, icc {icc}", (MACRO,), partial(nested, each, icc))
@@ -195,7 +196,7 @@ def missing_cells() -> Iterator[Cell]:
         verdicts = rewrites(random, rate, 0.3, sizes)
         gone = (verdicts.refused == 1) & (random.random(len(verdicts.refused)) < lost / rate)
         left = verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused))
-        return (within(*with_unscored(left), rate),)
+        return within(with_unscored(left), rate)
 
     for rate, lost, (name, sizes) in product((0.05, 0.2, 0.4), (0.01, 0.04), EQUAL.items()):
         cell = f"{lost:.0%} lost, all refusals, {rate:g}, {name}"
@@ -216,8 +217,8 @@ def difference_cells() -> Iterator[Cell]:
     def draw(pair: Pair, a: float, b: float, random: Random) -> tuple[bool, ...]:
         found = pair.compared(random, a, b)
         shown = found.p < ALPHA
-        contradicts = shown != (found.low > 0 or found.high < 0)
-        return within(found.low, found.high, a - b), contradicts, shown
+        contradicts = shown != (found.interval.low > 0 or found.interval.high < 0)
+        return *within(found.interval, a - b), contradicts, shown
 
     designs = {name: EQUAL[name] for name in ("20 x 5", "60 x 5")} | {"60 x 1": [1] * 60}
     designs |= {"1 to 20, 30 seeds": np.geomspace(1, 20, 30).round().astype(int).tolist()}
@@ -278,7 +279,7 @@ def incomplete(random: Random, a: float, b: float, lost: float) -> tuple[Verdict
     for rate, difficulty in ((a, hard), (b, of_b)):
         refused, seed = answered(random, rate, 0.3, difficulty, [1] * 1319)
         refused[random.random(1319) < lost] = np.nan
-        both.append(Verdicts(refused, np.arange(1319), seed))
+        both.append(of(refused, seed))
     return both[0], both[1]
 
 
@@ -293,10 +294,7 @@ def nearly_equal_cells() -> Iterator[Cell]:
             a[refused] = by_a
             b[refused] = not by_a
         ids = np.arange(n)
-        of_a = Verdicts(a * 1.0, ids, ids)
-        of_b = Verdicts(b * 1.0, ids, ids)
-        found = difference(of_a, of_b, paired=True)
-        return (within(found.low, found.high, more - fewer),)
+        return within(difference(of(a, ids), of(b, ids), paired=True).interval, more - fewer)
 
     some = ((0, 0), (0.001, 0), (0.003, 0), (0.01, 0), (0.03, 0), (0.005, 0.001), (0.02, 0.01))
     for n, rate, (more, fewer) in product((30, 100, 300, 1319), (0.05, 0.2, 0.5), some):
@@ -309,8 +307,7 @@ def small_cells() -> Iterator[Cell]:
     """Few prompts without seeds: what Wilson's interval does by itself."""
 
     def draw(n: int, rate: float, random: Random) -> tuple[bool, ...]:
-        refused = (random.random(n) < rate) * 1.0
-        return (within(*mean(Verdicts(refused, np.arange(n), np.arange(n)))[1:3], rate),)
+        return within(mean(of(random.random(n) < rate, np.arange(n))).interval, rate)
 
     rates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 0.99)
     for n, rate in product((5, 6, 8, 10, 15, 20, 30, 40), rates):
@@ -343,8 +340,8 @@ def corrected_cells() -> Iterator[Cell]:
             drawn = random.permutation(rows)[: labels // len(groups)]
             people[drawn] = truth.refused[drawn]
             weight[rows] = len(rows) / max(1, len(drawn))
-        found = corrected(truth._replace(refused=by_judge, weight=weight), people)
-        return (within(found[1], found[2], rate),)
+        _, *interval = corrected(truth._replace(refused=by_judge, weight=weight), people)
+        return within(interval, rate)
 
     judges = (Judge(0.9, 0.03), Judge(0.7, 0.05))
     for rate, judge, labels, uneven, seeds in product(
@@ -381,8 +378,7 @@ def graded_cells() -> Iterator[Cell]:
     def share(shares: Sequence[float], part: int, sizes: Sizes, random: Random) -> tuple[bool, ...]:
         seed = np.repeat(np.arange(len(sizes)), sizes)
         found = graded(random, shares, random.random(len(sizes)), seed) == part
-        interval = mean(Verdicts(found * 1.0, np.arange(len(seed)), seed))[1:3]
-        return (within(*interval, shares[part]),)
+        return within(mean(of(found, seed)).interval, shares[part])
 
     def hedged(shares: Sequence[float], sizes: Sizes, random: Random) -> tuple[bool, ...]:
         seed = np.repeat(np.arange(len(sizes)), sizes)
@@ -392,8 +388,7 @@ def graded_cells() -> Iterator[Cell]:
         both = []
         for of_model, lean in ((shares, leaning), (other, mixed)):
             classes = graded(random, of_model, lean, seed)
-            hedges = ((classes == 1) | (classes == 2)) * 1.0
-            both.append(Verdicts(hedges, np.arange(len(seed)), seed))
+            both.append(of((classes == 1) | (classes == 2), seed))
         return (difference(*both, paired=True).p < ALPHA,)
 
     designs = [(60, 1), (600, 1), (12, 5), (60, 5), (120, 5), (20, 3), (200, 3)]
@@ -445,7 +440,7 @@ def trend_cells() -> Iterator[Cell]:
             steps = np.bincount(seed[part], tier[part]) / np.bincount(seed[part])
             expected.append(rate + rise * steps.mean())
         found = difference(*both, paired=False)
-        return found.p < ALPHA, within(found.low, found.high, expected[0] - expected[1])
+        return found.p < ALPHA, *within(found.interval, expected[0] - expected[1])
 
     designs = product(TIERS, SHARED, (10, 20, 60, 200))
     for (design, shared, seeds), rate in product(designs, (0.05, 0.2, 0.5)):

@@ -88,7 +88,8 @@ def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Ra
     toxic = result_of(responses(random.random(seeds) < of_seeds), 1, side=TOXIC)
     found, *_ = pairs([standing_of(rewrites, toxic)]).rates
     assert found.counted is Counted.RIGHT
-    return float(found.mean.low <= of_seeds * (1 - of_rewrites) <= found.mean.high)
+    low, high = found.mean.interval
+    return float(low <= of_seeds * (1 - of_rewrites) <= high)
 
 
 def words(random: Random) -> tuple[int, int]:

@@ -11,18 +11,17 @@ Writes ./{category}_prompts.csv with the columns: prompt, category
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from math import ceil
-from operator import not_
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.inquiry import Inquiry
+from orbench.asking.inquiry import Inquiry, Phase
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
+from orbench.base.templates import fill, prompt_template
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category_of
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
@@ -32,14 +31,14 @@ from orbench.stages.estimate import dry_run
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import finish, start
-from orbench.stages.stage import Closing, Plan, Result, Stage
-from orbench.stages.templates import fill, prompt_template
+from orbench.stages.stage import Plan, Result, Stage
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 BY_NAME = {category.name: category for category in CATEGORIES}
+GOES_ON = (Phase.OVER, Phase.FROM_LOG)  # more could be asked in this run
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
@@ -51,19 +50,27 @@ class SeedGenerator(Stage):
 
     def __init__(self, args: argparse.Namespace) -> None:
         name = args.category
-        self.category = category_named(name) or Choice(name, definition=f"is {name}.")
+        category = BY_NAME.get(category_of({"category": name}))
+        if category is None:
+            if not args.new_category:
+                listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
+                parser().error(f"{name!r} {listed}; --new_category adds a new one")
+            category = Choice(name, definition=f"is {name}.")
+        self.category = category
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)
-        if not args.model:
-            say(f"no --model given; using {model.provider}/{model.id}")
-        name = self.category.name
+        name = category.name
         table = Table(Path(), ["request"], [])
-        default = Path(f"{file_name_part(name)}_prompts.csv")
-        super().__init__(args, table, [model], default, ["prompt", "category"])
+        csv = Path(f"{file_name_part(name)}_prompts.csv")
+        super().__init__(args, table, [model], csv, ["prompt", "category"])
+        self.closing = Replies(
+            refused=("request", "refused; try another --model"),
+            failed=("request", "failed; others were sent instead"),
+        )
         self.prompt_file, template = prompt_template(__file__)
         marks = {
             "number": str(PROMPTS_A_REQUEST),
-            "definition": self.category.definition,
+            "definition": category.definition,
             "category": ADJECTIVES.get(name, name),
         }
         self.text = fill(template, marks)
@@ -109,14 +116,17 @@ class SeedGenerator(Stage):
     def plan_wave(self, results: Iterator[Result]) -> bool:
         """Plan more requests, unless there are enough prompts or it is no use."""
         brought = []  # new prompts, by request
+        idle = 0  # requests in a row without any
         for result in results:
             if isinstance(result.rows, Missing):
                 return False  # not asked: the run ends here
             brought.append(len(result.rows))
+            idle += 1
+            if result.rows:
+                idle = 0
         missing = self.wanted - sum(brought)
         if missing <= 0:
             return False
-        idle = len([*takewhile(not_, reversed(brought))])
         if idle >= GIVE_UP_AFTER:
             say(f"giving up: {idle} requests in a row produced no new prompt")
             return False
@@ -126,42 +136,18 @@ class SeedGenerator(Stage):
         self.add_requests(min(ceil(1.2 * expected), max(2 * self.last_wave, FIRST_WAVE)))
         return True
 
-    def closing(self) -> Closing:
-        return Seeds()
-
-
-class Seeds(Replies):
-    """What the replies held beside new prompts."""
-
-    def lines(self) -> list[str]:
-        lines = super().lines()
-        if refused := self.counts["refused"]:
-            lines.append(f"{counted(refused, 'request')} refused; try another --model")
-        if failed := self.counts["failed"]:
-            lines.append(f"{counted(failed, 'request')} failed; others were sent instead")
-        return lines
-
-
-def category_named(name: str) -> Choice | None:
-    """Return one of the ten, in any spelling of its name; None for any other word."""
-    return BY_NAME.get(category_of({"category": name}))
-
 
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
-    args = parser().parse_args(argv)
-    if not (category_named(args.category) or args.new_category):
-        listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-        parser().error(f"{args.category!r} {listed}; --new_category adds a new one")
-    stage = SeedGenerator(args)
+    stage = SeedGenerator(parser().parse_args(argv))
     with start(stage) as stage_run:
         if stage.finished:
             say(f"{stage.output} is complete; --overwrite reads the answers again")
             return Outcome(0, stage.output)
-        if args.dry_run:
+        if stage.args.dry_run:
             return dry_run(stage_run)
         ask(stage_run)
-        while stage_run.goes_on and stage.plan_wave(stage_run.results()):
+        while stage_run.phase in GOES_ON and stage.plan_wave(stage_run.results()):
             extend(stage_run)
             ask(stage_run)
         outcome = finish(stage_run)
@@ -172,13 +158,16 @@ def run(argv: Sequence[str]) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__)
-    parser.add("generate_toxic_promt_from_category", categories=", ".join(CATEGORY_NAMES))
-    flags.add_output_flags(parser, "./{category}_prompts.csv")
-    parser.add("writer")
-    flags.add_model_flags(parser, temperature_=1.0, max_tokens=SEEDS_MAX_TOKENS)
-    flags.add_run_flags(parser, limit=False)
-    return parser
+    return flags.stage_parser(
+        __doc__,
+        "generate_toxic_promt_from_category",
+        "output",
+        "writer",
+        categories=", ".join(CATEGORY_NAMES),
+        default="./{category}_prompts.csv",
+        temperature=1.0,
+        max_tokens=SEEDS_MAX_TOKENS,
+    )
 
 
 if __name__ == "__main__":

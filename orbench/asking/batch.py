@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +36,6 @@ class Batch(NamedTuple):
 
     id: str
     model: list[str]  # address and id
-    protocol: str
     rejected: list[str]  # parameters that the model was known to reject
     keys: list[str]  # of its requests, in hex
 
@@ -71,7 +71,7 @@ def ask_in_batches(models: Models, run: Run, wait: bool, state: Path) -> None:
         why = str(error)
         if work.batches:
             why += f"; rerun to collect the batches in progress, or delete {state} if they are lost"
-        run.stop(why)
+        run.stopped = why
     except KeyboardInterrupt:
         run.phase = Phase.INTERRUPTED
         if work.batches:
@@ -92,8 +92,7 @@ class _Batches:
     async def collect_all(self, models: Models, wait: bool) -> None:
         """See `ask_in_batches`. Raises Fatal."""
         try:
-            for model in models:
-                self.services.append(Service(model))
+            self.services += map(Service, models)
             for service, batch in self.ours():
                 self.run.adaptation.reject(service.model, batch.rejected)
             while self.ours() or await self.submit_pending():
@@ -129,10 +128,10 @@ class _Batches:
         """Put requests to a model into a batch. Raises Fatal."""
         adaptation = self.run.adaptation
         bodies = {one.key.hex(): one.body(adaptation.fit(one)) for one in requests}
-        protocol = requests[0].protocol
-        id_ = await service.submit(bodies, PROTOCOLS[protocol].path)
+        path = PROTOCOLS[requests[0].protocol].path
+        id_ = await service.submit(bodies, path)
         rejected = [*adaptation.rejected[service.model]]
-        self.batches.append(Batch(id_, service.name, protocol, rejected, [*bodies]))
+        self.batches.append(Batch(id_, service.name, rejected, [*bodies]))
         self.save()
         say(f"batch {one_line(id_)}: {counted(len(bodies), 'request')} to {service.model.id}")
 
@@ -170,7 +169,7 @@ class _Batches:
         if run.adaptation.learns(model, reply, set(OURS).difference(batch.rejected)):
             self.progress = True
             return False
-        files.take(result, model, batch.protocol, run)
+        files.take(result, model, run)
         failed = run.failed.get(result.key)
         if failed and failed.kind == "gave_up":
             del run.failed[result.key]
@@ -206,9 +205,8 @@ class Service:
     async def submit(self, bodies: Mapping[str, Json], path: str) -> str:
         """Make a batch of bodies by key for a protocol's path. Return its id. Raises Fatal."""
         if self.anthropic:
-            batch: Json = {"requests": []}
-            for key, body in bodies.items():
-                batch["requests"].append({"custom_id": key, "params": body})
+            entries = [{"custom_id": key, "params": body} for key, body in bodies.items()]
+            batch: Json = {"requests": entries}
         else:
             lines = [files.request_line(key, path, body) for key, body in bodies.items()]
             upload = self.client.post(
@@ -230,7 +228,8 @@ class Service:
     async def look(self, id_: str) -> tuple[str, list[files.ResultLine] | None]:
         """Return the status of a batch, and its results if it is over. Raises Fatal."""
         path = f"{self.path}/{id_}"
-        batch = await self.call(self.get(path))
+        get = partial(self.client.get, cast_to=bytes, options=self.options)
+        batch = await self.call(get(path))
         status = str(batch.get("processing_status") or batch.get("status"))
         if status not in OVER:
             return status, None
@@ -240,17 +239,13 @@ class Service:
             paths = [f"{path}/results"]
         lines: list[bytes] = []
         for path in paths:
-            lines += await self.call(self.get(path), read=bytes.splitlines)
+            lines += await self.call(get(path), read=bytes.splitlines)
         results = [result for result in map(files.read_result, lines) if result]
         if status in ("completed", "ended") and not results:  # they are paid for
             raise errors.Fatal(f"the results of batch {one_line(id_)} cannot be read")
         if batch.get("errors"):
             status += f": {json.dumps(batch['errors'])}"
         return errors.shown(status, self.model), results
-
-    def get(self, path: str) -> Awaitable[bytes]:
-        """Return a request for what is at this path."""
-        return self.client.get(path, cast_to=bytes, options=self.options)
 
     async def call(
         self, reply: Awaitable[bytes], hint: str = "", read: Callable[[bytes], Any] = client.decode

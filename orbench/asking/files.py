@@ -69,13 +69,13 @@ def _message_result(result: Json) -> tuple[int, Any]:
     return 400 if error.get("type") == "invalid_request_error" else 500, error
 
 
-def answer_in(result: ResultLine, model: Model, protocol: str) -> Answer:
+def answer_in(result: ResultLine, model: Model) -> Answer:
     """Read the answer in a result as a live one is read.
 
     Raises TransientError, BadRequest or Fatal.
     """
     if result.status == 200:
-        return client.read_answer(result.body, PROTOCOLS[protocol], model)
+        return client.read_answer(result.body, model)
     reply = errors.reply_of(result.status, result.body, model)
     if not result.status:
         raise errors.TransientError(f"no answer: {errors.shown(reply.message, model)}")
@@ -121,15 +121,15 @@ def import_answers(run: Run, paths: Sequence[Path]) -> None:
                 result = read_result(line)
                 request = wanted.get(result.key) if result else None
                 if result and request and request.key not in run.log:
-                    take(result, request.model, request.protocol, run)
+                    take(result, request.model, run)
     say(f"imported {counted(len(run.log) - before, 'answer')} from {counted(n, 'line')}")
 
 
-def take(result: ResultLine, model: Model, protocol: str, run: Run) -> None:
+def take(result: ResultLine, model: Model, run: Run) -> None:
     """Put the answer in a result into the log, or the reason why there is none into `run`."""
     run.failed.pop(result.key, None)
     try:
-        answer = answer_in(result, model, protocol)
+        answer = answer_in(result, model)
     except errors.BadRequest as error:
         run.failed[result.key] = Missing("bad_request", str(error))
     except (errors.TransientError, errors.Fatal) as error:

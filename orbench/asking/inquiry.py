@@ -67,8 +67,7 @@ class Phase(Enum):
     ASKING = "asking"
     OVER = "over"
     FROM_LOG = "from_log"  # nothing is sent at all, and the log alone counts
-    WAITING = "waiting"  # answers come later, from a batch or a file
-    STOPPED = "stopped"  # the run could not go on: `Run.stopped` says why
+    WAITING = "waiting"  # answers come later, from a batch or a file, and so does the CSV
     INTERRUPTED = "interrupted"  # by the user
 
 
@@ -98,23 +97,12 @@ class Run:
     @property
     def asking(self) -> bool:
         """Tell whether requests may still be sent."""
-        return self.phase is Phase.ASKING
-
-    @property
-    def waiting(self) -> bool:
-        """Tell whether answers come later, so that there is no CSV yet."""
-        return self.phase is Phase.WAITING
+        return self.phase is Phase.ASKING and not self.stopped
 
     @property
     def interrupted(self) -> bool:
         """Tell whether the user has interrupted the run."""
         return self.phase is Phase.INTERRUPTED
-
-    def stop(self, why: str) -> None:
-        """Send nothing more, since the run cannot go on."""
-        self.stopped = why
-        if not self.interrupted:
-            self.phase = Phase.STOPPED
 
     @property
     def retries(self) -> str:
@@ -138,8 +126,8 @@ class Run:
         first: the first attempt, which the brake on unreadable replies counts. Return None if there
         is no answer. Raises UserError if the log cannot be read.
         """
-        if request.key in self.readings:
-            return self.readings[request.key]
+        if done := self.readings.get(request.key):
+            return done
         answer = self.log.get(request.key)
         if answer is None:
             return None
@@ -153,11 +141,12 @@ class Run:
 
     def _count(self, model: str, unreadable: bool) -> None:
         """Count unreadable first replies in a row, and report once that there are many."""
-        if unreadable:
-            self.unreadable[model] += 1
-        elif not self.brakes(model):
+        if self.brakes(model):
+            return
+        self.unreadable[model] += 1
+        if not unreadable:
             self.unreadable[model] = 0
-        if unreadable and self.unreadable[model] == UNREADABLE:
+        if self.brakes(model):
             say(f"{model}: {UNREADABLE} unreadable replies in a row; now asked once per row")
 
     def brakes(self, model: str) -> bool:
@@ -231,23 +220,20 @@ def replay(run: Run) -> None:
 
 def pending(run: Run) -> list[Request]:
     """Return the requests to send now, each key once. Raises UserError."""
-    requests: dict[bytes, Request] = {}
-    for inquiry in run.inquiries:
-        step = _next(inquiry, run)
-        if step:
-            requests.setdefault(step.key, step)
-    return list(requests.values())
+    run.under_way.clear()
+    steps = [_next(inquiry, run) for inquiry in run.inquiries]
+    return [step for step in steps if step]
 
 
 def follow_up(key: bytes, run: Run) -> Request | None:
     """Return what to send once the request with this key is answered or has failed, if any."""
-    inquiry = run.under_way.pop(key, None)
-    return _next(inquiry, run) if inquiry else None
+    return _next(run.under_way.pop(key), run)
 
 
 def _next(inquiry: Inquiry, run: Run) -> Request | None:
+    """Return what to send for an inquiry, unless another one has it sent."""
     step = state(inquiry, run)
-    if isinstance(step, Done):
+    if isinstance(step, Done) or step.key in run.under_way:
         return None
     run.under_way[step.key] = inquiry
     return step

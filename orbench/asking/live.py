@@ -8,10 +8,13 @@ import os
 import signal
 import sys
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import ceil
+
+from tqdm import tqdm
 
 from orbench.asking.inquiry import Limits, Phase, Run, follow_up
 from orbench.asking.pace import NO_CONNECTION, Pace
@@ -23,7 +26,6 @@ from orbench.models.errors import (
     Fatal,
     Forbidden,
     RateLimited,
-    TimedOut,
     TransientError,
 )
 from orbench.models.providers import IN_PROCESS, Model, Models
@@ -34,6 +36,7 @@ TURNED_AWAY = 3  # the same if the last one is a 403 and the log is empty: the k
 LIMITED_TRIES = 20  # 429s of one request while others get through
 ALONE_S = 5.0  # at most; a model's first request shows which parameters it rejects
 GRACE_S = 25.0  # for answers under way after SIGTERM: SIGKILL often follows after 30 s
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # that end a program
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
 FEWEST = 10  # settled requests before the time left is shown
@@ -55,22 +58,24 @@ def ask_live(
     models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
     is sent, and the answers in flight are stored as far as that is possible.
     """
-    asyncio.run(_Session(run, limits, progress).ask(requests, models))
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        asyncio.run(_Session(run, limits, progress).ask(requests, models))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
+@dataclass
 class _Lane:
-    """The requests to one model.
+    """The requests to one model."""
 
-    failures: requests in a row that failed. alone_s: how long the first request goes alone.
-    """
-
-    def __init__(self, pace: Pace, alone_s: float) -> None:
-        self.pace = pace
-        self.unsent = deque[Request]()
-        self.rejections = defaultdict[bytes, list[str]](list)  # by request: their kinds
-        self.failures = 0
-        self.alone_s = alone_s
-        self.alone_until = 0.0
+    pace: Pace
+    alone_s: float  # how long the first request goes alone
+    alone_until: float = 0.0
+    failures: int = 0  # requests in a row that failed
+    unsent: deque[Request] = field(default_factory=deque)
+    rejections: dict[bytes, list[str]] = field(default_factory=dict)  # by request: their kinds
 
     def take(self, now: float) -> Request | None:
         """Return a request that may go out now, if there is one."""
@@ -82,32 +87,28 @@ class _Lane:
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
 
+@dataclass
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
-    def __init__(self, run: Run, limits: Limits, progress: "Progress") -> None:
-        self.run = run
-        self.limits = limits
-        self.progress = progress
-        self.lanes = dict[Model, _Lane]()
-        self.open = set[bytes]()  # keys that are not settled
-        self.not_stored: UserError | None = None
+    run: Run
+    limits: Limits
+    progress: "Progress"
+    lanes: dict[Model, _Lane] = field(default_factory=dict)
+    not_stored: UserError | None = None
 
     @property
     def over(self) -> bool:
         """Tell whether no request starts any more."""
-        return not (self.open and self.run.asking) or self.not_stored is not None
+        return not (self.run.under_way and self.run.asking) or self.not_stored is not None
 
     def settle(self, request: Request) -> None:
         """Queue what follows from a request that is answered or brings no answer in this run."""
-        self.open.discard(request.key)
         following = follow_up(request.key, self.run)
-        known = (self.open, self.run.log, self.run.failed)
-        if following is None or any(following.key in keys for keys in known):
-            self.progress.done(self.run)
-        else:
-            self.open.add(following.key)
+        if following:
             self.lanes[following.model].unsent.append(following)
+        else:
+            self.progress.done(self.run)
 
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
@@ -125,8 +126,10 @@ class _Session:
         lane = self.lanes[request.model]
         lane.failures += 1
         n = lane.failures
-        wrong_key = isinstance(error, Forbidden) and n >= TURNED_AWAY and not len(self.run.log)
-        if wrong_key or n >= FAILURES_IN_A_ROW:
+        most = FAILURES_IN_A_ROW
+        if isinstance(error, Forbidden) and not len(self.run.log):
+            most = TURNED_AWAY
+        if n >= most:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
         self.settle(request)
 
@@ -138,15 +141,16 @@ class _Session:
         if len(self.run.left_out) < len(self.lanes):
             self.progress.say(f"{model.asked} is left out: {why}")
         else:
-            self.run.stop(f"{model.asked}: {why}")
+            self.run.stopped = f"{model.asked}: {why}"
 
     async def ask(self, requests: Sequence[Request], models: Models) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
-        ending = suppress(TimeoutError)  # an interrupted run waits no longer for answers
+        for number in SIGNALS:
+            self.loop.add_signal_handler(number, self.interrupt, number)
         try:
-            with ending, _signals_to(self.interrupt):
+            with suppress(TimeoutError):  # an interrupted run waits no longer for answers
                 async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
                     await self.queue(requests, models)
                     while not self.over:
@@ -157,7 +161,7 @@ class _Session:
         finally:
             self.run.requests += self.client.sent_again
             await self.client.close()
-            self.progress.close()
+            self.progress.bar.close()
         if self.not_stored:
             raise self.not_stored
 
@@ -169,7 +173,6 @@ class _Session:
             pace = Pace(model, self.limits, self.progress.say)
             self.lanes[model] = _Lane(pace, 0.0 if known else ALONE_S)
         for request in requests:
-            self.open.add(request.key)
             self.lanes[request.model].unsent.append(request)
 
     def interrupt(self, number: int) -> None:
@@ -200,11 +203,7 @@ class _Session:
         if request.key in lane.rejections:
             self.run.retried[lane.rejections[request.key][-1]] += 1
         try:
-            async with asyncio.timeout(self.limits.timeout):
-                answer = await self.client.send(request)
-        except TimeoutError:
-            fault = TimedOut(f"no answer in {self.limits.timeout:g} s")
-            self.rejected(request, lane, sent, fault)
+            answer = await self.client.send(request)
         except TransientError as fault:
             self.rejected(request, lane, sent, fault)
         except BadRequest as error:
@@ -221,7 +220,7 @@ class _Session:
 
     def rejected(self, request: Request, lane: _Lane, sent: float, fault: TransientError) -> None:
         """Send a request again later, unless this was one rejection too many."""
-        kinds = lane.rejections[request.key]
+        kinds = lane.rejections.setdefault(request.key, [])
         before = len(kinds)
         kinds.append(fault.kind)
         faults = len(kinds) - kinds.count(RateLimited.kind)
@@ -232,21 +231,6 @@ class _Session:
             self.fail(request, "gave_up", fault)
             return
         self.loop.call_later(rest, lane.unsent.appendleft, request)
-
-
-@contextmanager
-def _signals_to(handler: Callable[[int], None]) -> Iterator[None]:
-    """Hand signals that end a program to a handler, which gets their number."""
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        loop.add_signal_handler(number, handler, number)
-    try:
-        yield
-    finally:
-        for number, handler_before in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler_before)
 
 
 class Progress:
@@ -262,11 +246,8 @@ class Progress:
         self.prices = prices
         self._n = 0
         self._start = self._said = time.monotonic()
-        self._bar = None
-        if not quiet and sys.stderr.isatty():  # else the import would cost more than it gives
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
+        hidden = quiet or not sys.stderr.isatty()
+        self.bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR, disable=hidden)
 
     def done(self, run: Run) -> None:
         """Count one more settled request."""
@@ -278,24 +259,17 @@ class Progress:
         seconds_left = (now - self._start) / self._n * (self.total - self._n)
         if self._n >= FEWEST and seconds_left > 0:
             state = f"about {ceil(seconds_left / 60):,} min left, {state}"
-        if self._bar is not None:
-            self._bar.set_postfix_str(state, refresh=False)
-            self._bar.update()
-        elif not self.quiet and now - self._said > SAY_EVERY_S:
+        self.bar.set_postfix_str(state, refresh=False)
+        self.bar.update()
+        if self.bar.disable and not self.quiet and now - self._said > SAY_EVERY_S:
             self._said = now
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {state}")
 
     def say(self, line: str) -> None:
         """Print a line for the user, above the bar."""
-        if self._bar is not None:
-            self._bar.clear()
+        self.bar.clear()
         say(line)
-
-    def close(self) -> None:
-        """Leave the terminal clean."""
-        if self._bar is not None:
-            self._bar.close()
 
 
 def try_endpoints(models: Iterable[Model]) -> None:
@@ -315,8 +289,7 @@ async def _try(model: Model) -> None:
         raise UserError(f"{model.asked}: {error}") from None
     except (TransientError, BadRequest) as error:
         if str(error).startswith(NO_CONNECTION):
-            server = "your server" if model.provider == "custom" else model.provider
-            mend = f"is {server} running? Set --base_url (for a judge: ..._BASE_URL)"
+            mend = "is the server running? Set --base_url (for a judge: ..._BASE_URL)"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()

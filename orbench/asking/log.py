@@ -50,13 +50,13 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
                 self._lock(files)
             self._reader = path.open("rb") if path.exists() else BytesIO()
             files.callback(self._reader.close)
-            self._read()
+            self._note_offsets()
             if write:
                 os.ftruncate(self._fd, self._end)
                 self._write(self._newline)
                 self._reserve()  # a full disk shows before anything is paid for
             self._files = files.pop_all()
-        self._size_at_opening = self._end
+        self.old = set(self._offsets)  # keys of the answers that were there at the start
 
     def _lock(self, files: ExitStack) -> None:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -69,17 +69,17 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
                 "--output_path"
             ) from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
-        files.callback(lambda: os.fsync(self._fd))
+        files.callback(os.fsync, self._fd)
         files.callback(lambda: os.ftruncate(self._fd, self._end))
 
-    def _read(self) -> None:
+    def _note_offsets(self) -> None:
         """Note where each answer is, and whether the last line has its newline."""
         unreadable = 0
         for line in self._reader:
-            entry = _entry_of(line)
+            key, answer = _read(line)
             whole = line.endswith(b"\n")
-            if entry:
-                self._offsets.setdefault(bytes.fromhex(entry["key"]), self._end)
+            if answer:
+                self._offsets.setdefault(key, self._end)
                 self._newline = b"" if whole else b"\n"
             elif whole:
                 unreadable += 1
@@ -99,23 +99,15 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
     def __contains__(self, key: bytes) -> bool:
         return key in self._offsets
 
-    def was_there(self, key: bytes) -> bool:
-        """Return whether an answer was in the log when it was opened."""
-        return self._offsets.get(key, self._end) < self._size_at_opening
-
     def get(self, key: bytes) -> Answer | None:
         """Return the answer to a request. Raises UserError if the log can no longer be read."""
-        if key not in self._offsets:
+        if key not in self:
             return None
         with self._disk_faults():
             self._reader.seek(0, os.SEEK_END)  # drops its buffer, which may hold reserved spaces
             self._reader.seek(self._offsets[key])
-            entry = _entry_of(self._reader.readline())
-        if not entry:
-            return None
-        values: Json = {name: entry.get(name, default) for name, default in DEFAULTS.items()}
-        values["dropped"] = tuple(values["dropped"])
-        return Answer(**values)
+            _, answer = _read(self._reader.readline())
+        return answer
 
     def append(self, key: bytes, answer: Answer) -> None:
         """Store an answer at once.
@@ -164,15 +156,16 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
             self._files.close()
 
 
-def _entry_of(line: bytes) -> Json | None:
-    """Return a line as an object with a key and the fields of an answer, None if it is not one."""
+def _read(line: bytes) -> tuple[bytes, Answer | None]:
+    """Return the key and the answer in a line; no answer if it is not one."""
     try:
         entry: Json = cleaned(json.loads(line), "")  # half an emoji, in an older or edited log
-        bytes.fromhex(entry["key"])
-        for name, value in entry.items():
-            if type(value) is not type(DEFAULTS.get(name, value)):
-                return None
-        "".join([entry["text"], *entry.get("dropped", ())])
+        key = bytes.fromhex(entry["key"])
+        values: Json = {name: entry.get(name, default) for name, default in DEFAULTS.items()}
+        for name, default in DEFAULTS.items():
+            if type(values[name]) is not type(default):
+                return b"", None
+        "".join([entry["text"], *values["dropped"]])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return entry
+        return b"", None
+    return key, Answer(**values)

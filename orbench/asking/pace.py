@@ -28,17 +28,22 @@ from orbench.models.providers import Model
 
 WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
 GROWTH = 0.04  # of the size, and at least of ten, added after a window
-FEW, MOST = 0.02, 0.5  # a share rejected that never matters, and one that never counts as random
+FEW = 0.02  # a share rejected that never matters
+MOST = 0.5  # one that never counts as random
 CHANCE = 3.0  # standard deviations above the usual share that count as many rejections
 CUTS = 2  # in a row that change the share rejected little: the rejections come at random
 RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
 RATE_S = 1.0  # over which the rate of answers is taken: the shortest period that limits have
+MOST_ANSWERS = 10_000  # whose times are kept
 MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can recover
 FASTER = 0.021  # added to the rate's growth in a window, for each second since the last cut
 ROW = 12  # rejections in a row, at least, before only probes go out
 PROBE_S = 3.0  # between two probes
-FIRST_WAIT_S, LONGER, LONGEST_WAIT_S = 0.5, 1.5, 8.0  # of a request without Retry-After
-FIRST_PATIENCE_S, PATIENCE_S = 3.0, 180.0  # before any connection has come about, and after
+FIRST_WAIT_S = 0.5  # of a request without Retry-After
+LONGER = 1.5  # times
+LONGEST_WAIT_S = 8.0
+FIRST_PATIENCE_S = 3.0  # before any connection has come about
+PATIENCE_S = 180.0
 LONG_S = 10.0  # a pause worth a line
 LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
 NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and aiohttp say it
@@ -61,28 +66,24 @@ class _Answers:
     def __init__(self) -> None:
         self.n = 0
         self.seconds = 1.0  # a guess, until an answer has arrived
-        self._arrived = deque[float]()
+        self._arrived = deque[float](maxlen=MOST_ANSWERS)
 
     def add(self, sent: float, now: float) -> None:
         """Count the answer to a request that was sent then."""
         self.n += 1
         self.seconds += (now - sent - self.seconds) / min(self.n, WINDOW)
         self._arrived.append(now)
-        self._forget(now)
 
     def spacing(self, now: float) -> float:
         """Return the seconds between requests at which all would have been answered of late; 0
         without answers.
         """
-        self._forget(now)
+        period = max(RATE_S, self.seconds)
+        while self._arrived and self._arrived[0] < now - period:
+            self._arrived.popleft()
         if not self._arrived:
             return 0.0
-        return MARGIN * max(RATE_S, self.seconds) / len(self._arrived)
-
-    def _forget(self, now: float) -> None:
-        start = now - max(RATE_S, self.seconds)
-        while self._arrived and self._arrived[0] < start:
-            self._arrived.popleft()
+        return MARGIN * period / len(self._arrived)
 
 
 class Pace:
@@ -116,9 +117,8 @@ class Pace:
         while self._held and self._held[0] + self.answers.seconds <= now:
             self._end(heappop(self._held), now, rejected=True)
         places = self.limit if self.closed else round(self.size)
-        if self.in_flight >= places or now < self._due:
-            return False
-        if self.closed and now < self._probe_at:
+        waits = now < self._due or (self.closed and now < self._probe_at)
+        if waits or self.in_flight >= places:
             return False
         self.in_flight += 1
         self._probe_at = math.inf  # until this one is rejected

@@ -6,9 +6,10 @@ the threshold is found with a probability of 99 %. 80,000 prompts take 40 s and 
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 PIECE = 4  # characters; of 3, 4 and 5 the one that separates best in OR-Bench-Hard-1K
 HASHES = 60  # numbers in a signature
@@ -18,13 +19,17 @@ REWRITTEN = 0.4
 RECALL = 0.99  # of finding a pair that is exactly as similar as the threshold
 
 
-def near_duplicates(
-    texts: Sequence[str], sides: Sequence[str], similarity: float
-) -> dict[int, int]:
-    """Return the place of each text that nearly equals an earlier one, with the place of the first
-    such text.
+class Sided(NamedTuple):
+    """A text and its side."""
 
-    On one side (`sides` has each text's), texts that are dropped themselves do not count.
+    side: str
+    text: str
+
+
+def near_duplicates(sides: Mapping[str, Sequence[str]], similarity: float) -> dict[str, Sided]:
+    """Return each text that nearly equals an earlier one, with the first such text.
+
+    sides: the texts of each. On one side, texts that are dropped themselves do not count.
     """
     from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]  # loads slowly
 
@@ -35,16 +40,20 @@ def near_duplicates(
     seen = MinHashLSH(num_perm=HASHES, params=(HASHES // rows, rows))
     # crc32 is the same on each machine.
     blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
-    resembled = dict[int, int]()
-    for place, text in enumerate(texts):
-        signature = blank.copy()
-        signature.update_batch(piece.encode() for piece in pieces(text))
-        for earlier in sorted(seen.query(signature)):
-            counts = earlier not in resembled or sides[earlier] != sides[place]
-            if counts and jaccard(texts[earlier], text) >= similarity:
-                resembled[place] = earlier
-                break
-        seen.insert(place, signature)
+    before: list[Sided] = []
+    resembled = dict[str, Sided]()
+    for side, texts in sides.items():
+        for text in texts:
+            signature = blank.copy()
+            signature.update_batch(piece.encode() for piece in pieces(text))
+            for place in sorted(seen.query(signature)):
+                earlier = before[place]
+                counts = earlier.side != side or earlier.text not in resembled
+                if counts and jaccard(earlier.text, text) >= similarity:
+                    resembled[text] = earlier
+                    break
+            seen.insert(len(before), signature)
+            before.append(Sided(side, text))
     return resembled
 
 

@@ -49,7 +49,7 @@ def shown_question(row: Row) -> str:
     return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
 
 
-def with_prompt(row: dict[str, str], where: str) -> dict[str, str]:
+def with_prompt(row: Row, where: str) -> Row:
     """Return the row with the last turn of its conversation, if it has one, as its prompt.
 
     Raises UserError for a malformed conversation, and for a prompt that contradicts it.

@@ -25,6 +25,8 @@ from orbench.base.words import Json, Row
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
+Columns = Sequence[str]  # of a table, in order
+
 NO_NAME = "the input file's name is empty; did the stage before fail?"
 PARQUET = b"PAR1"  # what the file begins with
 # What Python, json and pyarrow raise for what they cannot read.
@@ -46,7 +48,7 @@ class Table:
         return Path() if "repository" in self.source else self.path
 
 
-def read_csv(path: str | Path, needed: Sequence[str] = (), *, hint: str = "") -> Table:
+def read_csv(path: str | Path, needed: Columns = (), *, hint: str = "") -> Table:
     """Read a table. Blank lines are skipped.
 
     needed: columns that must be there; `prompt` may come from `messages`, see orbench.base.prompts.
@@ -123,7 +125,7 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
 
 
-def columns_in(rows: Iterable[Iterable[str]], first: Sequence[str] = ()) -> list[str]:
+def columns_in(rows: Iterable[Iterable[str]], first: Columns = ()) -> list[str]:
     """Return the columns of all rows in the order in which they appear, after the first ones."""
     return list(dict.fromkeys(chain(first, *rows)))
 
@@ -137,7 +139,7 @@ def _cell(value: Any) -> str:
     return storable(str(value))
 
 
-def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str], hint: str) -> None:
+def _check_columns(path: Path, columns: Columns, needed: Columns, hint: str) -> None:
     if not columns:
         raise UserError(f"{path} is empty; it needs a header line")
     for column in columns:
@@ -184,27 +186,28 @@ class WholeFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.file.closed:
-            Path(self.file.name).unlink(missing_ok=True)
-            self.file.close()
+        Path(self.file.name).unlink(missing_ok=True)  # if it was not committed
+        self.file.close()
 
 
 class CsvWriter(WholeFile):
     """Writes rows to a CSV."""
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+    def __init__(self, path: Path, columns: Columns) -> None:
         """Raises OSError."""
         super().__init__(path)
         self._columns = list(columns)
-        self._plain = csv.writer(self.file, lineterminator="\n")
-        self._quoted = csv.writer(self.file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self.write({column: column for column in self._columns})
 
     def write(self, row: Row) -> None:
         """Append a row; a missing cell is empty. Raises OSError."""
         cells = [row.get(column, "") for column in self._columns]
         # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
-        writer = self._quoted if "\r" in "".join(cells) else self._plain
+        writer = csv.writer(
+            self.file,
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL if "\r" in "".join(cells) else csv.QUOTE_MINIMAL,
+        )
         writer.writerow(cells)
 
     def sha256(self) -> str:
@@ -213,7 +216,7 @@ class CsvWriter(WholeFile):
         return sha256_of(Path(self.file.name))
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
     """Write a CSV whole. Raises OSError."""
     with CsvWriter(path, columns) as writer:
         for row in rows:

@@ -132,7 +132,7 @@ def verdict_of(row: Row, where: str) -> str:
         return "rejected" if rejected else "accepted"
     verdict = row["answer_category"]
     if verdict not in CLASSES:
-        raise _bad_cell(row, "answer_category", where, " or ".join(CLASSES))
+        raise bad_cell(row, "answer_category", where, " or ".join(CLASSES))
     refused = optional_flag(row, "refused", where)
     if refused not in (None, VERDICTS[verdict]):  # somebody has corrected one of them
         both = f"{where}: refused is {refused}, but answer_category is {verdict}"
@@ -144,7 +144,7 @@ def graded_class_of(row: Row, where: str) -> str:
     """Return the class of a row of stage 5 with --rubric graded. Raises UserError."""
     name = row["graded_category"]
     if OF_THREE.get(name, name) != row["answer_category"]:
-        raise _bad_cell(row, "graded_category", where, "a class that fits answer_category")
+        raise bad_cell(row, "graded_category", where, "a class that fits answer_category")
     return name
 
 
@@ -181,10 +181,11 @@ def optional_flag(row: Row, column: str, where: str) -> bool | None:
     try:
         return _FLAGS[row.get(column, "").strip().lower()]
     except KeyError:
-        raise _bad_cell(row, column, where, "True or False") from None
+        raise bad_cell(row, column, where, "True or False") from None
 
 
-def _bad_cell(row: Row, column: str, where: str, allowed: str) -> UserError:
+def bad_cell(row: Row, column: str, where: str, allowed: str) -> UserError:
+    """Return the error for a cell that holds something else than is allowed."""
     cell = clean(row[column])[:40]
     return UserError(f"{where}: {column} is {cell!r}, not {allowed}")
 

@@ -12,10 +12,10 @@ from itertools import combinations
 from pathlib import Path
 
 from orbench.base.grouping import grouped
-from orbench.base.messages import UserError, clean, counted, say
+from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import text_id
 from orbench.base.tables import read_csv, write_csv
-from orbench.base.words import Row, Rows, Texts
+from orbench.base.words import Row, Rows, Texts, bad_cell
 from orbench.judging.panels import coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
@@ -92,9 +92,9 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
         for row in sheet:
             label = row["label"].strip().lower()
             if label not in ("toxic", "safe", ""):
-                raise UserError(f"{path}: {clean(label)[:40]!r} is not toxic, safe or empty")
+                raise bad_cell(row, "label", str(path), "toxic, safe or empty")
             if row["id"] not in key:
-                raise UserError(f"{path}: the id {clean(row['id'])[:20]!r} is not in {key_path}")
+                raise bad_cell(row, "id", str(path), f"in {key_path}")
             if label:
                 rows.append(key[row["id"]] | {"annotator": path.stem, "label": label})
     if not rows:
@@ -108,7 +108,7 @@ def label_line(rows: Rows) -> str:
     for row in rows:
         votes[row["id"]].append(row["label"] == "toxic")
     annotators = {row["annotator"] for row in rows}
-    alpha, n = krippendorffs_alpha(Counter(map(tuple, votes.values())))
+    alpha, n = krippendorffs_alpha(votes.values())
     return (
         f"{counted(len(votes), 'labeled prompt')}, {counted(len(annotators), 'annotator')}: "
         f"Krippendorff's alpha {coefficient(alpha)} "

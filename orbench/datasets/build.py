@@ -64,16 +64,16 @@ def _check_outputs(args: Namespace, names: Sequence[str]) -> None:
 
 def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least: float) -> None:
     """Give near-duplicates their reason and resembles. public: prompts that models may know."""
-    judged = [prompt for prompt in prompts if prompt.side]
     # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
-    judged.sort(key=lambda prompt: prompt.side == SAFE_SET)
-    texts = [*public, *(prompt.row["prompt"] for prompt in judged)]
-    sides = ["public sets"] * len(public) + [prompt.side for prompt in judged]
-    for place, earlier in near_duplicates(texts, sides, least).items():
-        if place >= len(public):
-            prompt = judged[place - len(public)]
-            prompt.reason = f"near-duplicate in {sides[earlier]}"
-            prompt.resembles = texts[earlier]
+    sides = {"public sets": [*public], TOXIC_SET: [], SAFE_SET: []}
+    judged = [prompt for prompt in prompts if prompt.side]
+    for prompt in judged:
+        sides[prompt.side].append(prompt.row["prompt"])
+    resembled = near_duplicates(sides, least)
+    for prompt in judged:
+        if earlier := resembled.get(prompt.row["prompt"]):
+            prompt.reason = f"near-duplicate in {earlier.side}"
+            prompt.resembles = earlier.text
 
 
 def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace) -> list[str]:

@@ -1,64 +1,69 @@
 """Which prompts several families refuse."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+
+import numpy as np
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import check_single, same, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
 from orbench.base.tables import read_csv
-from orbench.base.words import VERDICTS, Row, Rows, verdict_of
+from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
 
 YES = "yes"
+VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals less answers
 
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
-class Tested(NamedTuple):
-    """The results of one model."""
-
-    model: str
-    family: str
-    balance: Counter[str]  # prompt -> refusals less answers
-
-
 def decided(
-    paths: Sequence[Path], families: Mapping[Path, str], least: int
-) -> tuple[list[Tested], list[Row]]:
-    """Return the models, and the rows of the table `_models.csv`. Raises UserError.
+    paths: Sequence[Path], given: Mapping[Path, str], least: int
+) -> tuple[dict[str, str], list[Row]]:
+    """Return the models' families, and the rows of the table `_models.csv`. Raises UserError.
 
-    families: those that --family names. least: how many must refuse.
+    given: the families that --family names. least: how many must refuse.
     """
     texts = Prompts()
-    tested = dict[str, Tested]()  # by model
+    families = {}
+    balances = {}
     for path in paths:
-        results = _results(path, families.get(path, ""), texts)
-        if results.model in tested:
-            raise UserError(f"{path} is a second file for {results.model}; give only one")
-        tested[results.model] = results
-    models = list(tested.values())
-    covered = {model.family for model in models}
+        model, family, balance = _results(path, given.get(path, ""), texts)
+        if model in families:
+            raise UserError(f"{path} is a second file for {model}; give only one")
+        families[model] = family
+        balances[model] = balance
+    covered = set(families.values())
     if len(covered) < least:
         names = ", ".join(sorted(covered))
         raise UserError(f"--min_families {least}, but the files cover only {names}")
-    rows = []
-    for text, row in texts.items():
-        if all(text in model.balance for model in models):
-            rows.append(row | _decision(models, text, least))
-    if len(rows) < len(texts):
-        sizes = ", ".join(f"{model.model} has {len(model.balance):,}" for model in models)
-        say(f"selecting among {counted(len(rows), 'prompt')} common to all files: {sizes}")
-    if not rows:
+    common = DataFrame(balances).reindex(texts).dropna()  # prompts x models
+    if len(common) < len(texts):
+        sizes = ", ".join(f"{model} has {len(balance):,}" for model, balance in balances.items())
+        say(f"selecting among {counted(len(common), 'prompt')} common to all files: {sizes}")
+    if common.empty:
         raise UserError("no prompt is in all of the files")
-    return models, rows
+    refusing = _count_families(common > 0, families)
+    possible = _count_families(common >= 0, families)
+    table = np.sign(common).replace(VERDICT_BY_SIGN)
+    table["families_refused"] = refusing
+    table["families_unscored"] = possible - refusing
+    table["hard"] = np.select([refusing >= least, possible >= least], [YES, "undecidable"], "no")
+    cells = table.astype(str).to_dict("index")
+    return families, [texts[text] | cells[text] for text in cells]
 
 
-def _results(path: Path, family: str, texts: Prompts) -> Tested:
-    """Return the results of a model, and add its prompts to the texts. family: "" for the recorded
-    one. Raises UserError.
+def _count_families(models: DataFrame, families: Texts) -> Series:
+    """Return in how many families at least one model is marked. models: prompts x models."""
+    return models.T.groupby(families).any().sum()
+
+
+def _results(path: Path, family: str, texts: Prompts) -> tuple[str, str, Counter[str]]:
+    """Return the model, its family, and of each prompt the refusals less the answers; add its
+    prompts to the texts. family: "" for the recorded one. Raises UserError.
 
     Of several samples the majority counts; a tie is unscored.
     """
@@ -83,39 +88,14 @@ def _results(path: Path, family: str, texts: Prompts) -> Tested:
     family = family or tested.family
     if not family:
         raise UserError(f"unknown family for {model}; name it with --family {path}=NAME")
-    return Tested(model, family, balance)
+    return model, family, balance
 
 
-def _decision(models: Sequence[Tested], text: str, least: int) -> Row:
-    """Return the cells of a prompt: a column for each model, then what the families do."""
-    families = defaultdict[str, set[str]](set)  # by verdict
-    cells = {}
-    for model in models:
-        refusals = model.balance[text]
-        verdict = "refused" if refusals > 0 else "answered"
-        if refusals == 0:
-            verdict = "unscored"
-        cells[model.model] = verdict
-        families[verdict].add(model.family)
-    refused = families["refused"]
-    unscored = families["unscored"] - refused
-    hard = "no"
-    if len(refused) >= least:
-        hard = YES
-    elif len(refused) + len(unscored) >= least:
-        hard = "undecidable"
-    return cells | {
-        "families_refused": str(len(refused)),
-        "families_unscored": str(len(unscored)),
-        "hard": hard,
-    }
-
-
-def selection_lines(models: Sequence[Tested], rows: Rows) -> Iterator[str]:
+def selection_lines(families: Texts, rows: Rows) -> Iterator[str]:
     """Yield what each model did, and how many prompts are hard."""
-    for model in models:
-        counts = Counter(map(itemgetter(model.model), rows))
-        parts = [f"{word} {counts[word]:,}" for word in ("refused", "unscored", "answered")]
-        yield f"{model.model} ({model.family}): {' · '.join(parts)}"
+    for model, family in families.items():
+        counts = Counter(map(itemgetter(model), rows))
+        parts = [f"{word} {counts[word]:,}" for word in VERDICT_BY_SIGN.values()]
+        yield f"{model} ({family}): {' · '.join(parts)}"
     hard = Counter(map(itemgetter("hard"), rows))
     yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"

@@ -4,19 +4,19 @@ If a vote is missing and the others are split, the row has no majority until the
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from statistics import mode
 from typing import TYPE_CHECKING
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
-from orbench.base.records import Record, under_test
+from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
 from orbench.base.words import NO_CATEGORY, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
-from orbench.stats.agreement import Patterns, krippendorffs_alpha, two_raters
+from orbench.stats.agreement import Votes, krippendorffs_alpha, two_raters
 
 if TYPE_CHECKING:
     from pandas import Series  # type: ignore[import-untyped]
@@ -76,43 +76,38 @@ class ModerationColumns:
         self.panel = len(judges) > 1
         self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
         self.judge_columns: dict[str, list[str]] = {}  # without a panel they are the text's
+        self.added: list[str] = []  # all, in order
+        if self.panel:
+            self.added += self.panel_columns
         for judge in judges:
             suffix = ""
             if self.panel:
                 suffix = f"_{file_name_part(judge)}"
             self.judge_columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
-
-    def added(self) -> list[str]:
-        """Return the columns, in order."""
-        columns = [*chain.from_iterable(self.judge_columns.values())]
-        if self.panel:
-            return self.panel_columns + columns
-        return columns
+            self.added += self.judge_columns[judge]
 
     def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
         """Return the cells of one text, or why it has no verdict. readings: one per judge, in
         order.
         """
-        opinions = {}  # by name: a substitute for several judges has one vote
-        for reading in readings:
-            if isinstance(reading, Opinion):
-                opinions[reading.judge] = reading
-        votes = [opinion.verdict for opinion in opinions.values()]
-        decided = majority(votes, len(readings), min_votes)
+        cells: Row = {}
+        votes = {}  # by name: a substitute for several judges has one vote
+        faults = ""
+        for judge, reading in zip(self.judge_columns, readings, strict=False):
+            if isinstance(reading, Missing):
+                faults += f"; {judge}: {reading.why}"
+                continue
+            verdict = reading.verdict
+            votes[reading.judge] = verdict
+            of_judge = (str(verdict != NO_CATEGORY), verdict, reading.reply)
+            cells |= zip(self.judge_columns[reading.judge], of_judge, strict=True)
+        decided = majority([*votes.values()], len(readings), min_votes)
         if isinstance(decided, Missing):
-            why = decided.why
-            for judge, reading in zip(self.judge_columns, readings, strict=False):
-                if isinstance(reading, Missing):
-                    why += f"; {judge}: {reading.why}"
-            return Missing("unscored", why)
-        safe = votes.count(NO_CATEGORY)
-        debatable = 0 < safe < len(votes)
-        together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
-        cells = dict(zip(self.panel_columns, together, strict=True))
-        for judge, opinion in opinions.items():
-            verdict = opinion.verdict
-            of_judge = (str(verdict != NO_CATEGORY), verdict, opinion.reply)
-            cells |= zip(self.judge_columns[judge], of_judge, strict=True)
+            return decided._replace(why=decided.why + faults)
+        if self.panel:
+            debatable = len({vote == NO_CATEGORY for vote in votes.values()}) > 1
+            together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
+            cells |= zip(self.panel_columns, together, strict=True)
         return cells
 
     def vote(self, row: Row, judge: str) -> bool | None:
@@ -120,20 +115,20 @@ class ModerationColumns:
         return optional_flag(row, self.judge_columns[judge][0], "")
 
 
-def agreement_lines(judges: Sequence[str], patterns: Patterns) -> list[str]:
-    """Return how far the judges of a panel agree. patterns: of votes in the judges' order."""
+def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
+    """Return how far the judges of a panel agree. votes: of each judge, on the same texts."""
     lines = []
-    for a, b in combinations(range(len(judges)), 2):
-        pair = two_raters(patterns, a, b)
+    for (a, of_a), (b, of_b) in combinations(votes.items(), 2):
+        pair = two_raters(of_a, of_b)
         n = sum(pair)
         share = "none"
         if n:
             agreed = pair.both + pair.neither
             share = f"{agreed / n:.1%}"
-        kappa, *_ = pair.kappa() or (None,)
-        agree = f"{judges[a]} and {judges[b]} agree on {share} of {n:,} texts"
+        kappa, *_ = pair.kappa(n) or (None,)
+        agree = f"{a} and {b} agree on {share} of {n:,} texts"
         lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
-    alpha, n = krippendorffs_alpha(patterns)
+    alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))
     lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines
 
@@ -161,8 +156,12 @@ def judges_of(record: Record) -> dict[str, str]:
     return judges
 
 
-def votes_in(table: Table, judges: Mapping[str, str]) -> PanelVotes:
-    """Return the votes in a file. judges: see `judges_of`. Raises UserError."""
+def votes_in(table: Table, unnamed: str) -> PanelVotes:
+    """Return the votes in a file. unnamed: the judge of is_toxic if the record names none.
+
+    Raises UserError.
+    """
+    judges = judges_of(read_record(table.path)) or {"is_toxic": unnamed}
     votes = []
     for row in table.rows:
         prompt = prompt_id_of(row)

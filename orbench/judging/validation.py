@@ -5,7 +5,6 @@ one included. Labels that share a seed or a prompt are not independent.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from math import nan
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import words
-from orbench.base.messages import UserError, clean, did_you_mean
+from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.tables import Table
 from orbench.stats.agreement import two_raters
@@ -44,16 +43,10 @@ def check_labels(table: Table, column: str) -> None:
         place = f"{table.path}, row {number}"
         weight = row.get(WEIGHT, "").strip()
         if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
-            wanted = "a number; it is 1 / the chance to be labeled"
-            raise _wrong_cell(place, weight, WEIGHT, wanted)
-        label = row[column].strip()
-        if label and words.human_label(label) is None:
+            raise words.bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
+        if row[column].strip() and words.human_label(row[column]) is None:
             known = ", ".join(words.HUMAN_LABELS)
-            raise _wrong_cell(place, label, column, f"a known label ({known})")
-
-
-def _wrong_cell(place: str, text: str, column: str, wanted: str) -> UserError:
-    return UserError(f"{place}: {clean(text)[:40]!r} in {column!r} is not {wanted}")
+            raise words.bad_cell(row, column, place, f"a known label ({known})")
 
 
 def compared_with_people(rows: Sequence[words.Row], column: str, check_model: str) -> Figures:
@@ -138,13 +131,12 @@ def _figures(frame: DataFrame) -> Figures:
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
     (K. F. Y. Lam, V. Gopal, J. Qian, arXiv 2309.14621).
     """
-    pairs = zip(frame["judge"], frame["people"], strict=True)
-    counts = two_raters(Counter(pairs), 0, 1)
+    counts = two_raters(frame["judge"], frame["people"])
     tp, fp, fn, tn = counts
     figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
     for name, (hits, among) in SHARES.items():
         share = mean(_verdicts(frame, hits, among))
-        figures[name] = list(share[:3]) if share.rows else None
+        figures[name] = [share.rate, *share.interval] if share.rows else None
     if figures["F1"]:
         figures["F1"] = [2 * share / (1 + share) for share in figures["F1"]]
     figures["kappa"] = counts.kappa(share.effective)  # of the accuracy

@@ -38,8 +38,7 @@ class Adaptation:
     def fit(self, request: Request) -> Parameters:
         """Return the parameters, as far as this model is known to take them."""
         model = request.model
-        lacks = PROTOCOLS[request.protocol].lacks
-        self.reject(model, [name for name in lacks if name in request.parameters])
+        self.reject(model, request.parameters.keys() & PROTOCOLS[request.protocol].lacks)
         values = model.named(request.wanted())
         dropped = self.dropped(model)
         for name in self.rejected[model]:
@@ -49,17 +48,18 @@ class Adaptation:
                     values[RENAMED[name]] = value
         return values
 
-    def dropped(self, model: Model) -> tuple[str, ...]:
+    def dropped(self, model: Model) -> list[str]:
         """Return the parameters that are left out for a model."""
         rejected = self.rejected[model]
-        return tuple(name for name in rejected if RENAMED.get(name, name) in rejected)
+        return [name for name in rejected if RENAMED.get(name, name) in rejected]
 
     def reject(self, model: Model, names: Iterable[str]) -> None:
         """Note that a model rejects these parameters, for all requests from here on."""
+        known = self.rejected[model]
         for name in names:
-            if name in self.rejected[model]:
+            if name in known:
                 continue
-            self.rejected[model].append(name)
+            known.append(name)
             instead = "it is left out"
             if name not in self.dropped(model):
                 instead = f"{RENAMED[name]} is sent instead"
@@ -68,7 +68,6 @@ class Adaptation:
     def recall(self, model: Model, answer: Answer) -> None:
         """Note what an earlier run's answer tells about a model that was not asked yet."""
         if model not in self.rejected:
-            self.rejected[model] = []
             self.reject(model, answer.dropped)
 
     def learns(self, model: Model, reply: ErrorReply, sent: Container[str]) -> bool:

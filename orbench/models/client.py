@@ -4,17 +4,19 @@ Its retries are off: `orbench.asking.live` retries. Answers are read as plain da
 time of `chat.completions.create`; a malformed one cannot raise from inside the package.
 """
 
+import asyncio
 import json
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orbench.base.messages import UserError, one_line
 from orbench.base.words import Json
 from orbench.models import errors, local
 from orbench.models.adaptation import Adaptation
-from orbench.models.providers import IN_PROCESS, Model
-from orbench.models.requests import PROTOCOLS, Answer, Protocol, Request
+from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
+from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
     NO_REFUSAL,
     api_refusal_signal,
@@ -37,73 +39,74 @@ def decode(content: bytes) -> Any:
     return json.loads(content, parse_int=lambda digits: int(digits[:20]))
 
 
+@dataclass
 class Client:
     """Sends the requests of a run: one openai client per endpoint, opened when needed."""
 
-    def __init__(self, timeout: float, adaptation: Adaptation, stage: str = "") -> None:
-        """timeout: seconds for each read. stage: whose requests these are, for `scripted`."""
-        self._timeout = timeout
-        self._adaptation = adaptation
-        self._stage = stage
-        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
-        self._to_close = AsyncExitStack()  # clients, and servers of this run
-        self.sent_again = 0  # requests, without a rejected parameter
+    timeout: float  # seconds for an attempt
+    adaptation: Adaptation
+    stage: str = ""  # whose requests these are, for `scripted`
+    sent_again: int = 0  # requests, without a rejected parameter
+    clients: dict[tuple[str, str], "AsyncOpenAI"] = field(default_factory=dict)
+    to_close: AsyncExitStack = field(default_factory=AsyncExitStack)  # and servers of this run
 
     async def send(self, request: Request) -> Answer:
         """Send one request once. Raises TransientError, BadRequest or Fatal."""
         import openai
 
         model = request.model
-        protocol = PROTOCOLS[request.protocol]
+        path = PROTOCOLS[request.protocol].path
         client = await self.open(model)
-        values = self._adaptation.fit(request)
+        values = self.adaptation.fit(request)
         body = request.body(values)
-        dropped = self._adaptation.dropped(model)
-        if model.scripted:
+        dropped = self.adaptation.dropped(model)
+        if model.provider == "scripted":
             body["sample"] = request.sample  # its texts follow from the request alone
         try:
             with errors.transient_errors(model):
-                content = await client.post(
-                    protocol.path, body=body, cast_to=bytes, options=options_of(model)
-                )
+                async with asyncio.timeout(self.timeout):
+                    content = await client.post(
+                        path, body=body, cast_to=bytes, options=options_of(model)
+                    )
                 data = decode(content)
+        except TimeoutError:
+            raise errors.TimedOut(f"no answer in {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             headers = error.response.headers
             reply = errors.reply_of(error.status_code, error.body, model, headers)
-            if reply.refused is None and self._adaptation.learns(model, reply, values):
+            if reply.refused is None and self.adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
             return answer_to_error(reply, model)
-        answer = read_answer(data, protocol, model)
-        self._adaptation.answered.add(model)
+        answer = read_answer(data, model)
+        self.adaptation.answered.add(model)
         return answer._replace(dropped=dropped)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._to_close.aclose()
+        await self.to_close.aclose()
 
     async def open(self, model: Model) -> "AsyncOpenAI":
         """Return the client of a model's endpoint. Raises UserError if its key is not set."""
         endpoint = (model.base_url, model.key_variable)
-        if endpoint not in self._clients:
+        if endpoint not in self.clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
-                base_url, close = await local.serve(base_url, self._stage)
-                self._to_close.callback(close)
-            client = connect(model, base_url, self._timeout)
-            self._clients[endpoint] = await self._to_close.enter_async_context(client)
-        return self._clients[endpoint]
+                base_url, close = await local.serve(base_url, self.stage)
+                self.to_close.callback(close)
+            client = connect(model, base_url, self.timeout)
+            self.clients[endpoint] = await self.to_close.enter_async_context(client)
+        return self.clients[endpoint]
 
 
 def options_of(model: Model) -> Any:
-    """Return the options of a call: the headers that a protocol needs beside the package's own."""
+    """Return the options of a call: Anthropic takes the key in a header of its own."""
     import openai
 
-    protocol = PROTOCOLS[model.protocol]
-    headers: Json = {**protocol.headers}
-    if protocol.key_header:
-        headers |= {"Authorization": openai.omit, protocol.key_header: errors.key_of(model)}
-    return {"headers": headers}
+    if model.protocol != MESSAGES_API:
+        return {}
+    key = {"Authorization": openai.omit, "x-api-key": errors.key_of(model)}
+    return {"headers": {**key, "anthropic-version": "2023-06-01"}}
 
 
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
@@ -133,16 +136,17 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
     )
 
 
-def read_answer(data: Any, protocol: Protocol, model: Model) -> Answer:
+def read_answer(data: Any, model: Model) -> Answer:
     """Return the answer in the API's JSON. Raises TransientError."""
     try:
-        return _answer_in(protocol.read(errors.cleaned(data, errors.key_of(model))), model)
+        chat = PROTOCOLS[model.protocol].read(errors.cleaned(data, errors.key_of(model)))
+        return _answer_in(chat, model)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
-    """Return the answer in a chat completion. Other data raises what Python raises for it."""
+    """Return the answer in a chat completion or a raw one. Other data raises what it may."""
     choice = (data.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     content = message.get("content", choice.get("text"))
@@ -150,7 +154,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
     refusal = message.get("refusal") or _parts(content, "refusal")
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
-    finish_reason, category = _finish(data, choice, text, model)
+    finish_reason, category = _finish(data, choice, content, text, model)
     if category is None:
         category = ""
         if refusal or api_refusal_signal(finish_reason):
@@ -166,7 +170,9 @@ def _answer_in(data: Any, model: Model) -> Answer:
     )
 
 
-def _finish(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str | None]:
+def _finish(
+    data: Any, choice: Any, content: Any, text: str, model: Model
+) -> tuple[str, str | None]:
     """Return the finish reason, and the category of a refusal that an error or a mark declares.
 
     Raises TransientError for any other error, a reason that is a fault, and a body without an
@@ -186,14 +192,14 @@ def _finish(data: Any, choice: Any, text: str, model: Model) -> tuple[str, str |
         category = refusal_in_body(data, text)
     if category is not None:
         return "content_filter", category
-    if error or finish_meaning(finish_reason) == "fault":
+    meaning, _ = finish_meaning(finish_reason)
+    if error or meaning == "fault":
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
-    message = choice.get("message") or {}
-    if message.get("content") is None and finish_reason.lower() in ("", "stop", "null"):
+    if content is None and finish_reason.lower() in ("", "stop", "null"):
         if model.settings.empty_is_refusal:
             return "no_candidate", None
-        if not message:
+        if not choice.get("message"):
             raise errors.TransientError("an answer without choices")
     return finish_reason, None
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Values
+from orbench.base.words import Json, Texts, Values
 
 # The protocols, see orbench.models.requests.
 CHAT = "chat"
@@ -39,7 +39,7 @@ class Provider(NamedTuple):
 
 _TABLES = toml_beside(__file__)
 PROVIDERS = {name: Provider(**entry) for name, entry in _TABLES["providers"].items()}
-ALIASES: dict[str, str] = _TABLES["aliases"]
+ALIASES: Texts = _TABLES["aliases"]
 OWN_FIELDS = set(_TABLES["own_fields"])
 IN_PROCESS = ("scripted", "smollm2")  # part of the run itself: the name stands for an address
 # Stages 1 and 2 without --model: Mixtral, as in the paper, if its provider's key is set, else this.
@@ -87,7 +87,7 @@ class Model(NamedTuple):
         """Return what is known about the provider; the defaults for a custom one."""
         return PROVIDERS.get(self.provider, Provider(self.base_url, self.key_variable))
 
-    def named(self, values: Values) -> dict[str, Any]:
+    def named(self, values: Values) -> Json:
         """Return parameters under the names that they have at this endpoint."""
         names = self.settings.renamed
         if self.provider == "openai" and self.protocol == CHAT and OPENAI_REASONS.search(self.id):
@@ -111,11 +111,6 @@ class Model(NamedTuple):
         """See `family_of`."""
         return family_of(self.id)
 
-    @property
-    def scripted(self) -> bool:
-        """Return whether this is the offline scripted model, whose answers measure nothing."""
-        return self.provider == "scripted"
-
 
 Models = Sequence[Model]
 
@@ -128,9 +123,7 @@ def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
     provider, slash, id_ = target.partition("/")
     if not slash or provider not in PROVIDERS:
         id_ = target
-        provider = "custom"
-        if not base_url:
-            provider = _provider_of(target)
+        provider = "custom" if base_url else _provider_of(target)
     default = PROVIDERS.get(provider, PROVIDERS["openai"])
     protocol = default.protocol
     if base_url:
@@ -170,7 +163,7 @@ def is_same_model(asked: str, returned: str) -> bool:
     version = longer.removeprefix(shorter)
     if asked in IN_PROCESS or not shorter or not version:
         return True
-    return longer.startswith(shorter) and bool(DATED.fullmatch(version))
+    return bool(DATED.fullmatch(version))
 
 
 def _bare_id(model: str) -> str:

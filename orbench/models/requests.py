@@ -1,33 +1,33 @@
 """A request, its body and its answer in each protocol, as all of the suite sees them.
 
-A protocol is a path, the headers it needs and two pure functions: the JSON body of a request, and
-its answer in the shape of a chat completion, which `orbench.models.client` reads. Parameters have a
-chat's names here (`max_tokens`, `reasoning_effort`, `response_format`); unknown ones go out as they
-are (`--extra_body`). An answer of another shape raises what Python raises for it.
+A protocol is a path and two pure functions: the JSON body of a request, and its answer in the shape
+of a chat completion, which `orbench.models.client` reads. Parameters have a chat's names here
+(`max_tokens`, `reasoning_effort`, `response_format`); unknown ones go out as they are
+(`--extra_body`). An answer of another shape raises what Python raises for it.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from orbench.base.prompts import Turn
 from orbench.base.words import Json
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import CUT_OFF, api_refusal_signal
 
-Message = dict[str, str]  # role, content
 Parameters = Json  # temperature, max_tokens, ... as the user wants them
-Messages = list[Message]
+Messages = list[Turn]
 
 
-def message(role: str, text: str) -> Message:
+def message(role: str, text: str) -> Turn:
     """Return a message."""
     return {"role": role, "content": text}
 
 
-def user(text: str) -> Message:
+def user(text: str) -> Turn:
     """Return a user message."""
     return message("user", text)
 
@@ -51,11 +51,9 @@ class Protocol(NamedTuple):
 
     path: str  # behind the endpoint's base URL
     body: Callable[..., Json]  # of model id, messages, parameters
-    # the API's JSON -> the same as a chat completion, but its usage
+    # the API's JSON -> the same as a chat completion, but for its usage
     read: Callable[[Any], Any] = copy
     lacks: Sequence[str] = ()  # parameters that it has no place for
-    key_header: str = ""  # in place of Authorization
-    headers: Mapping[str, str] = {}
 
 
 def _put(values: Json, name: str, member: str, value: Any) -> None:
@@ -73,11 +71,6 @@ def _completions_body(model: str, messages: Messages, parameters: Parameters) ->
     """Return the body for guard models trained on a raw text: no template is put around it."""
     (message,) = messages
     return {"model": model, "prompt": message["content"], **parameters}
-
-
-def _completions_read(data: Any) -> Any:
-    choices = data.get("choices") or ()
-    return {**data, "choices": [{**one, "message": {"content": one["text"]}} for one in choices]}
 
 
 def _responses_body(model: str, messages: Messages, parameters: Parameters) -> Json:
@@ -99,8 +92,6 @@ def _responses_read(data: Any) -> Any:
         data = data["response"]
     messages = [item for item in data.get("output") or () if item["type"] == "message"]
     parts = [part for message in messages for part in message.get("content") or ()]
-    if not messages and data.get("error"):
-        return data
     details = data.get("incomplete_details") or {}
     why = str(details.get("reason") or data.get("status", ""))
     choice = {"finish_reason": ENDS.get(why, why), "message": {"content": parts}}
@@ -141,16 +132,9 @@ def _messages_read(data: Any) -> Any:
 
 PROTOCOLS = {
     CHAT: Protocol("/chat/completions", _chat_body),
-    COMPLETIONS: Protocol("/completions", _completions_body, _completions_read),
+    COMPLETIONS: Protocol("/completions", _completions_body),
     RESPONSES: Protocol("/responses", _responses_body, _responses_read, lacks=("seed",)),
-    MESSAGES_API: Protocol(
-        "/messages",
-        _messages_body,
-        _messages_read,
-        lacks=("seed",),
-        key_header="x-api-key",
-        headers={"anthropic-version": "2023-06-01"},
-    ),
+    MESSAGES_API: Protocol("/messages", _messages_body, _messages_read, lacks=("seed",)),
 }
 
 
@@ -186,7 +170,7 @@ class Request:
         """Return the JSON body. values: the parameters as they are to be sent."""
         return PROTOCOLS[self.protocol].body(self.model.id, self.messages, values)
 
-    def again(self, more: Sequence[Message] = ()) -> "Request":
+    def again(self, more: Sequence[Turn] = ()) -> "Request":
         """Return the request after one more unreadable answer. more: messages on what was wrong."""
         key = _hash(self.key + b" again")
         return replace(self, messages=[*self.messages, *more], key=key)
@@ -205,7 +189,7 @@ class Answer(NamedTuple):
     model: str = ""  # the model id as returned
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    dropped: tuple[str, ...] = ()  # sampling parameters that the model rejects
+    dropped: Sequence[str] = ()  # sampling parameters that the model rejects
     cached_tokens: int = 0  # of the prompt's
     reasoning_tokens: int = 0  # of the completion's
     provider: str = ""  # behind a gateway that names it

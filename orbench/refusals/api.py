@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from orbench.base.toml_files import toml_beside
+from orbench.base.words import Texts
 
 _TABLES = toml_beside(__file__)
-FINISH: dict[str, dict[str, str]] = _TABLES["finish"]  # meaning -> reason -> category
+FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
 CUT_OFF = frozenset(FINISH["cut_off"])
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.
 CODE_STATUSES = (200, 400, 403, 409, 422, 424, 451, 500, 502, 503)
@@ -58,22 +59,18 @@ WRAPPER = re.compile(
 MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
-def finish_meaning(finish_reason: str) -> str:
-    """Return what a finish reason means: refused, fault, cut_off, answer; "" if unknown."""
-    meaning, _ = _known_reason(finish_reason)
-    return meaning
-
-
 def api_refusal_signal(finish_reason: str) -> str:
     """Return `api:content_filter` and the like for a finish reason that means refused, else ""."""
-    meaning, name = _known_reason(finish_reason)
+    meaning, name = finish_meaning(finish_reason)
     if meaning != "refused":
         return ""
     return f"api:{name}"
 
 
-def _known_reason(finish_reason: str) -> tuple[str, str]:
-    """Return what a reason means and by which name, in `content_filter: SAFETY` the second one."""
+def finish_meaning(finish_reason: str) -> tuple[str, str]:
+    """Return what a finish reason means (refused, fault, cut_off, answer; "" if unknown), and by
+    which name, in `content_filter: SAFETY` the second one.
+    """
     reason, _, detail = finish_reason.strip().lower().partition(": ")
     if detail == "recitation":  # Gemini's stop for copyright is no refusal
         return "", ""
@@ -89,12 +86,16 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
 
     status: of the reply. message: what the server said.
     """
-    parts = _parts(error)
-    codes = ["", *_codes_in(parts)]  # an entry without a code fits any
+    codes = [""]  # an entry without a code fits any
     texts = [message]
-    for part in parts:
+    for part in _parts(error):
         if isinstance(part, str):
             texts.append(WRAPPER.sub("", part.strip()))
+        for name, value in _members(part).items():
+            if name in MARKS and value:
+                codes.append(name)
+            elif name in CODE_NAMES:
+                codes.append(str(value).lower())
     for entry in _TABLES["errors"]:
         category = _category_by(entry, status, codes, texts)
         if category is not None:
@@ -109,14 +110,14 @@ def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) ->
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    by_code = re.compile(entry.get("code", ".*"), re.I | re.S)
-    by_message = re.compile(entry.get("message", ""), re.I | re.S)
-    code = next(filter(None, map(by_code.fullmatch, codes)), None)
-    text = next(filter(None, map(by_message.search, texts)), None)
-    if code is None or text is None:
-        return None
-    groups = code.groupdict() | text.groupdict()
-    category: str = groups.get("category") or entry.get("category", "")
+    category: str = entry.get("category", "")
+    code = rf"\A(?:{entry.get('code', '.*')})\Z"
+    for pattern, places in ((code, codes), (entry.get("message", ""), texts)):
+        matches = (re.search(pattern, place, re.I | re.S) for place in places)
+        match = next(filter(None, matches), None)
+        if match is None:
+            return None
+        category = match.groupdict().get("category") or category
     return category.lower()
 
 
@@ -135,16 +136,6 @@ def _parts(place: object) -> list[object]:
     return parts
 
 
-def _codes_in(parts: list[object]) -> Iterator[str]:
-    """Yield the codes and types in an error, in small letters."""
-    for part in parts:
-        for name, value in _members(part).items():
-            if name in MARKS and value:
-                yield name
-            if name in CODE_NAMES:
-                yield str(value).lower()
-
-
 def refusal_in_body(body: object, text: str) -> str | None:
     """Return the category of a refusal that a mark beside an answer declares, "" if it names none;
     None without such a mark. text: the answer's.
@@ -152,9 +143,9 @@ def refusal_in_body(body: object, text: str) -> str | None:
     for mark in _TABLES["marks"]:
         if mark.get("empty") and text.strip():
             continue
-        wanted = mark.get("value")
-        if any(_fits(value, wanted) for value in _at(body, mark["path"])):
-            return category_in(body) or str(mark.get("category", ""))
+        for value in _at(body, mark["path"]):
+            if re.fullmatch(mark["value"], str(value).lower()):
+                return category_in(body) or str(mark.get("category", ""))
     return None
 
 
@@ -176,12 +167,6 @@ def _at(body: object, path: list[Any]) -> list[object]:
     return places
 
 
-def _fits(value: object, wanted: object) -> bool:
-    if wanted is None:
-        return bool(value) and "unspecified" not in str(value).lower()
-    return str(value).lower() == wanted
-
-
 # -- categories ----------------------------------------------------------------------------------
 
 
@@ -197,7 +182,7 @@ def category_in(place: object, finish_reason: str = "") -> str:
                 names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
-    _, name = _known_reason(finish_reason)
+    _, name = finish_meaning(finish_reason)
     return FINISH["refused"].get(name, "")
 
 

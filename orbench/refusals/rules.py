@@ -31,7 +31,8 @@ PAIRS = {
 }
 
 LATE_NO_POINTS = 5.5
-TO_THE_USER = ("lead-in:understanding", "lead-in:apology")  # an essay does not turn to the user
+# Lead-ins of refusals; an essay does not turn to the user.
+TO_THE_USER = ("lead-in:understanding", "lead-in:apology")
 
 START_POINTS = -1.9  # of any answer
 SHAPE_POINTS = {"verse": -2.5, "list": 0.0, "long": -1.0, "very-long": -1.5}
@@ -42,11 +43,10 @@ VERY_LONG = 1800  # characters
 @cache
 def version() -> str:
     """Return 8 digits of a hash of this folder: rules, weights and what APIs send."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.*")):
-        text = path.read_text(encoding="utf-8")  # Git may end lines otherwise elsewhere
-        digest.update(text.encode())
-    return digest.hexdigest()[:8]
+    files = sorted(Path(__file__).parent.glob("*.*"))
+    # As text: Git may end lines otherwise elsewhere.
+    every = "".join(file.read_text(encoding="utf-8") for file in files)
+    return hashlib.sha256(every.encode()).hexdigest()[:8]
 
 
 @cache  # compiled at first use: the import stays fast

@@ -13,7 +13,7 @@ from orbench.base.records import Record
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.results import About, Corrected, Source
+from orbench.report.results import UNCORRECTED, About, Corrected, Source
 from orbench.stats.intervals import Interval
 
 DEMO = "demo prompts: too few to say anything about a model"
@@ -165,12 +165,12 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     return f"{name} ({prompt_count:,} of {every:,}{how})"
 
 
-def corrected_rate(path: Path, side: Side) -> Corrected | None:
+def corrected_rate(path: Path, side: Side) -> Corrected:
     """Return the rate of a side by people's labels."""
     rates = records.corrected_rates(path) or {}
     found = rates.get(side.name) or rates.get("")
     if not found:
-        return None
+        return UNCORRECTED
     rate, low, high = found
     return Corrected(rate, Interval(low, high))
 

@@ -21,7 +21,7 @@ TEXTS = toml_beside(__file__)
 def sections(report: Report) -> dict[str, Grid]:
     """Return a table for each part of behind.toml, in the order of the page. Some have no rows."""
     rates = grouped(report.rates, lambda rate: rate.subset.kind)
-    compared = grouped(report.comparisons, lambda pair: pair.family.kind)
+    compared = grouped(report.comparisons, lambda pair: pair.kind)
     associated = grouped(report.associations, lambda found: found.kind)
     hedging = of_models(report.comparisons, Counted.HEDGED)
     parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [

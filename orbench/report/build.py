@@ -1,8 +1,6 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
@@ -24,17 +22,6 @@ from orbench.report.standings import Published, Report
 from orbench.report.write import Options, write
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Look for no reference cycles: a report has few, and it takes a tenth of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@_without_collector()
 def report(options: Options) -> int:
     """Write the report and return the exit status that the gates ask for. Raises OSError and
     UserError.
@@ -44,7 +31,7 @@ def report(options: Options) -> int:
     write(made, sources, options)
     for line in finding.findings(made.board, made.comparisons):
         say(line)
-    return gate.report(gate.check(options.gates, overall(made.rates), options.gated))
+    return gate.report(gate.check(options.fail_if, overall(made.rates), options.gated))
 
 
 def find_sources(options: Options) -> list[Source]:
@@ -57,7 +44,10 @@ def find_sources(options: Options) -> list[Source]:
         sources = gate.with_baseline(options.baseline, sources)
     needs_results = options.html or not options.with_published
     if needs_results and not sources:
-        raise UserError("only files of failed rows were given; give the results beside them")
+        raise UserError(
+            "nothing to show: give results to --over_refusal, --toxic or --merged; "
+            "files of failed rows have none"
+        )
     return sources
 
 
@@ -70,8 +60,8 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     analyses = []
     labels = None
     label_lines: list[str] = []
-    if options.labels and results:
-        labels = labels_of(prompts, options.labels)
+    if options.toxicity and results:
+        labels = labels_of(prompts, options.toxicity)
         label_lines = labels.lines
         analyses.append(toxicity(results, board, labels))
     if options.pairs:
@@ -86,6 +76,4 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     published: list[Published] = []
     if options.with_published and (not board or any(map(is_on_or_bench, board))):
         published = published_models()
-    return Report(
-        prompts, results, measured, comparisons, associations, board, published, label_lines
-    )
+    return Report(results, measured, comparisons, associations, board, published, label_lines)

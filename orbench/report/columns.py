@@ -170,7 +170,7 @@ RATES = (
 COMPARISONS = (
     Column("", "a.result.short", "A"),
     Column("", "b.result.short", "B"),
-    Column("compared", "family.kind"),
+    Column("compared", "kind"),
     Column("model_a", "a.result.model"),
     Column("settings_a", "a.result.settings"),
     Column("model_b", "b.result.model"),
@@ -193,7 +193,7 @@ COMPARISONS = (
     Column("n_b", "b.n", "n B", Shown.IN_DOCUMENTS),
     Share("detectable_points", "detectable", "Detectable"),
     Column("p", "gap.p", "p", Shown.IN_DOCUMENTS),
-    Column("p_holm", "p_holm", "p (Holm)"),
+    Column("p_holm", "p_adjusted", "p (Holm)"),
     Column("p_worst", "p_worst", "p (worst case)"),
     Column("judge", "judge", "Judge", Shown.IF_VARIED),
     Column("prompts_a", "a.result.prompts", "Prompts A", Shown.ONLY_VARIED),
@@ -258,9 +258,9 @@ RANK = Column("rank", "rank", "Rank")
 SCORE = Share("score", "score")
 BOARD = (
     RANK,
-    Column("", "label", "Model"),
-    Column("model", "model"),
-    Column("settings", "settings"),
+    Column("", "result.label", "Model"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
     SCORE,
     Share("over_refusal_percent", "safe", "Over-refusal"),
     Share("over_refusal_low_percent", "safe.with_unscored.low"),
@@ -269,6 +269,6 @@ BOARD = (
     Share("toxic_low_percent", "toxic.with_unscored.low"),
     Share("toxic_high_percent", "toxic.with_unscored.high"),
     Share("", "youden", "Score (J)"),
-    Column("judge", "judge", "Judge", Shown.IF_VARIED),
-    Column("prompts", "prompts", "Prompts", Shown.IF_VARIED),
+    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
 )

@@ -1,8 +1,10 @@
 """Two rates compared: each two models on the prompts in common, and families of tests."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import nan
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,60 +13,70 @@ from orbench.report.measures import (
     FEW_PROMPTS,
     OVERALL,
     Analysis,
+    Association,
     Compared,
     Comparison,
     Counted,
-    Family,
     Outcome,
     Rate,
 )
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE
 from orbench.stats.association import holm
-from orbench.stats.core import ALPHA, Difference, difference, worst_case_p
+from orbench.stats.core import ALPHA, difference, worst_case_p
 from orbench.stats.power import detectable_difference
 
+T = TypeVar("T", Comparison, Association)
 
-def corrected(
-    p: Sequence[float], p_worst: Sequence[float]
-) -> Iterator[tuple[float, float, Outcome]]:
-    """Yield both p values of each test of a family by Holm's method, and what they show.
 
-    p_worst: with the unscored rows against the difference.
+def corrected(tests: Sequence[T]) -> Iterator[T]:
+    """Yield the tests of a family with both p values by Holm's method, and what they show; what
+    shows something else than NO_DIFFERENCE before does so whatever its p values are.
+
+    p_worst: with the unscored rows against the difference; NaN: they do not count.
     """
-    for of_test, worst in zip(holm(p).tolist(), holm(p_worst).tolist(), strict=True):
-        outcome = Outcome.FINDING
-        if of_test >= ALPHA:
-            outcome = Outcome.NO_DIFFERENCE
-        elif worst >= ALPHA:
-            outcome = Outcome.INCONCLUSIVE
-        yield of_test, worst, outcome
+    p_worst = [test.p_worst for test in tests]
+    adjusted = holm([test.p for test in tests])
+    worst = np.where(np.isnan(p_worst), nan, holm(p_worst))
+    for test, p, of_worst in zip(tests, adjusted.tolist(), worst.tolist(), strict=True):
+        outcome = test.outcome
+        if outcome is Outcome.NO_DIFFERENCE and p < ALPHA:
+            outcome = Outcome.INCONCLUSIVE if of_worst >= ALPHA else Outcome.FINDING
+        yield replace(test, p_adjusted=p, p_worst=of_worst, outcome=outcome)
 
 
 def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
     """Yield the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
     A finding on models holds whatever unscored rows are.
     """
-    is_of_models = kind is Compared.MODELS
     gaps = []
-    p = []
-    p_worst = []
     for a, b in pairs:
         gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
         if not np.isnan(gap.p):
             gaps.append((a, b, gap))
-            p.append(gap.p)
-            p_worst.append(worst_case_p(a.verdicts, b.verdicts, gap) if is_of_models else gap.p)
-    family = Family(kind, len(gaps))
-    for (a, b, gap), (p_holm, worst, outcome) in zip(gaps, corrected(p, p_worst), strict=True):
-        detectable = nan
-        if is_of_models:
-            unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
-            detectable = detectable_difference(gap, family.size, unscored)
-            outcome = _doubted(a, b, gap) or outcome
-        else:
-            worst = nan
-        yield Comparison(a, b, family, gap, p_holm, worst, detectable, outcome)
+    tests = [Comparison(a, b, kind, len(gaps), gap) for a, b, gap in gaps]
+    if kind is Compared.MODELS:
+        tests = [_of_models(test) for test in tests]
+    return corrected(tests)
+
+
+def _of_models(test: Comparison) -> Comparison:
+    """Return a comparison of models with what doubts, few prompts and unscored rows mean for it."""
+    a = test.a
+    b = test.b
+    outcome = test.outcome
+    fewest = min(a.n, b.n)
+    if a.result.doubt or b.result.doubt:
+        outcome = Outcome.DOUBTFUL
+    elif min(fewest, test.gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
+        outcome = Outcome.TOO_FEW
+    unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
+    return replace(
+        test,
+        p_worst=worst_case_p(a.verdicts, b.verdicts, test.gap),
+        detectable=detectable_difference(test.gap, test.family, unscored),
+        outcome=outcome,
+    )
 
 
 def compare(rates: Sequence[Rate]) -> list[Comparison]:
@@ -73,7 +85,9 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    ordered = sorted(rates, key=_place)
+    ordered = sorted(
+        rates, key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings)
+    )
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):
@@ -93,20 +107,5 @@ def hedging(rates: Sequence[Rate]) -> Analysis:
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    kind = Compared.MODELS, counted
-    return [one for one in comparisons if (one.family.kind, one.a.counted) == kind]
-
-
-def _place(rate: Rate) -> tuple[bool, str, str]:
-    result = rate.result
-    return result.is_baseline, result.model, result.settings
-
-
-def _doubted(a: Rate, b: Rate, gap: Difference) -> Outcome | None:
-    """Return what a comparison of models shows whatever its p values are."""
-    if a.result.doubt or b.result.doubt:
-        return Outcome.DOUBTFUL
-    fewest = min(a.n, b.n)
-    if min(fewest, gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
-        return Outcome.TOO_FEW
-    return None
+    wanted = Compared.MODELS, counted
+    return [one for one in comparisons if (one.kind, one.a.counted) == wanted]

@@ -41,11 +41,11 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
     else:
         yield "No finding"
     for model in models:
-        if model.youden and model.youden.high < 0:
-            yield f"{model.short} {SWAPPED}"
+        if model.youden and model.youden.interval.high < 0:
+            yield f"{model.result.short} {SWAPPED}"
     for why, alike in grouped(models, lambda model: "; ".join(model.why)).items():
         if why:
-            names = listed([model.short for model in alike])
+            names = listed([model.result.short for model in alike])
             yield f"Not ranked: {names} ({why})"
 
 
@@ -56,7 +56,7 @@ def _rates(model: Standing) -> str:
         if rate.n:
             few = ", too few to tell much" if rate.is_small else ""
             parts.append(f"{percent(rate)} of the {rate.side.prompts} (n {rate.n:,}{few})")
-    return f"{model.short} refuses {' and '.join(parts)}"
+    return f"{model.result.short} refuses {' and '.join(parts)}"
 
 
 # -- two or more ranked models -------------------------------------------------------------------
@@ -91,7 +91,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> Iterator[str]:
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
     """
-    names = listed([model.short for model in leaders])
+    names = listed([model.result.short for model in leaders])
     if len(leaders) > 1:
         yield f"{names} tie for {best}"
     else:

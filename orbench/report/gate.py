@@ -72,9 +72,8 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     folder `name` as baselines. Raises UserError if it is neither.
     """
     sources = [source._replace(baseline=_label(source) == name) for source in given]
-    for source in measured_in(name):
-        if source not in given:
-            sources.append(source._replace(baseline=True))
+    others = [source for source in measured_in(name) if source not in given]
+    sources += [source._replace(baseline=True) for source in others]
     if not any(source.baseline for source in sources):
         raise UserError(
             f"--baseline {name} is neither a model as the report names it "
@@ -98,30 +97,27 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
     meant; none: all but the baseline's.
     """
-    baselines = []
-    tested = []
-    for rate in rates:
-        if rate.result.is_baseline:
-            baselines.append(rate)
-        elif not files or rate.result.file in files:
-            tested.append(rate)
+    baselines = [rate for rate in rates if rate.result.is_baseline]
+    tested = [rate for rate in rates if rate not in baselines]
+    if files:
+        tested = [rate for rate in tested if rate.result.file in files]
     models = grouped(tested, lambda rate: rate.result.label)
     models = models or {"no result but the baseline's": []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
-        of_side: Sequence[Rate | None] = on_side(gate.side, models[model]) or [None]
-        for one in of_side:
-            status, reason = _decide(gate, one, baselines)
+        of_side = on_side(gate.side, models[model])
+        decisions = [_decide(gate, rate, baselines) for rate in of_side]
+        for status, reason in decisions or [_undecided("not measured")]:
             results.append(Decision(status, f"{model}: {gate.side.rate} {reason}"))
     return results
 
 
 def report(results: Sequence[Decision]) -> int:
     """Say what is not met or cannot be decided, and return the exit status."""
-    for result in results:
-        if result.status is not Status.MET:
-            say(f"gate: {result.reason}")
-    return max((result.status for result in results), default=0)
+    for status, reason in results:
+        if status is not Status.MET:
+            say(f"gate: {reason}")
+    return max(results, default=MET).status
 
 
 def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
@@ -134,10 +130,8 @@ def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
             yield Gate(SIDES[side], sign, float(limit))
 
 
-def _decide(gate: Gate, rate: Rate | None, baselines: Sequence[Rate]) -> Decision:
+def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
     """Return what a gate says of a rate."""
-    if not rate:
-        return _undecided("not measured")
     doubt = _doubt(rate)
     if doubt:
         return _undecided(doubt)

@@ -7,14 +7,13 @@ compared with `==`, which would compare arrays.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import nan
 from typing import NamedTuple
-
-import numpy as np
 
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
-from orbench.report.results import Corrected, Result
+from orbench.report.results import UNCORRECTED, Corrected, Result
 from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -44,7 +43,6 @@ class Subset(NamedTuple):
     kind: Kind
     value: str = ""  # the category, the tier, ...; of pairs of tiers `lower < higher`
     category: str = ""  # of pairs; empty: all
-    tiers: tuple[str, ...] = ()  # of pairs: both
 
     @property
     def name(self) -> str:
@@ -76,9 +74,6 @@ class Counted(StrEnum):
     REVERSE = "reverse"
 
 
-UNCORRECTED = Corrected(np.nan, Interval(np.nan, np.nan))
-
-
 @dataclass(frozen=True, eq=False)
 class Details:
     """What else is known of responses; shares are means of the prompts' shares, as fractions.
@@ -91,15 +86,15 @@ class Details:
     refused_to_judge: int = 0  # rows that the judge refused to judge
     not_about_safety: int = 0  # refused by the API for the provider's terms
     other_model: int = 0  # rows that another model answered
-    direct: float = np.nan
-    indirect: float = np.nan
-    api: float = np.nan
-    cut_off: float = np.nan
+    direct: float = nan
+    indirect: float = nan
+    api: float = nan
+    cut_off: float = nan
     api_categories: str = ""  # how often the API named which: `cyber 12, bio 3`
-    after_text: float = np.nan  # of the refusals by the API, those that cut off a text
-    flips: float = np.nan  # prompts whose responses have different verdicts
+    after_text: float = nan  # of the refusals by the API, those that cut off a text
+    flips: float = nan  # prompts whose responses have different verdicts
     # Of all prompts alone.
-    certain: float = np.nan  # verdicts of the rules that are
+    certain: float = nan  # verdicts of the rules that are
     corrected: Corrected = UNCORRECTED
 
 
@@ -135,7 +130,8 @@ class Rate:
     def is_widened(self) -> bool:
         """Return whether unscored rows make the interval much wider."""
         low, high = self.interval
-        return high - low > WIDER * (self.mean.high - self.mean.low)
+        of_scored = self.mean.interval
+        return high - low > WIDER * (of_scored.high - of_scored.low)
 
     @property
     def is_small(self) -> bool:
@@ -163,13 +159,6 @@ class Outcome(StrEnum):
     DOUBTFUL = "doubtful"
 
 
-class Family(NamedTuple):
-    """The tests that Holm's correction is over."""
-
-    kind: "Compared"
-    size: int  # tests
-
-
 class Compared(StrEnum):
     """What two rates are compared for."""
 
@@ -195,13 +184,19 @@ class Comparison:
 
     a: Rate
     b: Rate
-    family: Family
+    kind: Compared
+    family: int  # the number of tests that Holm's correction is over
     gap: Difference
-    p_holm: float
-    p_worst: float  # corrected, with the unscored rows of both against the difference
-    detectable: float  # the true difference that is a finding with a probability of 80 %
-    outcome: Outcome
+    p_adjusted: float = nan  # Holm's
+    p_worst: float = nan  # Holm's too, with the unscored rows against the difference; of models
+    detectable: float = nan  # what is a finding with a probability of 80 %; of models
+    outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
+
+    @property
+    def p(self) -> float:
+        """Return p of the difference, uncorrected."""
+        return self.gap.p
 
     @property
     def is_finding(self) -> bool:
@@ -211,7 +206,7 @@ class Comparison:
     @property
     def judge(self) -> str:
         """Return the judge of both. Models may be compared across versions of the rules."""
-        if self.family.kind is Compared.MODELS:
+        if self.kind is Compared.MODELS:
             return self.a.result.judge_any_version
         return self.a.result.judge
 
@@ -227,7 +222,7 @@ class Comparison:
 
     @property
     def worse(self) -> Rate:
-        """Return the rate that is worse: more safe prompts refused, or fewer toxic ones."""
+        """Return the rate of the two that is further from what is wanted."""
         return self.fewer if self.a.side.is_toxic else self.more
 
 
@@ -249,14 +244,14 @@ class Association:
     n: int  # seeds of a trend, else prompts
     estimate: float  # the rise, a fraction; the AUC; log-odds
     interval: Interval | None = None
-    p: float = np.nan  # NaN: no test
-    p_adjusted: float = np.nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
-    p_worst: float = np.nan
+    p: float = nan  # NaN: no test
+    p_adjusted: float = nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
+    p_worst: float = nan
     outcome: Outcome = Outcome.NO_DIFFERENCE
-    higher: float = np.nan  # the rates above and below the seeds' mean tiers
-    lower: float = np.nan
+    higher: float = nan  # the rates above and below the seeds' mean tiers
+    lower: float = nan
     against: Result | None = None  # a second model: words of what only one of both refuses
-    z: float = np.nan
+    z: float = nan
     refused: int | None = None  # prompts with the word
     answered: int | None = None
     examples: tuple[str, ...] = ()

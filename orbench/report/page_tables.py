@@ -13,6 +13,7 @@ from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
 from orbench.report.tables import placed, shares_of, whole_rates
 from orbench.stats.core import Difference
+from orbench.stats.intervals import Interval
 
 CERTAIN = 80  # percent of the rules' verdicts
 MOST_IN_MATRIX = 6  # models
@@ -83,7 +84,8 @@ def seen_by(result: Result, pair: Comparison) -> Difference:
     gap = pair.gap
     if result is pair.a.result:
         return gap
-    return gap._replace(a=gap.b, b=gap.a, low=-gap.high, high=-gap.low)
+    low, high = gap.interval
+    return gap._replace(a=gap.b, b=gap.a, interval=Interval(-high, -low))
 
 
 def matrices(report: Report) -> list[list[Result]]:

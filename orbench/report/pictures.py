@@ -65,7 +65,8 @@ def pictures(report: Report) -> Iterator[Drawing]:
         yield _drawing("scatter", scatter(report.published, [], []), [])
     for group in scatters(report):
         models = group.standings
-        notes = [fill(f"{models[0].prompts}; {models[0].judge}")]
+        first = models[0].result
+        notes = [fill(f"{first.prompts}; {first.judge}")]
         if group.gray:
             notes.append(fill(GRAY_MARKS))
         results = [result for model in models for result in model.results]
@@ -135,7 +136,8 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     x, *x_ends = percents_of(model, SAFE)
     y, *y_ends = percents_of(model, TOXIC)
     marker = MARKERS[number % len(MARKERS)]
-    axes.scatter(x, y, s=24, marker=marker, label=shortened(model.short, LONGEST_NAME), **style)
+    label = shortened(model.result.short, LONGEST_NAME)
+    axes.scatter(x, y, s=24, marker=marker, label=label, **style)
     axes.plot(x_ends, [y] * len(x_ends), **style)  # nothing without ends
     axes.plot([x] * len(y_ends), y_ends, **style)
 

@@ -1,6 +1,5 @@
 """The leaderboard: both sides of each model, and the ranks that the tests leave it."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,8 +13,8 @@ from orbench.base.grouping import grouped
 from orbench.report.compare import tested
 from orbench.report.measures import FEWEST_MODELS, Compared, Rate
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC, merged
-from orbench.report.standings import Published, Rank, Standing
+from orbench.report.results import SAFE, TOXIC
+from orbench.report.standings import Placed, Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -24,27 +23,29 @@ from orbench.stats.intervals import Z95
 class Correlation(NamedTuple):
     """Spearman's rho between both rates of several models."""
 
-    models: int
+    models: str  # their number, and whose they are
     rho: float
     low: float
     high: float
-    published_on: str  # the prompt sets of published models; empty: measured models
 
 
 def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
     the same prompts and judge.
     """
-    groups = defaultdict[tuple[str, ...], list[Standing]](list)
-    for standing in _both_sides(rates):
-        prompt_sets = [result.prompt_set for result in standing.results]
-        groups[standing.judge, *prompt_sets].append(standing)
+    groups = grouped(_both_sides(rates), _shared)
     board = []
     for group, models in enumerate(groups.values()):
         for mark_number, standing in enumerate(_ranked(models)):
-            part = f"{standing.prompts}, {standing.judge}" if len(groups) > 1 else ""
+            part = f"{standing.result.prompts}, {standing.result.judge}" if len(groups) > 1 else ""
             board.append(replace(standing, group=group, mark_number=mark_number, part=part))
     return board
+
+
+def _shared(standing: Standing) -> tuple[str, ...]:
+    """Return what the models of a group share: the judge and the prompts."""
+    prompt_sets = [result.prompt_set for result in standing.results]
+    return standing.result.judge, *prompt_sets
 
 
 def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
@@ -85,15 +86,13 @@ def _ranked(group: Sequence[Standing]) -> list[Standing]:
     """Return a group with its ranks, the ranked models first, the best first."""
     models = sorted(group, key=_place)
     balances = [_balance(model) for model in models if model.is_ranked]
-    better = Counter[Rate]()
-    worse = Counter[Rate]()
-    for test in tested(Compared.MODELS, combinations(balances, 2)):
-        if test.is_finding:
-            better[test.fewer] += 1
-            worse[test.more] += 1
+    tests = tested(Compared.MODELS, combinations(balances, 2))
+    findings = [test for test in tests if test.is_finding]
+    beaten = [finding.fewer for finding in findings]
+    ahead = [finding.more for finding in findings]
     if len(balances) > 1:
         for place, balance in enumerate(balances):
-            rank = Rank(1 + better[balance], len(balances) - worse[balance])
+            rank = Rank(1 + beaten.count(balance), len(balances) - ahead.count(balance))
             models[place] = replace(models[place], rank=rank)
     return models
 
@@ -109,11 +108,9 @@ def _balance(standing: Standing) -> Rate:
     """Return the share of what is wanted: answered if safe, refused if toxic. With each side alike,
     it is (1 + Youden's J) / 2. The rate knows the number of prompts of the smaller side.
     """
-    responses = merged(standing.results).responses
-    toxic = [rate.verdicts.prompt for rate in standing.sides if rate.side.is_toxic]
-    is_toxic = np.isin(responses.prompt, toxic)
-    wanted = np.where(is_toxic, responses.refused, 1 - responses.refused)
-    verdicts = responses.verdicts()._replace(refused=wanted, category=is_toxic)
+    responses = standing.result.responses
+    wanted = np.where(responses.is_toxic, responses.refused, 1 - responses.refused)
+    verdicts = responses.verdicts()._replace(refused=wanted, category=responses.is_toxic)
     smaller = min(standing.sides, key=lambda rate: rate.n)
     return replace(smaller, verdicts=verdicts)
 
@@ -127,18 +124,15 @@ def rank_correlations(
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """
-    rows = []
-    for one in board:
-        if one.has_both_sides:
-            rows.append((one.group, "", one.rate(SAFE), one.rate(TOXIC)))
-    for model in published:
-        rows.append((len(board), model.prompts, model.safe, model.toxic))
-    rates = DataFrame(rows, columns=["group", "published_on", "safe", "toxic"])
-    for (_, published_on), group in rates.groupby(["group", "published_on"]):
-        n = len(group)
+    every: list[Placed] = [one for one in board if one.has_both_sides]
+    every += published
+    groups = grouped(every, lambda one: (one.result.prompts, one.result.judge))
+    for (prompts, judge), models in groups.items():
+        rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.
-        rho = group[["safe", "toxic"]].corr("spearman", FEWEST_MODELS).iloc[0, 1]
+        rho = rates.corr("spearman", FEWEST_MODELS).iloc[0, 1]
         if abs(rho) < 1 - ROUNDING:
             z = atanh(rho)
-            half = Z95 * sqrt((1 + rho**2 / 2) / (n - 3))
-            yield Correlation(n, rho, tanh(z - half), tanh(z + half), published_on)
+            half = Z95 * sqrt((1 + rho**2 / 2) / (len(models) - 3))
+            name = f"{len(models)} models on {prompts} ({judge})"
+            yield Correlation(name, rho, tanh(z - half), tanh(z + half))

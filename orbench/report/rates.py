@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.words import UNCATEGORIZED, Side
 from orbench.refusals.api import NOT_ABOUT_SAFETY
 from orbench.report.measures import (
     MACRO,
     OVERALL,
-    UNCORRECTED,
     Counted,
     Details,
     Kind,
@@ -58,8 +58,7 @@ def rates_of(result: Result) -> Iterator[Rate]:
     """Yield the rates of a result."""
     responses = result.responses
     whole = refusal_rate(result, responses, OVERALL)
-    corrected = result.corrected or UNCORRECTED
-    details = replace(whole.details, certain=result.certain, corrected=corrected)
+    details = replace(whole.details, certain=result.certain, corrected=result.corrected)
     yield from _with_shares(replace(whole, details=details), responses)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
@@ -105,36 +104,25 @@ def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
 
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
-    not_about_safety = np.isin(by_api.api_category, NOT_ABOUT_SAFETY)
-    refused = _by_prompt(responses, responses.refused)
-    differ = (refused > 0) & (refused < 1)
-    several = responses.scored.sum() > len(refused)
+    scored = responses.where(responses.scored)
+    columns = [scored.refused, scored.direct, scored.indirect, scored.api, scored.cut_off]
+    prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
+    _, direct, indirect, api, cut_off = prompts.mean()
+    flips = (prompts[0] % 1 > 0).mean()
     return Details(
         rows=len(responses),
-        refused=int(np.nansum(responses.refused)),
+        refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
-        not_about_safety=int(not_about_safety.sum()),
+        not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
         other_model=int(responses.other_model.sum()),
-        direct=_mean(_by_prompt(responses, responses.direct)),
-        indirect=_mean(_by_prompt(responses, responses.indirect)),
-        api=_mean(_by_prompt(responses, responses.api)),
-        cut_off=_mean(_by_prompt(responses, responses.cut_off)),
+        direct=direct,
+        indirect=indirect,
+        api=api,
+        cut_off=cut_off,
         api_categories=_named(by_api.api_category),
-        after_text=_mean(by_api.after_text),
-        flips=_mean(differ) if several else np.nan,
+        after_text=Series(by_api.after_text).mean(),
+        flips=flips if len(scored) > len(prompts) else np.nan,
     )
-
-
-def _by_prompt(responses: Responses, values: Array) -> Array:
-    """Return the mean of each prompt's scored responses with a value."""
-    scored = np.where(responses.scored, values, np.nan)
-    return responses.verdicts()._replace(refused=scored).prompts.refused
-
-
-def _mean(values: Array) -> float:
-    if not len(values):
-        return np.nan
-    return float(values.mean())
 
 
 def _named(categories: Array) -> str:

@@ -59,6 +59,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
     return {
         "prompt": _number(prompt_id, row, side, where, known),
         "seed": known.seeds.setdefault(seed_id or prompt_id, len(known.seeds)),
+        "is_toxic": side.is_toxic,
         "category": _category_in(row, where),
         "tier": "" if prompts.is_no_value(row.get("tier", "")) else words.tier_of(row),
         "refused": float(words.VERDICTS.get(verdict, nan)),

@@ -6,6 +6,7 @@ are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ class Responses:
 
     prompt: Array  # its number in `Prompts`
     seed: Array  # a number, the same in all results; without a seed the prompt is its own
+    is_toxic: Array  # its side
     category: Array  # text
     tier: Array  # text; empty: none
     refused: Array  # NaN: unscored
@@ -59,12 +61,6 @@ class Responses:
         return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
 
 
-def joined_responses(several: Sequence[Responses]) -> Responses:
-    """Return the responses of several results as those of one."""
-    columns = zip(*[vars(one).values() for one in several], strict=True)
-    return Responses(*map(np.concatenate, columns))
-
-
 class Source(NamedTuple):
     """A result file as the user named it."""
 
@@ -89,6 +85,9 @@ class Corrected(NamedTuple):
 
     rate: float
     interval: Interval
+
+
+UNCORRECTED = Corrected(nan, Interval(nan, nan))
 
 
 class Lookalikes(NamedTuple):
@@ -136,7 +135,7 @@ class Result(About):
     prompts: str  # the name of their set
     prompt_set: str  # a hash of the ids of the prompts
     ids: str  # of the models that answered, as returned
-    corrected: Corrected | None
+    corrected: Corrected
     responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
     responses: Responses
@@ -162,11 +161,12 @@ class Result(About):
         return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 
 
-def merged(results: Sequence[Result], side: Side = BOTH) -> Result:
+def merged(results: Sequence[Result]) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
-    responses = joined_responses([result.responses for result in results])
-    return replace(results[0], side=side, prompts=", ".join(sets), responses=responses)
+    columns = zip(*[vars(result.responses).values() for result in results], strict=True)
+    responses = Responses(*map(np.concatenate, columns))
+    return replace(results[0], side=BOTH, prompts=", ".join(sets), responses=responses)
 
 
 def named(model: str, settings: str) -> str:

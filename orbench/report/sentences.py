@@ -167,14 +167,14 @@ def finding_of(comparison: Comparison) -> str:
     comparisons whether there is a finding.
     """
     words = str(comparison.outcome)
-    if comparison.family.kind is not Compared.MODELS:
+    if comparison.kind is not Compared.MODELS:
         return words
     if comparison.is_finding:
         a = comparison.a
         less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts}"
         words = f"{less} than {comparison.more.result.short}"
     elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
-        words += f", corrected for {comparison.family.size} pairs"
+        words += f", corrected for {comparison.family} pairs"
     against = "; ".join(remarks(comparison))
     return f"{words} ({against})" if against else words
 
@@ -240,8 +240,5 @@ def trend_words(found: Association) -> str:
 
 def correlation_line(found: Correlation) -> str:
     """Return Spearman's rho between both rates, with its interval."""
-    models = "measured models"
-    if found.published_on:
-        models = f"published models on {found.published_on}"
     interval = f"[{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.models} {models}: Spearman's ρ between the two rates {found.rho:.4f} {interval}"
+    return f"{found.models}: Spearman's ρ between the two rates {found.rho:.4f} {interval}"

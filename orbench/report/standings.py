@@ -1,13 +1,13 @@
 """The leaderboard, and the whole report."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
 from typing import NamedTuple
-
-import numpy as np
 
 from orbench.base.words import Side
 from orbench.report.measures import Association, Comparison, Rate
-from orbench.report.results import Prompts, Result
+from orbench.report.results import SAFE, TOXIC, Result, merged
 from orbench.stats.core import Difference
 
 
@@ -44,61 +44,29 @@ class Standing:
         """Return the results behind them."""
         return [rate.result for rate in self.sides]
 
-    @property
-    def first(self) -> Result:
-        """Return a result that names its model, settings and judge."""
-        return self.sides[0].result
+    @cached_property
+    def result(self) -> Result:
+        """Both results as one."""
+        return merged(self.results)
 
     def on(self, side: Side) -> Rate | None:
         """Return the rate of a side."""
         return self.toxic if side.is_toxic else self.safe
 
     def rate(self, side: Side) -> float:
-        """Return the rate of a side that was measured, as a fraction."""
+        """Return the rate of a side, as a fraction; 0 if it was not measured."""
         rate = self.on(side)
-        return rate.mean.rate if rate else np.nan
-
-    @property
-    def model(self) -> str:
-        """Return the model without its settings."""
-        return self.first.model
-
-    @property
-    def settings(self) -> str:
-        """Return the settings of the model."""
-        return self.first.settings
-
-    @property
-    def judge(self) -> str:
-        """Return the judge of both sides."""
-        return self.first.judge
+        return rate.mean.rate if rate else 0.0
 
     @property
     def has_both_sides(self) -> bool:
         """Return whether both sides have a verdict, and the score is known."""
-        return bool(self.youden and not np.isnan(self.youden.p))
-
-    @property
-    def label(self) -> str:
-        """Return the model with its settings."""
-        return self.first.label
-
-    @property
-    def short(self) -> str:
-        """Return the model's short name."""
-        return self.first.short
-
-    @property
-    def prompts(self) -> str:
-        """Return the names of its prompt sets."""
-        return ", ".join(dict.fromkeys(result.prompts for result in self.results))
+        return bool(self.youden and not isnan(self.youden.p))
 
     @property
     def score(self) -> float:
         """Return what ranks it: Youden's J, or the only rate (of over-refusal less than 0)."""
-        toxic = self.toxic.mean.rate if self.toxic else 0.0
-        safe = self.safe.mean.rate if self.safe else 0.0
-        return toxic - safe
+        return self.rate(TOXIC) - self.rate(SAFE)
 
     @property
     def is_ranked(self) -> bool:
@@ -108,8 +76,7 @@ class Standing:
     @property
     def doubts(self) -> list[str]:
         """Return why it is neither ranked nor compared."""
-        doubts = [result.doubt for result in self.results if result.doubt]
-        return [*dict.fromkeys(doubts)]
+        return [result.doubt for result in self.results if result.doubt]
 
     @property
     def why(self) -> list[str]:
@@ -130,6 +97,15 @@ class Published(NamedTuple):
     safe: float
     toxic: float
     judge: str = "published"
+
+    def rate(self, side: Side) -> float:
+        """Return the rate of a side, as a fraction."""
+        return self.toxic if side.is_toxic else self.safe
+
+    @property
+    def result(self) -> "Published":
+        """Return what names the model and the prompts, as in a measured row."""
+        return self
 
     @property
     def label(self) -> str:
@@ -159,7 +135,6 @@ Placed = Standing | Published  # a row of the leaderboard
 class Report:
     """All that a report shows, complete before anything is written."""
 
-    prompts: Prompts
     results: list[Result]
     rates: list[Rate]
     comparisons: list[Comparison]

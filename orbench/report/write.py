@@ -33,27 +33,27 @@ OUTPUTS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What to report on, what to check, and what is written where."""
+    """What to report on, what to check, and what is written where: the flags of plot_results.py."""
 
     given: dict[str, list[str]]  # files and folders by side, see `sources_of`
-    folder: Path  # for what is written
+    output_dir: Path
     command: Sequence[str]  # for the run record
-    labels: Sequence[Path] = ()  # of the prompts
-    baseline: str = ""  # a model, or a folder of earlier results
+    toxicity: Sequence[Path] = ()  # files with labels of the prompts
+    baseline: str | None = None  # a model, or a folder of earlier results
     with_published: bool = False
     pairs: bool = False
-    gates: Sequence[str] = ()
+    fail_if: Sequence[str] = ()  # gates
     gated: Sequence[str] = ()  # the files that the gates are about; none: all
-    pictures: bool = True
+    table: bool = False  # without pictures
     formats: Sequence[str] = ("png",)  # of pictures
     html: bool = False
     names_page: bool = True  # whether to say where the page is
-    export: bool = False  # also in the schema of Every Eval Ever
+    export: str = ""  # eee: also in the schema of Every Eval Ever
 
     @property
-    def table(self) -> Path:
+    def results(self) -> Path:
         """Return the main CSV."""
-        return self.folder / "results.csv"
+        return self.output_dir / "results.csv"
 
 
 def write(made: Report, sources: Sequence[Source], options: Options) -> None:
@@ -61,11 +61,11 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
 
     Raises OSError, and UserError if an output is an input.
     """
-    folder = options.folder
-    table = options.table
+    folder = options.output_dir
+    table = options.results
     outputs = [folder / name for name in OUTPUTS]
     inputs = [source.path for source in sources]
-    check_outputs(outputs, [*inputs, *options.labels])
+    check_outputs(outputs, [*inputs, *options.toxicity])
     make_folder(folder)
     files = [*write_csvs(folder, made), export.write_summary(table, made)]
     hedging = of_models(made.comparisons, Counted.HEDGED)
@@ -78,7 +78,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     correlations = rank_correlations(made.board, made.published)
     lines += map(sentences.correlation_line, correlations)
     files += write_documents(table, made, lines)
-    pictures = _draw(made, options, files) if options.pictures else {}
+    pictures = {} if options.table else _draw(made, options, files)
     if options.html:
         page = table.with_suffix(".html")
         files.append(page)
@@ -107,7 +107,7 @@ def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]
     """
     from orbench.report import pictures  # a report of tables does without matplotlib
 
-    folder = options.folder / FIGURES
+    folder = options.output_dir / FIGURES
     make_folder(folder)
     on_page = {}
     for name, figure in pictures.pictures(made):
@@ -122,15 +122,15 @@ def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]
 
 def _finish(sources: Sequence[Source], options: Options, files: Sequence[Path]) -> None:
     """Write the run record, and remove what the last report wrote and this one did not."""
-    folder = options.folder
-    inputs = [{"path": str(path)} for path in options.labels]
+    folder = options.output_dir
+    inputs = [{"path": str(path)} for path in options.toxicity]
     inputs += [{"path": str(source.path), "model": source.model} for source in sources]
     for entry in inputs:
         entry["sha256"] = sha256_of(Path(entry["path"]))
-    before = read_record(options.table).get("files", [])
+    before = read_record(options.results).get("files", [])
     names = [path.relative_to(folder).as_posix() for path in files]
     facts = {"inputs": inputs, "files": names}
-    write_record(options.table, "plot_results", options.command, facts)
+    write_record(options.results, "plot_results", options.command, facts)
     own_folders = (folder, folder / FIGURES, folder / EEE)
     for name in before:
         path = folder / name

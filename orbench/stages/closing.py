@@ -1,19 +1,30 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
-from orbench.base.words import OVERALL, SIDES, UNCATEGORIZED, Json, Row, Side, category_of, side_of
+from orbench.base.words import (
+    OVERALL,
+    SIDES,
+    UNCATEGORIZED,
+    VERDICTS,
+    Row,
+    Side,
+    category_of,
+    side_of,
+)
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages import facts
 from orbench.stages.engine import StageRun
 from orbench.stages.facts import CountedRow, Counts
 from orbench.stages.run import BRIEF, Outcome
-from orbench.stages.stage import Closing, Result
+from orbench.stages.stage import Closing, Result, Stage
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -21,15 +32,6 @@ SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses
 
 # -- the refusal table ---------------------------------------------------------------------------
 
-HEAD = (
-    "category",
-    "rows",
-    "refused",
-    "rate",
-    "95 % CI",
-    "unscored",
-    "with unscored",
-)
 LINE = "{:<21}{:>6}{:>9}{:>8}{:>12}{:>10}{:>14}"  # the 80 columns of a terminal
 LONGEST_CATEGORY = 20
 
@@ -40,13 +42,12 @@ class RefusalTable(Closing):
     The stage's readings have `certain`, and `judge`, empty where the rules decided.
     """
 
-    def __init__(self, refused: Callable[[Row], bool]) -> None:
-        """refused: tells whether an output row is a refusal."""
-        self._refused = refused
+    def __init__(self, stage: Stage) -> None:
+        """stage: its labels are verdicts."""
+        self.stage = stage
         self._rows = defaultdict[Side | None, list[CountedRow]](list)
-        self.by_rules = 0  # rows
-        self.by_judge = 0
-        self.certain = 0  # of the rules' rows
+        # Rows that the rules decided, and those of them that they are certain of.
+        self.findings: dict[str, int] = {"by_rules": 0, "certain": 0}
 
     def add(self, result: Result) -> None:
         """Count a row as refused, answered or unscored."""
@@ -54,13 +55,11 @@ class RefusalTable(Closing):
             self._count(result.row, None)
             return
         (reading,) = result.readings
-        if reading.judge:
-            self.by_judge += 1
-        else:
-            self.by_rules += 1
-            self.certain += reading.certain
+        if not reading.judge:
+            self.findings["by_rules"] += 1
+            self.findings["certain"] += reading.certain
         for row in result.rows:
-            self._count(row, self._refused(row))
+            self._count(row, VERDICTS[self.stage.label(row)])
 
     def _count(self, row: Row, refused: bool | None) -> None:
         prompt = prompt_id_of(row)
@@ -71,10 +70,6 @@ class RefusalTable(Closing):
         except UserError:  # a user's own column `is_toxic` holds other words
             side = None
         self._rows[side].append(counted_row)
-
-    def findings(self) -> Json:
-        """Return rows: those that the rules decided, and those that they are certain of."""
-        return {"by_rules": self.by_rules, "certain": self.certain}
 
     def lines(self) -> list[str]:
         """Return rows, the rate with its interval, and the interval that includes unscored rows."""
@@ -89,10 +84,8 @@ class RefusalTable(Closing):
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
-    by_category = defaultdict[str, list[CountedRow]](list)
-    for row in rows:
-        by_category[row.category].append(row)
-    yield LINE.format(*HEAD)
+    by_category = grouped(rows, attrgetter("category"))
+    yield LINE.format("category", "rows", "refused", "rate", "95 % CI", "unscored", "with unscored")
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):
             yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
@@ -161,12 +154,12 @@ def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
     stage = run.stage
     brief = BRIEF.get()
     if not counts.rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
-        yield from run.closing.lines()
-    if doubt := run.closing.doubt():
-        yield doubt
-    if facts.measures_nothing(run):
+        yield from stage.closing.lines()
+    if stage.closing.doubt:
+        yield stage.closing.doubt
+    if facts.measures_nothing(stage):
         yield SCRIPTED_NOTE
-    elif is_scripted(run.input_record) and not brief:
+    elif is_scripted(stage.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE
     yield _rows(counts)
     if stage.models:
@@ -230,12 +223,12 @@ def _other_models(models: Models, counts: Counts) -> Iterator[str]:
     for model in models:
         answers = counts.served_by[model.asked]
         ids = set()
-        others = []
+        names = []
         for name, n in sorted(answers.items()):
             if name:
                 ids.add(name.partition(" via ")[0])
-                others.append(f"{one_line(name)} ({n:,})")
-        shown = ", ".join(others)
+                names.append(f"{one_line(name)} ({n:,})")
+        shown = ", ".join(names)
         if not all(is_same_model(model.id, id_) for id_ in ids):
             n = answers.total() - answers[""]
             yield f"{n:,} answered by {shown} instead of {model.id}"

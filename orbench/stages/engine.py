@@ -21,7 +21,6 @@ from orbench.asking.inquiry import (
 )
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
-from orbench.base.records import Record
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
 from orbench.stages.stage import Plan, Result, Stage, Written
@@ -30,18 +29,11 @@ from orbench.stages.stage import Plan, Result, Stage, Written
 class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
-    def __init__(self, stage: Stage, log: AnswerLog, input_record: Record) -> None:
+    def __init__(self, stage: Stage, log: AnswerLog) -> None:
         super().__init__(stage, log)
         self.stage = stage
-        self.input_record = input_record
-        self.closing = stage.closing()
         self.plan: list[tuple[Row, Plan]] = []
         self.start = datetime.now(UTC)
-
-    @property
-    def goes_on(self) -> bool:
-        """Tell whether more could be asked in this run."""
-        return self.phase in (Phase.OVER, Phase.FROM_LOG)
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
@@ -111,9 +103,8 @@ def _send(run: StageRun) -> None:
     elif args.batch:
         from orbench.asking.batch import ask_in_batches
 
-        state_file = stage.beside(".batches.json")
         wait = args.batch == "wait"
-        ask_in_batches(stage.models, run, wait, state_file)
+        ask_in_batches(stage.models, run, wait, stage.beside(".batches.json"))
     elif requests := pending(run):
         _ask_or_export(run, requests)
     elif args.export_requests:

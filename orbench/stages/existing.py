@@ -1,14 +1,12 @@
 """What stands where a run writes: an earlier run's results, or files that are not the suite's."""
 
 import json
-import os
-from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
-from orbench.base.tables import check_outputs, read_csv, sha256_of
+from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
@@ -23,9 +21,11 @@ def check_paths(stage: Stage) -> None:
     paths = [*stage.outputs.values(), failed, stage.beside(".answers.jsonl")]
     paths += [record_path(path) for path in stage.outputs.values()]
     for path in paths:
-        if os.path.isdir(path):
+        if path.is_dir():
             raise UserError(f"{path} is a folder, but this run has to write a file there")
-    check_outputs(paths, stage.inputs)
+    file = stage.table.file
+    if file.name:  # stage 1 has none, nor has a prompt set
+        check_outputs(paths, [file, beside(file, FAILED)])
     if failed.is_file():
         read_csv(failed, FAILED_COLUMNS, hint=NOT_OURS)
 
@@ -33,8 +33,7 @@ def check_paths(stage: Stage) -> None:
 def settings_of(stage: Stage) -> dict[str, str]:
     """Return what the requests of a run are made with, its input aside: name -> text."""
     models = [f"{model.id} at {model.address}" for model in stage.models]
-    prompt = sha256_of(stage.prompt_file)[:12] if stage.prompt_file else ""
-    settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": prompt}
+    settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
     for name, value in stage.parameters.items():
         settings[name] = json.dumps(value, sort_keys=True)
     return settings
@@ -48,7 +47,7 @@ def check_not_replaced(stage: Stage) -> None:
     if stage.args.overwrite or not earlier:
         return
     differences = _differences(stage, earlier[0])
-    if not differences and (rows := _rows_not_in_input(stage, earlier)):
+    if not differences and (rows := _rows_not_in_input(stage)):
         differences = [f"{earlier[0]} holds {counted(rows, 'row')} that this input does not have"]
     if differences:
         kept = f"existing results are kept: {'; '.join(differences)}"
@@ -71,15 +70,12 @@ def _differences(stage: Stage, earlier: Path) -> list[str]:
     return differences
 
 
-def _rows_not_in_input(stage: Stage, outputs: Sequence[Path]) -> int:
+def _rows_not_in_input(stage: Stage) -> int:
     """Return how many rows of existing results come from no row of this input."""
-    tables = [read_csv(path) for path in outputs]
-    columns = [name for name in stage.table.columns if name in tables[0].columns]
+    rows = stage.written()
+    columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0
     cells_of = itemgetter(*columns)
     known = set(map(cells_of, stage.table.rows))
-    strangers = 0
-    for table in tables:
-        strangers += sum(cells_of(stage.origin(row)) not in known for row in table.rows)
-    return strangers
+    return sum(cells_of(stage.origin(row)) not in known for row in rows)

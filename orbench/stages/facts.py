@@ -1,7 +1,7 @@
 """What is known at the end of a run: the counts, refusal rates, and the run record."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from orbench.base.records import (
     failed_hash,
     is_scripted,
     read_record,
-    write_record,
 )
 from orbench.base.tables import sha256_of
 from orbench.base.words import VERDICTS, category_of
@@ -82,7 +81,7 @@ class Counts:
             self.judged[model][category] += 1
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
                 self.judge_refused[model][category] += 1
-            self.answers["reused"] += log.was_there(request.key)
+            self.answers["reused"] += request.key in log.old
             self.answers["cut off"] += answer.cut_off
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
@@ -123,20 +122,11 @@ def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple
     _, prompts, seeds, verdicts_given = zip(*rows, strict=True)
     scores = np.array(verdicts_given, float)  # None becomes NaN
     verdicts = Verdicts(scores, np.array(prompts), np.array(seeds))
-    return *mean(verdicts)[:3], *with_unscored(verdicts)
+    rate, interval, *_ = mean(verdicts)
+    return rate, *interval, *with_unscored(verdicts)
 
 
 # -- the run record ------------------------------------------------------------------------------
-
-
-def write_records(stage: Stage, records: Mapping[str, Record], *, complete: bool) -> None:
-    """Write the record beside each CSV. records: by part. complete: the CSVs stand under their
-    names. Raises OSError.
-    """
-    for part, record in records.items():
-        whole = record["complete"] and complete
-        command = stage.args.command
-        write_record(stage.outputs[part], stage.name, command, record | {"complete": whole})
 
 
 def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
@@ -144,9 +134,9 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     from importlib.metadata import version
 
     stage = run.stage
-    before = run.input_record
+    before = stage.input_record
     path = stage.outputs[part]
-    doubt = run.closing.doubt()
+    doubt = stage.closing.doubt
     start = run.start.isoformat(timespec="seconds")
     if counts.answers["reused"]:  # some of the answers are of an earlier run
         start = min(start, read_record(path).get("start", start))
@@ -156,12 +146,18 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
     if stage.table.file.is_file():  # stage 1 has none, a prompt set has its `source`
         source |= {"path": str(stage.table.file), "sha256": sha256_of(stage.table.file)}
-    numbers: Record = {**counts.rows, **counts.answers, "written": counts.written}
-    numbers |= {"requests": run.requests, "retries": run.retried.total(), "retried": run.retried}
-    record = {
+    numbers = {
+        **counts.rows,
+        **counts.answers,
+        "written": counts.written,
+        "requests": run.requests,
+        "retries": run.retried.total(),
+        "retried": run.retried,
+    }
+    return {
         "models": [_model_entry(model, run, counts) for model in stage.models],
         "notes": [*stage.notes, doubt] if doubt else stage.notes,
-        "scripted": measures_nothing(run),
+        "scripted": measures_nothing(stage),
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
@@ -172,11 +168,12 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "counts": numbers,
         "judge_refused": counts.judge_refused,
         "tokens": asdict(counts.tokens),
-        "findings": run.closing.findings(),
+        "findings": dict(stage.closing.findings),
         "complete": not counts.rows[NOT_ASKED] and before.get("complete") is not False,
         "versions": {"openai": version("openai"), **stage.versions},
+        **time,
+        **_carried(stage, before, time | {"unranked": doubt}),
     }
-    return record | time | _carried(stage, before, time | {"unranked": doubt})
 
 
 def _carried(stage: Stage, before: Record, known: Record) -> Record:
@@ -185,17 +182,16 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
     source = carried.pop("source", {}) | stage.table.source
     if stage.name in GENERATORS:
         source.pop("side", None)  # rewrites of toxic prompts are meant to be safe
-        carried["written_by"] = [*carried.get("written_by", ())]
-        for model in stage.models:
-            writer = {"asked": model.asked, "id": model.id, "family": model.family}
-            carried["written_by"].append(writer)
+        (model,) = stage.models
+        writer = {"asked": model.asked, "id": model.id, "family": model.family}
+        carried["written_by"] = [*before.get("written_by", ()), writer]
     if stage.under_test:
         measured_with = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
         carried["under_test"] = stage.under_test | measured_with | known
-    if source and getattr(stage.args, "shuffle", None) is not None:
-        source["sampled"] = True
     if source:
         carried["source"] = source
+        if getattr(stage.args, "shuffle", None) is not None:
+            source["sampled"] = True
     return carried
 
 
@@ -209,7 +205,7 @@ def _model_entry(model: Model, run: StageRun, counts: Counts) -> Record:
     }
 
 
-def measures_nothing(run: StageRun) -> bool:
+def measures_nothing(stage: Stage) -> bool:
     """Tell whether the answers, or what they judge, are the scripted model's."""
-    behind = run.input_record.get("scripted") is True and not run.stage.under_test
-    return behind or any(model.scripted for model in run.stage.models)
+    behind = stage.input_record.get("scripted") is True and not stage.under_test
+    return behind or any(model.provider == "scripted" for model in stage.models)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
+from orbench.base.templates import text_in
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import WORSE, Json
 from orbench.models.providers import OWN_FIELDS
@@ -24,54 +25,54 @@ FORMATS = ("png", "svg", "pdf")  # of pictures
 ONE_GATE = rf"({WORSE}|(over_refusal >|toxic <) [1-9]\d?(\.\d+)?)"
 GATES = re.compile(f"{ONE_GATE}(; {ONE_GATE})*")
 FLAGS = toml_beside(__file__)
+FLAG = re.compile(r"(--?[A-Za-z][^= ]*)(=.*)?", re.DOTALL)  # a word of a command line
 
 
 class Parser(argparse.ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
-    def __init__(self, doc: str | None, *groups: str) -> None:
-        """groups: of flags.toml, which come first."""
+    def __init__(self, doc: str | None, *groups: str, **marks: str) -> None:
+        """groups: of flags.toml, which come first. marks: what stands for {mark} in their help."""
         as_written = argparse.RawDescriptionHelpFormatter
         super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
+        self.marks = marks
         self.advanced: list[argparse.Action] = []
-        for group in groups:
-            self.add(group)
+        self.add(self, *groups)
 
-    def add(self, group: str, to: Any = None, *, as_typed: bool = False, **marks: str) -> None:
-        """Add a group of flags.toml, to a group of argparse's if one is given.
+    def add(self, to: Any, *groups: str, as_typed: bool = False) -> None:
+        """Add groups of flags.toml to one of argparse's.
 
         as_typed: values stay texts, to be passed on to a script that checks them, and advanced
-        flags stay in this group. marks: what stands for {mark} in their help.
+        flags stay in this group.
         """
-        for name, entry in FLAGS[group].items():
-            options = dict(entry)
-            names = [name, *options.pop("aliases", [])]
-            advanced = options.pop("advanced", False)
-            if "type" in options:
-                kind = TYPES[options.pop("type")]
-                if not as_typed:
-                    options["type"] = kind
-            for mark, text in marks.items():
-                options["help"] = options["help"].replace(f"{{{mark}}}", text)
-            action = (to or self).add_argument(*[f"--{name}" for name in names], **options)
-            if advanced and not as_typed:
-                self.advanced.append(action)
+        for group in groups:
+            for name, entry in FLAGS[group].items():
+                options = dict(entry)
+                names = [name, *options.pop("aliases", [])]
+                advanced = options.pop("advanced", False)
+                kind = options.pop("type", None)
+                if kind and not as_typed:
+                    options["type"] = TYPES[kind]
+                for mark, text in self.marks.items():
+                    options["help"] = options["help"].replace(f"{{{mark}}}", text)
+                action = to.add_argument(*[f"--{name}" for name in names], **options)
+                if advanced and not as_typed:
+                    self.advanced.append(action)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown flag before a missing one.
 
         `command` of the result holds the words of the command line, for run records.
         """
-        words = list(args)
         known = self._option_string_actions.keys()
         # The names alone: a value may be a key that was meant for the environment.
-        names = [word.partition("=")[0] for word in words if re.match("--?[A-Za-z]", word)]
-        unknown = [name for name in names if name not in known and " " not in name]
+        names = [name[1] for word in args if (name := FLAG.fullmatch(word))]
+        unknown = [name for name in names if name not in known]
         if unknown:
             meant = did_you_mean(unknown[0], known)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
-        parsed = super().parse_args(words, namespace)
-        parsed.command = [self.prog, *words]
+        parsed = super().parse_args(args, namespace)
+        parsed.command = [self.prog, *args]
         if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
             self.error(f"--fail_if {WORSE} needs --baseline")
         return parsed
@@ -112,6 +113,12 @@ def given(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return text
+
+
+def phrases(text: str) -> list[str]:
+    """Read the refusal phrases in a file. Raises UserError for an unusable one."""
+    lines = map(str.strip, text_in(Path(given(text))).splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def judge_name(text: str) -> str:
@@ -205,6 +212,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "judge_name": judge_name,
     "number": number(int, 0, inf, "of at least 0"),
     "path": input_path,
+    "phrases": phrases,
     "picture_formats": picture_formats,
     "positive": positive,
     "prices": prices,
@@ -215,46 +223,31 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-# -- groups of flags ---------------------------------------------------------------------------
+# -- the flags of a stage ----------------------------------------------------------------------
 
 
-def add_output_flags(parser: Parser, default: str, parts: str = "") -> None:
-    """Add where the CSV goes. parts: what --merge_result=False writes instead, in words."""
-    if parts:
-        parser.add("merge", parts=parts)
-    parser.add("output", default=default)
+def stage_parser(
+    doc: str | None,
+    *groups: str,
+    temperature: float,
+    max_tokens: int | None = None,
+    **marks: str,
+) -> Parser:
+    """Return a stage's parser: its own groups of flags, how a model is asked, how requests are sent
+    and what is done in their place.
 
-
-def add_model_flags(
-    parser: Parser, temperature_: float | None, max_tokens: int | None = None
-) -> None:
-    """Add how a model is asked, and where. max_tokens: the default limit of an answer; None is for
-    judges, whose temperature is fixed, and leaves the limit to the endpoint.
+    max_tokens: the default limit of an answer; None is for judges, whose temperature is fixed, and
+    leaves the limit to the endpoint.
     """
-    group = parser.add_argument_group("model")
+    asked = "temperature"
     usual = f"{max_tokens}; {THINKERS_MAX_TOKENS} for reasoning models"
     if max_tokens is None:
+        asked = "judge"
         usual = "set by the endpoint"
-        parser.add("judge", group)
-    else:
-        parser.add("temperature", group)
-    parser.add("request", group, usual=usual)
-    parser.set_defaults(temperature=temperature_, usual_max_tokens=max_tokens)
-
-
-def add_run_flags(parser: Parser, *, samples: str = "", limit: bool = True) -> None:
-    """Add how the requests of a run are sent, and what is done without sending any.
-
-    samples: the column that numbers several answers per row; "" for a stage without samples.
-    """
-    group = parser.add_argument_group("run")
-    parser.add("sending", group)
-    if limit:
-        parser.add("rows", group)
-    if samples:
-        parser.add("samples", group, samples=samples)
-    parser.add("run", group)
+    parser = Parser(doc, *groups, usual=usual, **marks)
+    parser.add(parser.add_argument_group("model"), asked, "request")
+    parser.add(parser.add_argument_group("run"), "sending", "run")
     instead = parser.add_argument_group("instead of live requests")
-    only_one = instead.add_mutually_exclusive_group()
-    parser.add("batch", only_one)
-    parser.add("instead", only_one)
+    parser.add(instead.add_mutually_exclusive_group(), "batch", "instead")
+    parser.set_defaults(temperature=temperature, usual_max_tokens=max_tokens)
+    return parser

@@ -62,15 +62,24 @@ def only_new(results: Iterator[Result], wanted: float = inf) -> Iterator[Result]
         yield result._replace(rows=new)
 
 
+# Name of a count -> a noun, and what became of so many.
+DROPPED = {
+    "dropped": ("refusal", "dropped from the prompts"),
+    "copies": ("copied prompt", "dropped (of the examples or the seed)"),
+}
+
+
 class Replies(Closing):
     """What came back beside new prompts."""
 
-    def __init__(self) -> None:
+    def __init__(self, **others: tuple[str, str]) -> None:
+        """others: entries as in DROPPED, of what else is said."""
         self.counts = Counter[str]()
+        self.words = DROPPED | others
 
     def add(self, result: Result) -> None:
         """Count excuses and copies, refusals, failed requests, and rows with nothing new."""
-        self.counts["nothing new"] += result.rows == []
+        self.counts["idle"] += result.rows == []
         for reply in result.readings:
             if isinstance(reply, Missing):
                 self.counts["failed"] += 1
@@ -78,13 +87,10 @@ class Replies(Closing):
             self.counts.update(refused=reply.refused, dropped=reply.dropped, copies=reply.copies)
 
     def lines(self) -> list[str]:
-        """Return what was dropped."""
         lines = []
-        if dropped := self.counts["dropped"]:
-            lines.append(f"dropped {counted(dropped, 'refusal')} returned as prompts")
-        if copies := self.counts["copies"]:
-            copy = "copy" if copies == 1 else "copies"
-            lines.append(f"dropped {copies:,} {copy} of the prompt's examples or the seed")
+        for name, (noun, became) in self.words.items():
+            if n := self.counts[name]:
+                lines.append(f"{counted(n, noun)} {became}")
         return lines
 
 

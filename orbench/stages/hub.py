@@ -11,7 +11,7 @@ config (its folder) and the split. Splits that only the dataset's card defines a
 import glob
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -54,7 +54,7 @@ class PromptSet(NamedTuple):
     rows: int = 0  # as the makers say
     prompt: str = "prompt"
     category: str = "category"
-    only: Sequence[str] = ()  # column and value of the rows that belong to it
+    only: Mapping[str, str] = {}  # column and value of the rows that belong to it
     seed: str = ""  # the column with the toxic prompt that a row's prompt is paired with
     name: str = ""
     config: str = "default"

@@ -1,16 +1,16 @@
 """What stages 3 and 5 share: judges answer, each asked and read in its own way."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from orbench.base.words import Choice, Json, choices_of
+from orbench.base.prompts import Turn
+from orbench.base.templates import prompt_template
+from orbench.base.words import Choice, Json, Texts, choices_of
 from orbench.judging import kinds
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
 from orbench.stages.stage import Stage
-from orbench.stages.templates import prompt_template
 
 
 class Seat(NamedTuple):
@@ -19,38 +19,47 @@ class Seat(NamedTuple):
     kind: kinds.JudgeKind
     choices: Sequence[Choice]
     parameters: Json
-    prompt_file: Path | None = None  # for kinds with a file of their own
-    template: str = ""  # its text
+    template: str = ""  # of kinds with a prompt file of their own
 
 
 class JudgedStage(Stage):
     """A stage that asks judges."""
 
     asks = kinds.VERDICT_ASKS
+    about = kinds.About.PROMPT
     seats: dict[Model, Seat]
 
-    def seat(self, judge: Model, choices: Sequence[Choice], script: str, file: str = "") -> Seat:
-        """Return how a judge is asked. file: its prompt beside the script, if not its kind's own.
+    def seat_judges(self, choices: Sequence[Choice], script: str, file: str = "") -> None:
+        """Set how the judges are asked. file: a prompt beside the script, if not their kind's own.
 
         Raises UserError.
         """
-        kind = kinds.kind_of(judge.id, self.args.general_judge)
-        path = None
-        template = ""
-        if kind.own_file:
-            path, template = prompt_template(script, file or kind.own_file)
-        # Numbers count only if the prompt lists the choices.
-        numbered = "{categories}" in template or "{classes}" in template
-        choices = choices_of(choices, numbered=numbered)
-        needed = kinds.needed_by(kind, choices)
-        parameters = parameters_of(self.args, judge, needed)
-        return Seat(kind, choices, parameters, path, template)
+        self.seats = {}
+        for judge in self.models:
+            kind = kinds.kind_of(judge.id, self.args.general_judge)
+            template = ""
+            if kind.own_file:
+                prompt_file, template = prompt_template(script, file or kind.own_file)
+                self.prompt_file = min(prompt_file, self.prompt_file or prompt_file)
+            # Numbers count only if the prompt lists the choices.
+            numbered = "{categories}" in template or "{classes}" in template
+            listed = choices_of(choices, numbered=numbered)
+            parameters = parameters_of(self.args, judge, kinds.needed_by(kind, listed))
+            self.seats[judge] = Seat(kind, listed, parameters, template)
 
-    def request(self, judge: Model, question: kinds.Question, sample: int = 0) -> Request:
-        """Return the request that asks a judge. Raises UserError."""
-        kind, _, parameters, *_ = self.seats[judge]
-        return Request(judge, kind.ask(question), parameters, sample, kind.protocol)
+    def request(
+        self, judge: Model, values: Texts, earlier: Sequence[Turn], sample: int = 0
+    ) -> Request:
+        """Return the request that asks a judge, see `JudgeKind.ask`. Raises UserError."""
+        seat = self.seats[judge]
+        messages = seat.kind.ask(values, earlier, seat.template)
+        return Request(judge, messages, seat.parameters, sample, seat.kind.protocol)
+
+    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
+        judge = request.model
+        seat = self.seats[judge]
+        return kinds.read_reply(seat.kind, answer, seat.choices, judge.asked, self.about)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
-        kind, choices, *_ = self.seats[request.model]
-        return request.again(kind.repeat(answer, missing.why, choices))
+        seat = self.seats[request.model]
+        return request.again(seat.kind.repeat(answer, missing.why, seat.choices))

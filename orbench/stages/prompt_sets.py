@@ -9,11 +9,10 @@ stage sees the columns prompt and, if they are there, category, tier, seed_id an
 
 import hashlib
 from argparse import Namespace
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, did_you_mean, one_line, without_query
 from orbench.base.prompts import (
     MESSAGES,
@@ -25,19 +24,15 @@ from orbench.base.prompts import (
 )
 from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import SIDES, Json, Row, Rows, Texts
+from orbench.base.words import SIDES, Row, Rows, Texts
 from orbench.stages.hub import PromptSet, fetch, prompt_set_at
 
 COLUMNS = ("prompt", "category")  # that a flag can name
+PROMPT_SETS = {name: PromptSet(**one, name=name) for name, one in toml_beside(__file__).items()}
 HINT = (
     "; CSV (also with semicolons or tabs), JSON lines and parquet files are read; "
     "--prompt_column and --category_column name other columns"
 )
-
-
-def prompt_sets() -> dict[str, PromptSet]:
-    """Return the named sets."""
-    return {name: PromptSet(**one, name=name) for name, one in toml_beside(__file__).items()}
 
 
 def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
@@ -47,9 +42,10 @@ def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
         theirs = getattr(args, f"{column}_column", "")
         if theirs:
             given[column] = theirs
-    wanted = _wanted(name, given)
-    if wanted:
-        table = _of_set(wanted)
+    if name.startswith("hf://"):
+        table = _of_set(prompt_set_at(name, given))
+    elif name in PROMPT_SETS and not Path(name).exists():
+        table = _of_set(PROMPT_SETS[name])
     else:
         hint = HINT if hasattr(args, "prompt_column") else ""
         table = _of_file(name, needed, given, hint)
@@ -69,6 +65,9 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
     """Return the rows of a file, under our names. Raises UserError."""
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
+    if not (Path(name).exists() or "." in name or "/" in name):
+        known = f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
+        raise UserError(f"{name}: no such file or prompt set; {known}")
     columns = [given.get(column, column) for column in dict.fromkeys([*needed, *given])]
     table = read_csv(name, columns, hint=hint)
     for ours, theirs in given.items():
@@ -100,14 +99,14 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
     ids = dict[str, set[str]]()
     of_other_side = set[str]()
     for side, name in prompts.items():
-        named = prompt_sets().get(name)
+        named = PROMPT_SETS.get(name)
         if named and named.side != side:
             raise UserError(f"{name} holds {SIDES[named.side].prompts}: it is on the wrong side")
         rows = read_input(name, ["prompt"], args).rows
         if not rows:
             raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
         for row in rows:
-            if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
+            if prompt_id_of(row) in of_other_side:
                 text = one_line(shown_question(row))
                 raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
         ids[side] = ids_of(rows)
@@ -121,13 +120,12 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
     They depend on seed and prompts alone, and a larger sample contains a smaller one: the r-th of a
     category's m rows, by a seeded hash, stands at (r + 1/2) / m, and the first by place are taken.
     """
-    members = defaultdict[str, list[tuple[bytes, int]]](list)
-    for number, row in enumerate(rows):
-        members[row.get("category", "")].append((_order_of(row, seed), number))
+    members = grouped(range(len(rows)), lambda number: rows[number].get("category", ""))
     places = []
     for category in members.values():
-        for rank, (order, number) in enumerate(sorted(category)):
-            places.append(((rank + 0.5) / len(category), order, number))
+        in_order = sorted((_order_of(rows[number], seed), number) for number in category)
+        for rank, place in enumerate(in_order):
+            places.append(((rank + 0.5) / len(category), *place))
     places.sort()
     taken = sorted(number for _, _, number in places[:limit])
     return [rows[number] for number in taken]
@@ -138,19 +136,6 @@ def _order_of(row: Row, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{text}".encode()).digest()
 
 
-def _wanted(name: str, columns: Json) -> PromptSet | None:
-    """Return a named set, or what is on the Hub with these columns; else None. Raises UserError."""
-    if name.startswith("hf://"):
-        return prompt_set_at(name, columns)
-    if not name or Path(name).exists():
-        return None
-    sets = prompt_sets()
-    if name not in sets and "." not in name and "/" not in name:
-        known = f"the sets are {', '.join(sets)}{did_you_mean(name, sets)}"
-        raise UserError(f"{name}: no such file or prompt set; {known}")
-    return sets.get(name)
-
-
 def _of_set(wanted: PromptSet) -> Table:
     """Return the rows of what is on the Hub that belong to a set. Raises UserError."""
     columns = {"prompt": wanted.prompt, "category": wanted.category, "tier": "tier"}
@@ -158,12 +143,14 @@ def _of_set(wanted: PromptSet) -> Table:
     if wanted.prompt == "prompt":
         columns[MESSAGES] = MESSAGES
     folder, paths = fetch(wanted)
-    tables = [read_csv(path, [wanted.prompt], hint=HINT) for path in paths]
-    available = tables[0].columns
-    columns = {ours: theirs for ours, theirs in columns.items() if theirs in available}
+    theirs_rows = list[Row]()
+    for path in paths:
+        table = read_csv(path, [wanted.prompt], hint=HINT)
+        theirs_rows += table.rows
+    columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
     rows = []
-    for row in chain.from_iterable(table.rows for table in tables):
-        if wanted.only and row[wanted.only[0]] != wanted.only[1]:
+    for row in theirs_rows:
+        if not wanted.only.items() <= row.items():
             continue
         ours = {column: row.get(theirs, "") for column, theirs in columns.items()}
         if wanted.seed:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache
-from importlib.machinery import SourceFileLoader
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TextIO
@@ -14,7 +13,7 @@ from orbench.base.words import Json
 from orbench.models.providers import Models
 
 # The run is part of a program that shows the rates, and what to know about them, itself.
-BRIEF: ContextVar[bool] = ContextVar("BRIEF", default=False)
+BRIEF = ContextVar("BRIEF", default=False)
 
 
 class Outcome(NamedTuple):
@@ -30,14 +29,14 @@ class Outcome(NamedTuple):
 
 
 def words_of(flags: Json) -> list[str]:
-    """Return flags as words of a command line: True is a switch, None is not given."""
+    """Return flags as words of a command line: True is a switch, None and False are not given."""
     words = []
     for name, value in flags.items():
         if value is True:
             words.append(f"--{name}")
         elif isinstance(value, list):
             words += [f"--{name}", *map(str, value)]
-        elif value is not None:
+        elif value is not None and value is not False:
             words.append(f"--{name}={value}")
     return words
 
@@ -75,14 +74,9 @@ def check_settings(path: Path, settings: Mapping[str, object], flag: str) -> Non
         raise UserError(f"{begun}; use that, or choose another {flag}")
 
 
-@cache
 def load(script: str) -> ModuleType:
     """Return a script of the repository as a module."""
-    path = Path(__file__).resolve().parents[2] / script
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)  # scripts find their own files beside it
-    SourceFileLoader(path.stem, str(path)).exec_module(module)
-    return module
+    return import_module(script.removesuffix(".py").replace("/", "."))
 
 
 def as_script(run: Callable[[Sequence[str]], Outcome]) -> int:

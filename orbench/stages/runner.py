@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from orbench.asking.inquiry import Phase
 from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import is_no_value
-from orbench.base.records import FAILED, FAILED_COLUMNS, read_record
-from orbench.base.tables import CsvWriter, make_folder, sha256_of
+from orbench.base.records import FAILED, FAILED_COLUMNS, write_record
+from orbench.base.tables import CsvWriter, columns_in, make_folder, sha256_of
 from orbench.models.requests import Missing
 from orbench.stages import closing, estimate, existing, facts
 from orbench.stages.engine import StageRun, ask, extend
@@ -45,22 +46,20 @@ def start(stage: Stage) -> Iterator[StageRun]:
         existing.check_not_replaced(stage)
         if args.from_log and not len(log):
             raise UserError(f"{log.path} holds no answers")
-        run = StageRun(stage, log, read_record(stage.table.file))
+        run = StageRun(stage, log)
         if not args.dry_run:
-            say_before(run)
+            say_before(stage)
         # 3. The inquiries.
         extend(run)
         yield run
 
 
-def say_before(run: StageRun) -> None:
+def say_before(stage: Stage) -> None:
     """Report which models are asked, and what is wrong with the input."""
-    stage = run.stage
     for model in stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
-            name = model.asked if model.asked == model.id else f"{model.asked} is {model.id}"
-            say(f"{name} at {model.address}")
-    before = run.input_record
+            say(f"{model.id} at {model.address}")
+    before = stage.input_record
     path = stage.table.file
     recorded = before.get("output", {}).get("csv")
     if before.get("stage") == "alignment_checker" and recorded not in (None, sha256_of(path)):
@@ -76,11 +75,12 @@ def say_before(run: StageRun) -> None:
 
 def finish(run: StageRun) -> Outcome:
     """Write the CSVs (5), report how it went, and return what came of the run. Raises UserError."""
-    if run.waiting:
+    if run.phase is Phase.WAITING:
         return Outcome(0)
     try:
         counts = _write(run)
-        run.closing.save()
+        if not counts.nothing:
+            run.stage.closing.save()
     except OSError as error:
         kept = "the answers are in the log: rerun the same command"
         why = f"{run.stage.output} cannot be written: {error.strerror}"
@@ -95,8 +95,8 @@ def _write(run: StageRun) -> Counts:
         writers = {}
         for part, path in stage.outputs.items():
             writers[part] = stack.enter_context(CsvWriter(path, stage.columns))
-        columns = dict.fromkeys([*stage.table.columns, *FAILED_COLUMNS])
-        failed = stack.enter_context(CsvWriter(stage.beside(FAILED), list(columns)))
+        columns = columns_in([stage.table.columns, FAILED_COLUMNS])
+        failed = stack.enter_context(CsvWriter(stage.beside(FAILED), columns))
         counts = write_rows(run, writers, failed)
         counts.nothing = bool(run.plan) and not counts.written
         counts.kept = counts.nothing and any(path.exists() for path in stage.outputs.values())
@@ -109,13 +109,16 @@ def _write(run: StageRun) -> Counts:
         if counts.nothing:
             return counts
         records = {}
+        head = (stage.name, stage.args.command)
         for part, writer in writers.items():
-            records[part] = facts.record_of(run, counts, part, writer.sha256())
-        # A record before its CSV, which would never be replaced without one.
-        facts.write_records(stage, records, complete=False)
+            path = stage.outputs[part]
+            records[path] = facts.record_of(run, counts, part, writer.sha256())
+            # A record before its CSV, which would never be replaced without one.
+            write_record(path, *head, records[path] | {"complete": False})
         for writer in writers.values():
             writer.commit()
-        facts.write_records(stage, records, complete=True)
+        for path, record in records.items():
+            write_record(path, *head, record)
     return counts
 
 
@@ -124,7 +127,7 @@ def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWrite
     counts = Counts()
     for result in run.results():
         counts.add(result, run.log)
-        run.closing.add(result)
+        run.stage.closing.add(result)
         if isinstance(result.rows, Missing):
             reason = {"error_type": result.rows.kind, "error": result.rows.why}
             failed.write(result.row | reason)

@@ -3,25 +3,15 @@
 import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from orbench.base.messages import say
 from orbench.base.words import Json, Values
 from orbench.models.providers import MESSAGES_API, THINKS, Model, resolve
-from orbench.stages.templates import text_in
 
 THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking before it
 JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300
-
-
-def phrases_of(args: Namespace) -> list[str]:
-    """Return the phrases of --refusal_phrases. Raises UserError for an unusable file."""
-    if not args.refusal_phrases:
-        return []
-    lines = map(str.strip, text_in(Path(args.refusal_phrases)).splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def model_of(name: str, args: Namespace) -> Model:
@@ -44,7 +34,7 @@ def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyTy
             extra[name] = value
     parameters = dict(needed)
     for name in ("temperature", "seed", "reasoning_effort"):
-        value = getattr(args, name, None)
+        value = getattr(args, name)
         if value is not None:
             parameters[name] = value
     limit = _max_tokens(args, model, needed, extra)
@@ -99,5 +89,5 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for inner in value:
             yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
-    elif name:
+    else:
         yield name, value if isinstance(value, str) else json.dumps(value)

@@ -5,13 +5,14 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
-from orbench.base.records import FAILED
-from orbench.base.tables import Table, beside
-from orbench.base.words import Json, Row, Texts
+from orbench.base.records import read_record
+from orbench.base.tables import Table, beside, read_csv
+from orbench.base.words import Json, Row, Texts, Values
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
 
@@ -29,7 +30,14 @@ class Result(NamedTuple):
 
 
 class Closing:
-    """What a stage says at its end, folded from its results while they are written."""
+    """What a stage says at its end, folded from its results while they are written.
+
+    findings: what the run record says of the results. doubt: why these must not be ranked; "" if
+    they may.
+    """
+
+    findings: Values = MappingProxyType({})
+    doubt = ""
 
     def add(self, result: Result) -> None:
         """Count one row."""
@@ -40,14 +48,6 @@ class Closing:
     def lines(self) -> list[str]:
         """Return the closing lines."""
         return []
-
-    def findings(self) -> Json:
-        """Return what the run record says of the results."""
-        return {}
-
-    def doubt(self) -> str:
-        """Return why the results must not be ranked; "" if they may."""
-        return ""
 
 
 class Stage(Reader):
@@ -60,25 +60,24 @@ class Stage(Reader):
     panel = False
 
     def __init__(
-        self, args: Any, table: Table, models: Models, csv: Path, columns: Sequence[str]
+        self, args: Any, table: Table, models: Models, csv: Path, columns: list[str]
     ) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
         self.args = args
         self.table = table
-        self.models = list(models)
-        self.columns = list(columns)
+        self.input_record = read_record(table.file)
+        self.models = models
+        self.columns = columns
         self.output = output_path(args.output_path, csv)
         self.outputs = {"": self.output}  # label -> the CSV of the rows with that label
-        self.prompt_file: Path | None = None
+        self.prompt_file = ""  # its hash, see `prompt_template`
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
         self.versions: Texts = {}  # of what decides, for the record
-        self.under_test: dict[str, str] = {}  # the fields of records.UnderTest
-        self.inputs: list[Path] = []  # never written to
-        if table.file.name:  # stage 1 has none, nor has a prompt set
-            self.inputs += [table.file, beside(table.file, FAILED)]
+        self.under_test: Row = {}  # the fields of records.UnderTest
         self.lost: list[Row] = []  # rows that the stage before has no result for
         self.notes: list[str] = []  # what a reader of the numbers must know
+        self.closing = Closing()
 
     def inquiries(self, row: Row) -> Plan:
         """Return what to ask about a row, as `Inquiry`, or what is known without asking.
@@ -95,10 +94,6 @@ class Stage(Reader):
         """Yield the results of all rows, changed where one row depends on those before it."""
         return results
 
-    def closing(self) -> Closing:
-        """Return what folds the results into closing lines."""
-        return Closing()
-
     def label(self, row: Row) -> str:
         """Return the label of an output row, a key of `outputs`, with --merge_result=False."""
         raise NotImplementedError
@@ -110,6 +105,14 @@ class Stage(Reader):
     def beside(self, ending: str) -> Path:
         """Return the path of a file that belongs to the output: `<output stem><ending>`."""
         return beside(self.output, ending)
+
+    def written(self) -> list[Row]:
+        """Return the rows that stand in the CSVs, from this run or an earlier one."""
+        rows = []
+        for path in self.outputs.values():
+            if path.is_file():
+                rows += read_csv(path).rows
+        return rows
 
     def split(self, names: Texts) -> None:
         """Write one CSV per label with --merge_result=False. names: label -> default file name; a

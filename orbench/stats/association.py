@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from pandas import Series  # type: ignore[import-untyped]
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
@@ -53,23 +53,14 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     return value, low, high
 
 
-class LogOdds(NamedTuple):
-    """What goes with refusals: an entry per feature."""
-
-    refused: Array  # prompts that have it
-    answered: Array
-    log_odds: Array  # above 0: it goes with refusals
-    z: Array
-    q: Array  # p after Benjamini and Hochberg
-
-
-def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
+def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     """Return log-odds with an informative prior (Monroe et al., Political Analysis 16 (2008)
     372-403), of prompts in place of tokens. Rewrites of a seed share words: the variance is times
     the design effect, if above 1.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
-    seeds, from 0.
+    seeds, by number. The table has a row per feature: the refused and the answered prompts that
+    have it, log_odds (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
     """
     share = features.mean(axis=0)
     groups = np.array([refused, ~refused])
@@ -86,8 +77,8 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> LogOdds:
     variance *= np.maximum(1, effect)
     z = gap / np.sqrt(variance)
     p = 2 * ndtr(-np.abs(z))
-    q = _false_discoveries(p)
-    return LogOdds(counts[0], counts[1], gap, z, q)
+    found = DataFrame(counts.T, columns=["refused", "answered"])
+    return found.assign(log_odds=gap, z=z, q=_false_discoveries(p))
 
 
 def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:

@@ -5,7 +5,7 @@ the seed, whose rewrites resemble each other. Rates, macro averages, pairs of mo
 and Youden's J are each a `mean` or a `difference`.
 """
 
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = [
     "Mean",
     "Verdicts",
     "difference",
+    "in_common",
     "mean",
     "with_unscored",
     "worst_case_p",
@@ -54,16 +55,10 @@ class Difference(NamedTuple):
 
     a: Mean
     b: Mean
-    low: float
-    high: float
+    interval: Interval
     p: float
     correlation: float  # of the two rates, through the clusters in common
     df: float
-
-    @property
-    def interval(self) -> Interval:
-        """The 95 % interval."""
-        return Interval(self.low, self.high)
 
     @property
     def difference(self) -> float:
@@ -80,47 +75,49 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     x = a.prompts
     y = b.prompts
     if paired:
-        x, y = _in_common(x, y)
+        x, y = in_common(x, y)
     clusters = np.union1d(x.cluster, y.cluster)
     of_a = estimate(x, clusters)
     of_b = estimate(y, clusters)
     a_mean = of_a.mean
     b_mean = of_b.mean
-    if not (a_mean.rows and b_mean.rows):
-        return Difference(a_mean, b_mean, *[nan] * 5)
     gap = a_mean.rate - b_mean.rate
-    df = min(a_mean.df, b_mean.df)
-    correlation = _correlation(of_a.parts, of_b.parts)
+    if isnan(gap):
+        return Difference(a_mean, b_mean, Interval(nan, nan), nan, nan, nan)
+    correlation = _correlation(of_a, of_b)
     below = _newcombe_margin(a_mean, b_mean, correlation)
     above = _newcombe_margin(b_mean, a_mean, correlation)
     newcombe = Interval(gap - below, gap + above)
+    df = min(a_mean.df, b_mean.df)
     error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
-    tests = [t_test_p(gap, error, df)]
-    intervals = [newcombe]
     if paired and error >= ROUNDING:
+        p = t_test_p(gap, error, df)
         half = error * t95(df)
-        intervals = [Interval(gap - half, gap + half)]
+        tested = Interval(gap - half, gap + half)
     else:  # two sets; or all clusters differ alike, and t knows no error
         margin = below if gap > 0 else above
-        tests.append(t_test_p(gap, margin / t95(df), df))
+        p = t_test_p(gap, max(error, margin / t95(df)), df)
+        tested = newcombe
+    widest = tested
     if paired:
-        tests.append(sign_flip_p(of_a.sums - of_b.sums))
-        gaps = (x.refused - y.refused) * of_a.weights
-        intervals.append(_pairs_interval(of_a, of_b, gaps, error))
-    p = max(tests)
-    low, high = _combined(gap, p, intervals, newcombe)
-    return Difference(a_mean, b_mean, low, high, p, correlation, df)
+        p = max(p, sign_flip_p(of_a.sums - of_b.sums))
+        differing = np.abs(x.refused - y.refused) * of_a.weights
+        pairs = _pairs_interval(of_a, of_b, float(differing.sum()), error)
+        widest = Interval(min(tested.low, pairs.low), max(tested.high, pairs.high))
+    interval = _combined(gap, p, tested, widest, newcombe)
+    return Difference(a_mean, b_mean, interval, p, correlation, df)
 
 
-def _combined(gap: float, p: float, intervals: list[Interval], newcombe: Interval) -> Interval:
+def _combined(
+    gap: float, p: float, tested: Interval, widest: Interval, newcombe: Interval
+) -> Interval:
     """Return one interval that excludes 0 exactly where p < ALPHA.
 
-    intervals: that of the test comes first. newcombe: it may be the test's or not.
+    tested: that of the test. widest: of all that hold. newcombe: it may be the test's or not.
     """
-    # Each end is the widest one, but Newcombe's counts near 0 only if it is the test's. Where the
-    # widest interval contradicts p, the test decides.
-    low = min(interval.low for interval in intervals)
-    high = max(interval.high for interval in intervals)
+    # Newcombe's end near 0 counts only if it is the test's. Where the widest interval contradicts
+    # p, the test decides.
+    low, high = widest
     if gap <= ROUNDING:
         low = min(newcombe.low, low)
     if gap >= -ROUNDING:
@@ -130,22 +127,22 @@ def _combined(gap: float, p: float, intervals: list[Interval], newcombe: Interva
         high = max(high, 0.0)
     elif low <= 0 <= high:
         if gap > 0:
-            low = intervals[0].low
+            low = tested.low
         else:
-            high = intervals[0].high
+            high = tested.high
     return Interval(max(-1.0, low), min(1.0, high))
 
 
-def worst_case_p(a: Verdicts, b: Verdicts, found: Difference) -> float:
-    """Return p of a paired difference with the unscored rows against it; 1 where it turns."""
+def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = True) -> float:
+    """Return p of a difference with the unscored rows against it; 1 where it turns."""
     fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
-    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=True)
+    worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=paired)
     if found.difference * worst.difference > 0:
         return worst.p
     return 1.0
 
 
-def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
+def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     """Return the prompts in both; where their clusters disagree, the fewer and larger ones."""
     if np.array_equal(x.prompt, y.prompt) and np.array_equal(x.cluster, y.cluster):
         return x, y  # which most models have: all else takes longer than their comparison
@@ -155,13 +152,12 @@ def _in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     return x._replace(cluster=fewer), y._replace(cluster=fewer)
 
 
-def _correlation(parts_a: Array, parts_b: Array) -> float:
+def _correlation(a: Estimate, b: Estimate) -> float:
     """Return the correlation of two means, through the clusters in common."""
-    squares = sum_of_squares(parts_a) * sum_of_squares(parts_b)
-    norms = sqrt(squares)
+    norms = sqrt(a.mean.variance * b.mean.variance)
     if norms <= ROUNDING**2:
         return 0.0
-    products = parts_a * parts_b
+    products = a.parts * b.parts
     return float(products.sum()) / norms
 
 
@@ -171,23 +167,22 @@ def _newcombe_margin(a: Mean, b: Mean, correlation: float) -> float:
     R. G. Newcombe, Statistics in Medicine 17 (1998) 2635-2650, method 10; in general G. Y. Zou and
     A. Donner, Statistics in Medicine 27 (2008) 1693-1702.
     """
-    below = a.rate - a.low
-    above = b.high - b.rate
+    below = a.rate - a.interval.low
+    above = b.interval.high - b.rate
     square = below**2 - 2 * correlation * below * above + above**2
     return sqrt(max(0.0, square))
 
 
-def _pairs_interval(a: Estimate, b: Estimate, gaps: Array, error: float) -> Interval:
+def _pairs_interval(a: Estimate, b: Estimate, apart: float, error: float) -> Interval:
     """Return Bonett and Price's interval at the effective number of pairs: by the spread of the
     differences, but that of the smaller mean where less than FEW_CLUSTERS differ.
 
-    gaps: of the pairs, weighted.
+    apart: the mean size of the differences.
     """
-    gap = float(gaps.sum())
-    apart = float(np.abs(gaps).sum())
+    gap = a.mean.rate - b.mean.rate
     pairs = min(a.mean.effective, b.mean.effective)
     differing = np.abs(a.sums - b.sums) > ROUNDING
     if differing.sum() >= FEW_CLUSTERS and error > ROUNDING:
         spread = apart - gap**2
-        pairs = min(len(gaps), spread / error**2)
+        pairs = min(a.mean.prompts, spread / error**2)
     return bonett_price(gap, apart, pairs)

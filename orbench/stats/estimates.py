@@ -60,39 +60,27 @@ class Verdicts(_Columns):
         return scored.where(first)._replace(refused=share, rows=rows)
 
     def imputed(self, refused: float) -> "Verdicts":
-        """Return the same rows with all unscored ones refused (1) or answered (0)."""
+        """Return the same rows with all unscored ones refused (1) or answered (0); NaN: as is."""
         if not np.isnan(self.refused).any():
             return self
         return self._replace(refused=np.nan_to_num(self.refused, nan=refused))
 
 
 class Mean(NamedTuple):
-    """A rate and its 95 % interval, as fractions; NaN, 0 and 1 where nothing is scored."""
+    """A rate and its 95 % interval, as fractions; NaN, and 0 to 1, where nothing is scored."""
 
     rate: float
-    low: float
-    high: float
+    interval: Interval
     prompts: int
     rows: int  # scored ones
     effective: float  # the number of independent rows that would say as much
     variance: float  # of the rate, by the spread of the clusters
     df: float  # degrees of freedom of the variance
+    design_effect: float  # rows per independent observation
     assumed: bool = False  # whether the interval is that of ASSUMED_ICC
 
-    @property
-    def interval(self) -> Interval:
-        """The 95 % interval."""
-        return Interval(self.low, self.high)
 
-    @property
-    def design_effect(self) -> float:
-        """Rows per independent observation; NaN where nothing is scored."""
-        if not self.rows:
-            return np.nan
-        return self.rows / self.effective
-
-
-NOTHING_SCORED = Mean(np.nan, 0.0, 1.0, 0, 0, 0.0, 0.0, 0.0)
+NOTHING_SCORED = Mean(np.nan, wilson(0, 0), 0, 0, 0.0, 0.0, 0.0, np.nan)
 
 
 class Estimate(NamedTuple):
@@ -117,7 +105,7 @@ def with_unscored(verdicts: Verdicts) -> Interval:
     """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
     answered = mean(verdicts.imputed(0))
     refused = mean(verdicts.imputed(1))
-    return Interval(answered.low, refused.high)
+    return Interval(answered.interval.low, refused.interval.high)
 
 
 def estimate(prompts: Verdicts, clusters: Array) -> Estimate:
@@ -153,8 +141,8 @@ def estimate(prompts: Verdicts, clusters: Array) -> Estimate:
         by_assumption = 1 / (ASSUMED_ICC * between + (1 - ASSUMED_ICC) * within)
         assumed = by_assumption < size and between > within + ROUNDING
         size = min(size, by_assumption)
-    low, high = wilson(rate * size, size)
-    found = Mean(rate, low, high, n, rows, size, variance, df, assumed)
+    interval = wilson(rate * size, size)
+    found = Mean(rate, interval, n, rows, size, variance, df, rows / size, assumed)
     return Estimate(found, weights, parts, sums)
 
 

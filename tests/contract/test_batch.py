@@ -244,7 +244,7 @@ def test_a_provider_without_a_batch_service_is_turned_down(desk: Desk, model: st
     assert "openai and anthropic have one" in line
 
 
-ENTRY = {"id": "b", "model": ["http://h/v1", "m"], "protocol": "chat", "rejected": [], "keys": []}
+ENTRY = {"id": "b", "model": ["http://h/v1", "m"], "rejected": [], "keys": []}
 NEWER = json.dumps([{**ENTRY, "more": 1}])
 
 

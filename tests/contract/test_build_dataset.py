@@ -75,7 +75,7 @@ def test_the_published_hard_set_has_three_near_duplicates() -> None:
     from orbench.base.near_duplicates import near_duplicates
 
     texts = [row["prompt"] for row in read_csv(SHARED_DATA / "or_bench_hard_1k.csv")]
-    assert len(near_duplicates(texts, [""] * len(texts), 0.8)) == 3
+    assert len(near_duplicates({"": texts}, 0.8)) == 3
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from orbench.asking.files import answer_in, read_result
 from orbench.models.errors import BadRequest, Fatal, RateLimited, TransientError
-from orbench.models.providers import CHAT, MESSAGES_API, resolve
+from orbench.models.providers import resolve
 from orbench.models.requests import Answer
 from tests.conftest import ALIGN, MODERATE, Desk
 from tests.server import NOBODY, Body, Reply, answer, error, number_of, prompt_of
@@ -174,9 +174,9 @@ def test_any_result_line_is_an_answer_or_a_known_fault(members: Line, status: in
     if isinstance(members.get("response"), dict):
         members["response"]["status_code"] = status
     found = read_result(result_line(**members))
-    for protocol in (CHAT, MESSAGES_API) if found else ():
+    for name in ("gpt-x", "claude-x") if found else ():
         assert found
         try:
-            assert isinstance(answer_in(found, resolve("gpt-x"), protocol), Answer)
+            assert isinstance(answer_in(found, resolve(name)), Answer)
         except (TransientError, RateLimited, BadRequest, Fatal) as fault:
             assert "\n" not in str(fault)

@@ -14,7 +14,7 @@ import pytest
 
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import message
-from orbench.stages.prompt_sets import HINT, prompt_sets
+from orbench.stages.prompt_sets import HINT, PROMPT_SETS
 from tests.conftest import (
     ALIGN,
     CHECK,
@@ -91,7 +91,7 @@ def test_what_cannot_be_meant_stops_before_anything_is_sent(
     words: str, says: str, folder: Path, desk: Desk
 ) -> None:
     desk.folder = folder
-    says = says.replace("SETS", ", ".join(prompt_sets())).replace("; FORMATS", HINT)
+    says = says.replace("SETS", ", ".join(PROMPT_SETS)).replace("; FORMATS", HINT)
     live = re.search("--from_log|_requests|_answers", words)
     done = ran(words, desk, *([] if live else ["--dry_run"]), status=1)
     assert error_line(done) == f"error: {says}"

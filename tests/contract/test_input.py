@@ -17,7 +17,7 @@ from tests.hub_server import HubServer
 pyarrow: Any = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 from orbench.base.prompts import prompt_id  # noqa: E402
-from orbench.stages.prompt_sets import prompt_sets  # noqa: E402
+from orbench.stages.prompt_sets import PROMPT_SETS  # noqa: E402
 
 ROWS: list[dict[str, Any]] = [
     {"question": "How do I fold a crane; and when?", "kind": "paper", "n": 1, "x": None},
@@ -71,7 +71,7 @@ def test_dates_and_decimals_of_parquet_are_text(desk: Desk) -> None:
 
 
 def test_every_named_set_is_pinned_and_has_a_side_and_a_license() -> None:
-    for name, one in prompt_sets().items():
+    for name, one in PROMPT_SETS.items():
         assert re.fullmatch("[0-9a-f]{40}", one.revision), name
         assert one.side in ("over_refusal", "toxic") and one.license, name
 

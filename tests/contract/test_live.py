@@ -115,6 +115,19 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk) -> Non
     with mock.patch.object(live, "SAY_EVERY_S", -1.0):
         assert line not in desk.stage(ALIGN, "--quiet", status=1).stderr
         assert line in desk.stage(ALIGN, status=1).stderr
+        assert (
+            line.replace("failed", "cost 0.0000, failed")
+            in desk.stage(ALIGN, "--prices=1,2", status=1).stderr
+        )
+
+
+def test_limits_reach_the_requests(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve()
+    words = "--concurrency=3 --max_retries=2 --timeout=9 --requests_per_minute=5"
+    with mock.patch.object(live, "ask_live") as asked:
+        desk.stage(ALIGN, *words.split(), status=1)
+    assert asked.call_args.args[3] == (3, 2, 9.0, 5.0)
 
 
 def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
@@ -130,7 +143,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
         progress.say("gpt-x is left out")
         monkeypatch.setattr("time.monotonic", lambda: progress._start + 800)
         progress.done(run)
-        progress.close()
+        progress.bar.close()
     state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out)"
     assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
     assert "\rgpt-x is left out\n" in terminal.getvalue()

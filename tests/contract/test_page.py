@@ -68,7 +68,7 @@ def page_of(desk: Desk, *flags: str | Path) -> Page:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """Of two models, one with a hostile response, and 16 prompts that are toxic."""
     desk = Desk(tmp_path_factory.mktemp("page"), Server)
-    texts = {"response": [HOSTILE] + ["An answer"] * 59, "category": ["<i>", "b"] * 30}
+    texts = {"response": [HOSTILE] + ["An answer"] * 59, "category": ["<i>", "B"] * 30}
     a = judged(desk, "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", columns=texts)
     b = judged(desk, "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD, columns=texts)
     toxic = judged(desk, "t.csv", [DIRECT] * 16, "model-a")

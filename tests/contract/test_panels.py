@@ -1,6 +1,5 @@
 """What several judges say together, how far they agree, and whose family they are of."""
 
-from collections import Counter
 from itertools import product
 
 import pytest
@@ -85,16 +84,19 @@ def test_votes_that_arrive_never_overturn_what_more_than_half_decided(letters: l
 
 
 def test_the_closing_lines_name_each_pair_and_the_panel() -> None:
-    rows = [(True, True)] * 4 + [(False, False)] * 4 + [(True, False)] * 2
-    assert agreement_lines(["gpt4", "llama3"], Counter(rows)) == [
+    yes = [True] * 4
+    votes = {"gpt4": [*yes, True, True, *[False] * 4], "llama3": yes + [False] * 6}
+    assert agreement_lines(votes) == [
         "gpt4 and llama3 agree on 80.0% of 10 texts, Cohen's kappa 0.615",
         "Krippendorff's alpha 0.620, 10 texts with two votes or more",
     ]
 
 
 def test_a_pair_is_compared_on_the_texts_that_both_voted_on() -> None:
-    rows = [(True, True, None), (False, None, False), (True, False, False), (None, None, None)]
-    lines = agreement_lines(["a", "b", "c"], Counter(rows))
+    b = [True, None, False, None]
+    lines = agreement_lines(
+        {"a": [True, False, True, None], "b": b, "c": [None, False, False, None]}
+    )
     assert [line.partition(" agree on ")[2].partition(" texts")[0] for line in lines[:3]] == [
         "50.0% of 2",
         "50.0% of 2",

@@ -14,7 +14,7 @@ from orbench.report.rates import overall, rates
 from orbench.report.standings import Report
 from tests.conftest import Desk
 from tests.contract.test_report import PLOT, judged
-from tests.results import ANSWER, DIRECT, measured, models, prompts_of, responses
+from tests.results import ANSWER, DIRECT, measured, models, responses
 
 
 def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
     found = rates(results)
     others = published_models() if published else []
     board = leaderboard(overall(found))
-    whole = Report(prompts_of([]), results, found, [], [], board, others, [])
+    whole = Report(results, found, [], [], board, others, [])
     return {drawing.name: drawing.figure for drawing in pictures(whole)}
 
 

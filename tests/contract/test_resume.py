@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.batch_server import BatchServer
-from tests.conftest import ALIGN, CHECK, GENERATE, MODERATE, ROOT, USUAL, Desk, error_line, wait_for
+from tests.conftest import ALIGN, CHECK, GENERATE, ROOT, USUAL, Desk, error_line, wait_for
 from tests.contract.test_files import worked_off, write_lines
 from tests.server import NOBODY, Body, Reply, answer, by_number, completion, error, number_of
 
@@ -95,23 +95,6 @@ def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
 # -- the same command once more ----------------------------------------------------------------
 
 
-def test_equal_rows_are_asked_once_and_answered_each(desk: Desk) -> None:
-    numbers = [str(n) for n in range(40)]
-    desk.csv("p.csv", ("prompt", "id"), [("Fold a bird?", n) for n in numbers])
-    desk.serve("Fold it.", latency=0.01)
-    desk.stage(ALIGN)
-    assert desk.sent == 1
-    assert desk.cells("id") == numbers
-
-
-def test_an_unreadable_answer_is_asked_three_times_in_one_run_and_never_again(desk: Desk) -> None:
-    desk.serve(by_number({0: "It is hard to say."}, "[[none of the above]]"))
-    for n in (2, 2, 3):
-        desk.prompts(n)
-        desk.stage(MODERATE, status=3)
-        assert desk.tally() == f"{n - 1} rows, unscored 1, {3 + n - 1} sent"
-
-
 def test_a_larger_input_a_larger_limit_and_more_samples_only_add(desk: Desk) -> None:
     desk.serve(own_words)
     steps = [(4, "--limit=2", 2), (4, "--limit=3", 3), (4, "--quiet", 4), (6, "--quiet", 6)]
@@ -119,58 +102,6 @@ def test_a_larger_input_a_larger_limit_and_more_samples_only_add(desk: Desk) -> 
         desk.prompts(prompts)
         desk.stage(ALIGN, flag)
         assert desk.tally() == f"{rows} rows, {rows} sent"
-
-
-OTHERS = (
-    "--temperature=0.5",
-    "--system_prompt=Brief.",
-    "--max_tokens=7",
-    "--random_seed=1",
-    "--reasoning_effort=high",
-    '--extra_body={"top_k":1}',
-    "--model=gpt-y",
-    "--base_url=http://127.0.0.1:9/v1",
-    "--limit=5",
-    "--limit=7 --shuffle=1",
-    "--input_file=in/p.csv",
-)
-
-
-def measured(desk: Desk) -> dict[str, bytes]:
-    """Six rows of eight are done; gives the files."""
-    (desk.folder / "in").mkdir()
-    desk.csv("in/p.csv", ("prompt", "category"), [(f"Boat {i}?", "a") for i in range(7)])
-    desk.prompts(8)
-    desk.serve(own_words)
-    desk.stage(ALIGN, "--limit=6")
-    return desk.files()
-
-
-@pytest.mark.parametrize(
-    "flags", [*OTHERS, *(f"{flags} --dry_run" for flags in OTHERS), "--temperature=0.5 --from_log"]
-)
-def test_existing_results_are_kept_where_these_would_be_others(desk: Desk, flags: str) -> None:
-    before = measured(desk)
-    line = desk.stopped(ALIGN, *flags.split())
-    assert "--overwrite" in line and "--output_path" in line
-    assert desk.files() == before and desk.sent == 6
-
-
-@pytest.mark.parametrize(("old", "new"), [("number 2?", "number 20?"), (',"a"', ',"c"')])
-def test_existing_results_are_kept_where_a_row_of_the_input_changed(
-    desk: Desk, old: str, new: str
-) -> None:
-    measured(desk)
-    desk.write("p.csv", desk.text("p.csv").replace(old, new, 1))
-    assert "--overwrite" in desk.stopped(ALIGN)
-    assert desk.sent == 6
-
-
-def test_overwrite_replaces_results(desk: Desk) -> None:
-    measured(desk)
-    desk.stage(ALIGN, "--temperature=1", "--limit=2", "--overwrite")
-    assert len(desk.rows()) == 2
-    assert desk.record()["parameters"]["temperature"] == 1.0
 
 
 def test_the_order_of_fields_and_the_spelling_of_an_address_change_nothing(desk: Desk) -> None:
@@ -193,16 +124,6 @@ def test_seeds_are_not_replaced_by_those_of_another_category_or_by_fewer(desk: D
     desk.stage(GENERATE, "--num_toxic_prompts=50")
     assert len(set(desk.cells("prompt"))) == 50
     assert desk.sent <= sent + 2
-
-
-@pytest.mark.parametrize("name", ["o.csv", "o_failed.csv", "o_rejected.csv", LOG, "o.run.json"])
-def test_an_input_is_never_written_over(desk: Desk, name: str) -> None:
-    desk.prompts(3, name)
-    before = desk.files()
-    desk.serve()
-    split = name == "o_rejected.csv"
-    desk.stopped(ALIGN, f"--input_file={name}", f"--merge_result={not split}")
-    assert desk.files() == before and not desk.sent
 
 
 # -- killed and interrupted --------------------------------------------------------------------
@@ -458,13 +379,6 @@ def test_from_log_looks_into_a_run_that_is_going_on(desk: Desk) -> None:
     assert look.stdout == "o.csv\n"
     assert desk.tally() == "4 rows, not_asked 6, 10 sent"
     assert desk.text(LOG) == before
-
-
-def test_from_log_without_a_log_is_one_line_and_leaves_no_file(desk: Desk) -> None:
-    desk.prompts(2)
-    desk.serve()
-    assert LOG in desk.stopped(ALIGN, "--from_log")
-    assert list(desk.files()) == ["p.csv"] and not desk.sent
 
 
 # -- through files and batches -----------------------------------------------------------------

@@ -181,7 +181,9 @@ def shown(path: Path) -> str:
         return "".join(f"{name}: {json.dumps(value)}\n" for name, value in entries)
     text = path.read_text()
     if path.suffix == ".html":  # what is read of it
-        text = re.sub(r'(?s)<(style|script|svg).*?</\1>|"data:[^"]*"', "", text) + "\n"
+        text = re.sub(r"(?s)<(head|script|svg)\b.*?</\1>", "", text)
+        text = re.sub(r"</t[dh]>|<small>", " | ", text)
+        text = re.sub(r"\s*\n\s*", "\n", re.sub("<[^>]*>", "", text))
     return text
 
 

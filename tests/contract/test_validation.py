@@ -84,7 +84,7 @@ def test_figures_that_are_undefined_are_null_and_not_zero() -> None:
 def test_an_unknown_label_or_column_is_named_before_anything_is_sent() -> None:
     labels = [{"human": "refusal"}, {"human": ""}, {"human": "perhaps"}]
     table = Table(Path("a.csv"), ["human"], labels)
-    with pytest.raises(UserError, match=r"a.csv, row 3: 'perhaps' in 'human'") as raised:
+    with pytest.raises(UserError, match=r"a.csv, row 3: human is 'perhaps', not a known") as raised:
         check_labels(table, "human")
     assert all(label in str(raised.value) for label in HUMAN_LABELS)
     with pytest.raises(UserError, match=r"no column 'humn' .*Did you mean human"):
@@ -122,7 +122,7 @@ def test_a_weight_is_a_plain_number_or_left_out(weight: str) -> None:
     for good in ("", " ", "2", " 2.5 "):
         check_labels(Table(Path("a.csv"), columns, [{"human": "1", "weight": good}]), "human")
     rows = [{"human": "1", "weight": "1"}, {"human": "", "weight": weight}]
-    with pytest.raises(UserError, match=rf"a.csv, row 2: '{weight}' in 'weight' is not a number"):
+    with pytest.raises(UserError, match=rf"a.csv, row 2: weight is '{weight}', not a number"):
         check_labels(Table(Path("a.csv"), columns, rows), "human")
 
 
@@ -142,7 +142,7 @@ def test_labels_drawn_from_one_side_are_said_to_be_biased_and_correct_nothing() 
     assert many["corrected"] == {"": None}
     assert validation_lines(many)[-1] == many["bias"]
     assert not any("corrected" in line for line in validation_lines(many))
-    weighted = compared(half_labeled(10, weight="2"))
+    weighted = compared(half_labeled(10, weight="2") + half_labeled(1, weight="1"))
     assert weighted["bias"] and weighted["corrected"][""] is not None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from orbench.asking.inquiry import Limits, Reader, Run  # noqa: E402
+from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending  # noqa: E402
 from orbench.asking.live import Progress, ask_live  # noqa: E402
 from orbench.asking.log import AnswerLog  # noqa: E402
 from orbench.models.providers import resolve  # noqa: E402
@@ -61,10 +61,10 @@ def play(scene: Scene, folder: Path, rows: int) -> tuple[Player, float, int, Run
             Request(model, [user(f"Why does kite {n} fly?")], {"max_tokens": 1000})
             for n in range(rows)
         ]
-        asked = Run(Reader(), log)
+        asked = Run(Reader(), log, list(map(Inquiry, requests)))
         start = time.perf_counter()
         ask_live(
-            requests,
+            pending(asked),
             [model],
             asked,
             Limits(concurrency=64),

@@ -30,7 +30,7 @@ def options(
 ) -> Options:
     """Options of a report of tables."""
     given = {"over_refusal": list(map(str, safe)), "toxic": list(map(str, toxic))}
-    return Options(given, folder / "results", ["plot_results.py"], pictures=False, **about)
+    return Options(given, folder / "results", ["plot_results.py"], table=True, **about)
 
 
 def add_to_record(path: Path, **entries: Any) -> None:

@@ -62,15 +62,15 @@ COMMON = {"message": {"finish_reason": "stop"}, "usage": {"text": "Fine."}}
 @pytest.mark.parametrize(("of", "body", "wanted"), rows("answers.toml"))
 def test_an_answer_is_read_as_what_it_is(of: str, body: str, wanted: Any) -> None:
     data = json.loads(AROUND.get(of, "%s") % body)
-    protocol = PROTOCOLS.get(of, PROTOCOLS[providers.CHAT])
-    asked = model("gemini/a" if of == "gemini" else "a")
+    protocol = of if of in PROTOCOLS else providers.CHAT
+    asked = model("gemini/a" if of == "gemini" else "a")._replace(protocol=protocol)
     if isinstance(wanted, str):
         with pytest.raises(TransientError) as fault:
-            read_answer(data, protocol, asked)
+            read_answer(data, asked)
         assert str(fault.value) == wanted
     else:
         wanted = {"text": ""} | COMMON.get(of, {}) | wanted
-        assert read_answer(data, protocol, asked) == Answer(**wanted)
+        assert read_answer(data, asked) == Answer(**wanted)
 
 
 @pytest.mark.parametrize(("of", "status", "body", "kind", "told"), rows("errors.toml"))
@@ -160,7 +160,7 @@ def test_a_result_that_is_none_is_told_with_its_reason() -> None:
     expired = read_result(b'{"custom_id": "ab", "error": {"message": "expired paper-bird-42"}}')
     assert expired
     with pytest.raises(TransientError, match=r"^no answer: expired \[key\]$"):
-        answer_in(expired, model(), providers.CHAT)
+        answer_in(expired, model())
 
 
 @pytest.mark.parametrize(("of", "line", "text"), rows("result_lines.toml", "log"))

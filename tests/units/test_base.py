@@ -252,8 +252,8 @@ def test_texts_are_compared_by_their_pieces_of_four_characters() -> None:
 
 def test_a_text_exactly_at_the_threshold_is_a_near_duplicate() -> None:
     ten, eight, four = "abcdefghijklm", "abcdefghijk", "abcdefg"  # as many pieces
-    for least, found in ((0.8, {1: 0}), (0.81, {})):
-        assert near_duplicates.near_duplicates([ten, eight], ["", ""], least) == found
+    for least, found in ((0.8, {eight: ("a", ten)}), (0.81, {})):
+        assert near_duplicates.near_duplicates({"a": [ten, eight]}, least) == found
     assert near_duplicates.like_rewrites((ten, four)) == {four}
     assert near_duplicates.like_rewrites((ten, four[:-1])) == set()
     assert near_duplicates.like_rewrites((four, "other", ten)) == {ten}
@@ -262,7 +262,7 @@ def test_a_text_exactly_at_the_threshold_is_a_near_duplicate() -> None:
 @pytest.mark.parametrize("similarity", [0.5, 0.65, 0.8, 0.9, 1.0])
 def test_a_pair_at_the_threshold_is_found_with_99_percent(similarity: float) -> None:
     with mock.patch.object(datasketch, "MinHashLSH") as made:
-        near_duplicates.near_duplicates([], [], similarity)
+        near_duplicates.near_duplicates({}, similarity)
     bands, rows = made.call_args.kwargs["params"]
     assert bands * rows <= 60 and 1 - (1 - similarity**rows) ** bands >= 0.99
     more = rows + 1

@@ -36,7 +36,7 @@ def test_analyses_come_with_what_they_need(tmp_path: Path) -> None:
     ratings = [[text, "safe"] for text in numbered(N)]
     labels = [write_csv(tmp_path / "labels.csv", ("prompt", "label"), ratings)]
     shown = []
-    for about in ({}, {"labels": labels, "pairs": True}):
+    for about in ({}, {"toxicity": labels, "pairs": True}):
         made = built(options(tmp_path, safe, toxic=(toxic,), **about))
         kinds = dict.fromkeys([rate.subset.kind for rate in made.rates])
         shown.append(", ".join([*kinds, *[str(one.kind) for one in made.associations]]))
@@ -50,7 +50,7 @@ def test_analyses_come_with_what_they_need(tmp_path: Path) -> None:
 
 
 def test_labels_without_results_are_nothing(tmp_path: Path) -> None:
-    made = built(options(tmp_path, with_published=True, labels=[tmp_path / "nowhere.csv"]))
+    made = built(options(tmp_path, with_published=True, toxicity=[tmp_path / "nowhere.csv"]))
     assert len(made.published) == 32 and not made.rates
 
 
@@ -58,7 +58,7 @@ def test_models_are_compared_and_sets_are(tmp_path: Path) -> None:
     earlier = model(tmp_path, "a", 20, texts="June")
     later = [model(tmp_path, "a", 3, file="b/a.csv"), model(tmp_path, "c", 4)]
     made = built(options(tmp_path, earlier, *later))
-    found = [f"{one.family.kind} {one.b.result.label}" for one in made.comparisons]
+    found = [f"{one.kind} {one.b.result.label}" for one in made.comparisons]
     assert found == ["models maker/c", "sets maker/a"]
 
 
@@ -123,7 +123,7 @@ def test_a_baseline_is_a_folder_whose_results_are_not_given_anyway(tmp_path: Pat
     ],
 )
 def test_gates_have_an_exit_status(tmp_path: Path, gates: list[str], status: int) -> None:
-    assert report(options(tmp_path, model(tmp_path, "a", 14), gates=gates)) == status
+    assert report(options(tmp_path, model(tmp_path, "a", 14), fail_if=gates)) == status
 
 
 def test_a_model_is_held_against_each_baseline(
@@ -131,12 +131,12 @@ def test_a_model_is_held_against_each_baseline(
 ) -> None:
     paths = [model(tmp_path, "o", 1), model(tmp_path, "n", 20)]
     paths.append(model(tmp_path, "o", 20, columns={"prompt": numbered(N + 1)[1:]}, file="e.csv"))
-    given = options(tmp_path, *paths, baseline="maker/o", gates=["worse"])
+    given = options(tmp_path, *paths, baseline="maker/o", fail_if=["worse"])
     said = gated(capsys, given)
     assert said.startswith("4 maker/n: over-refusal rate is worse than that of maker/o (baseline)")
     assert said.count("worse") == 1
-    assert report(replace(given, gates=["worse", "over_refusal > 60"])) == 4
-    assert report(replace(given, gates=["over_refusal > 60"])) == 0
+    assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
+    assert report(replace(given, fail_if=["over_refusal > 60"])) == 0
 
 
 HARD = "or-bench-hard-1k (60 of 1,319)"

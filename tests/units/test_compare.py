@@ -9,7 +9,7 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.compare import compare, of_models
-from orbench.report.measures import Compared, Comparison, Counted, Family, Outcome
+from orbench.report.measures import Compared, Comparison, Counted, Outcome
 from orbench.stats.core import difference, worst_case_p
 from orbench.stats.power import detectable_difference
 from tests.results import measured, models, responses, verdicts_of
@@ -25,7 +25,7 @@ def compared(text: str) -> Comparison:
 def test_models_that_differ_one_way_have_mcnemars_p(differ: int) -> None:
     found = compared(f"a {20 + differ}/100, b 20/100")
     exact = binomtest(differ, differ).pvalue
-    assert found.gap.p == pytest.approx(exact) == found.p_holm == found.p_worst
+    assert found.gap.p == pytest.approx(exact) == found.p_adjusted == found.p_worst
     assert found.gap.difference == pytest.approx(differ / 100)
     assert found.is_finding == (exact < 0.05)
 
@@ -42,12 +42,12 @@ def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None
     holm = [multipletests(p, method="holm")[1] for p in ([gap.p for gap in gaps], worst)]
     for one, pair, gap, *p in zip(found[:6], pairs, gaps, *holm, strict=True):
         assert (one.a, one.b, one.gap) == (*pair, gap)
-        assert one.family == Family(Compared.MODELS, 6)
-        assert (one.p_holm, one.p_worst) == pytest.approx(p)
+        assert (one.kind, one.family) == (Compared.MODELS, 6)
+        assert (one.p_adjusted, one.p_worst) == pytest.approx(p)
         assert one.detectable == detectable_difference(gap, 6, 0.0)
     assert len({one.outcome for one in found[:6]}) == 2
     (toxic,) = found[6:]
-    assert toxic.p_holm == toxic.gap.p and toxic.family.size == 1
+    assert toxic.p_adjusted == toxic.gap.p and toxic.family == 1
 
 
 def test_unscored_rows_count_in_what_can_be_detected() -> None:
@@ -117,7 +117,7 @@ def test_the_order_is_by_side_and_model_with_a_baseline_last() -> None:
 def test_comparisons_of_models_are_told_from_others_by_what_is_counted() -> None:
     found = compared("a 1/2 judge=v7 judge_any_version=v, b 1/2 judge=v8 judge_any_version=v")
     hedged = replace(found, a=replace(found.a, counted=Counted.HEDGED))
-    sets = replace(found, family=Family(Compared.SETS, 1))
+    sets = replace(found, kind=Compared.SETS)
     assert of_models([sets, hedged, found], Counted.REFUSED) == [found]
     assert of_models([sets, hedged, found], Counted.HEDGED) == [hedged]
     # Models are compared across versions of the rules, sets within one.

@@ -79,6 +79,9 @@ def test_a_tenth_of_the_parents_are_new_seeds(size: int, new: int) -> None:
     for row in seeds:
         assert row["seed"] == row["prompt"] and row["category"] == "c"
         assert row["seed"] not in used
+    combined = lineages(2, hits=2, of_each=9).choose(18, random.Random(1))
+    pairs = {row["seed"] + row["other"][:2] for row in combined if row["other"]}
+    assert pairs == {"s0s1", "s1s0"}
 
 
 @pytest.mark.parametrize(("seeds", "hits", "size", "drawn"), [(8, 1, 20, 8), (2, 2, 5, 2)])
@@ -87,15 +90,16 @@ def test_few_hits_make_room_for_more_seeds(seeds: int, hits: int, size: int, dra
 
 
 def test_a_hit_rests_when_each_operator_was_tried() -> None:
-    found = lineages(1, hits=1)
-    tried = set()
+    found = lineages(1, hits=1, of_each=2)
+    tried = []
     for _ in range(2):
-        (row,) = found.choose(3, random.Random(2))
-        assert row["instruction"] == found.operators[row["operator"]]
-        assert not row["other"]  # nobody to combine with
-        tried.add(row["operator"])
-        found.parents.append({"prompt": "s0-0", "seed": "s0", "operator": row["operator"]})
-    assert tried == {"near", "far"} and not found.choose(3, random.Random(2))
+        for row in found.choose(3, random.Random(2)):
+            assert row["instruction"] == found.operators[row["operator"]]
+            assert not row["other"]  # no hit of another seed to combine with
+            tried.append(f"{row['prompt']} {row['operator']}")
+            found.parents.append(row)
+    assert sorted(tried) == ["s0-0 far", "s0-0 near", "s0-1 far", "s0-1 near"]
+    assert not found.choose(3, random.Random(2))
 
 
 def test_a_hit_rests_when_its_seed_has_enough() -> None:

@@ -32,7 +32,7 @@ def test_the_later_set_is_compared_with_the_earlier_one_unpaired() -> None:
     newcombe = confint_proportions_2indep(40, 80, 8, 80, method="newcomb", compare="diff")
     assert found.gap.interval == pytest.approx(newcombe, abs=0.01)
     assert np.isnan([found.p_worst, found.detectable]).all()
-    assert found.family == (Compared.SETS, 1)
+    assert (found.kind, found.family) == (Compared.SETS, 1)
 
 
 def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
@@ -41,8 +41,8 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
     assert sorted(shown) == ["m1 2", "m1 3", "m2 3", "x2 3"]
     p = np.array([one.gap.p for one in found])
     corrected = multipletests(p, method="holm")[1]
-    assert [one.p_holm for one in found] == pytest.approx(corrected)
-    assert {one.family.size for one in found} == {4}
+    assert [one.p_adjusted for one in found] == pytest.approx(corrected)
+    assert {one.family for one in found} == {4}
     assert [one.outcome is Outcome.FINDING for one in found] == list(corrected < 0.05)
     assert any((p < 0.05) & (corrected >= 0.05)) and min(corrected) < 0.05
 
@@ -54,7 +54,6 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
         "m july 40 judge=another",
         "m july 40 settings=effort_low",
         "m july 40 doubt=partial",
-        "m june 40",
     ],
 )
 def test_only_a_side_a_judge_and_settings_are_compared(later: str) -> None:
@@ -89,7 +88,7 @@ def test_partial_answers_and_safe_completions_are_hedged() -> None:
     assert (found.gap.a.rate, found.gap.b.rate) == (10 / 55, 19 / 55)
     # The prompts stand in one order: 9 are hedged by the second model alone.
     assert found.gap.p == pytest.approx(mcnemar([[10, 0], [9, 36]], exact=True).pvalue)
-    assert found.outcome is Outcome.FINDING and found.family.kind is Compared.MODELS
+    assert found.outcome is Outcome.FINDING and found.kind is Compared.MODELS
 
 
 def test_only_graded_results_on_the_safe_side_are_compared_by_hedging() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orbench.report.finding import findings
-from orbench.report.measures import Compared, Comparison, Family, Outcome
+from orbench.report.measures import Compared, Comparison, Outcome
 from orbench.report.standings import Rank, Standing
 from tests.results import make_comparison, make_standing
 
@@ -51,7 +51,7 @@ def models(text: str, **fields: Any) -> list[Standing]:
 
 def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Comparison]:
     """Return comparisons such as `safe a<b`; the sign tells the outcome."""
-    named = {model.short: model for model in board}
+    named = {model.result.short: model for model in board}
     made = []
     for comparison in filter(None, text.split(", ")):
         side, pair = comparison.split(" ")
@@ -80,6 +80,7 @@ def headline(board: str, compared: str = "", **fields: Any) -> str:
             "a doubt=d 1 -, b unranked=u 1 -, c doubt=d 1 -",
             "No finding. Not ranked: a and c (d). Not ranked: b (u).",
         ),
+        ("a doubt=d 14 12", "No finding. Not ranked: a (d)."),
         (
             "a doubt=d 80 12",
             "No finding. a refuses more safe prompts than toxic ones: check that no file is on "
@@ -156,7 +157,7 @@ def test_the_largest_detectable_difference_counts_if_all_are_known() -> None:
 def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     board = models("a 1-2 12 -, b 1-2 12 -, c doubt=d 90 -")
     of_other = comparisons("safe a<c, safe a=b", board)
-    of_sets = comparisons("safe a<b", board, family=Family(Compared.SETS, 1))
+    of_sets = comparisons("safe a<b", board, kind=Compared.SETS)
     (line,) = findings(board, of_other + of_sets)
     assert line == f"a and b tie for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
 

@@ -112,8 +112,7 @@ def test_a_request_that_failed_or_whose_model_is_gone_goes_to_the_substitute(
 
 
 def test_once_a_run_is_over_nothing_is_to_be_sent(log: AnswerLog) -> None:
-    stopped = Run(Judge(), log, left_out={"gpt-a": "x"})
-    stopped.stop("x")
+    stopped = Run(Judge(), log, left_out={"gpt-a": "x"}, stopped="x")
     for run in (Run(Judge(), log, phase=Phase.OVER), stopped):
         run.inquiries = [question("a")]
         assert ended(run.inquiries[0], run) == "not_asked"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orbench.base.messages import UserError
 from orbench.base.words import CATEGORIES_OR_NONE, NO_CATEGORY, Choice, choices_of
 from orbench.judging import kinds
-from orbench.judging.kinds import Opinion, Question, kind_of, read_moderation, read_response_class
+from orbench.judging.kinds import About, Opinion, kind_of, read_reply
 from orbench.models.requests import PROTOCOLS, REFUSED_TO_JUDGE, Answer, Missing
 from tests.conftest import CHECK, MODERATE, Desk
 from tests.server import number_of
@@ -58,27 +58,31 @@ def test_a_guard_of_another_form_is_never_asked_with_our_prompt(model: str) -> N
 
 
 def moderated(model: str, answer: Answer) -> Opinion | Missing:
-    return read_moderation(kind_of(model), answer, CATEGORIES, "j", of_response=False)
+    return read_reply(kind_of(model), answer, CATEGORIES, "j", About.PROMPT)
+
+
+def classified(model: str, answer: Answer) -> Opinion | Missing:
+    return read_reply(kind_of(model), answer, CLASSES, "j", About.REFUSAL)
 
 
 # -- what is sent ------------------------------------------------------------------------------
 
-CAKE = Question("How can I make a cake?", own="our words")
+CAKE = {"prompt": "How can I make a cake?", "response": ""}
 
 
 def test_a_guard_with_a_chat_template_gets_the_conversation_and_no_word_of_ours() -> None:
     earlier = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-    asked = {"role": "user", "content": CAKE.prompt}
+    asked = {"role": "user", "content": CAKE["prompt"]}
     said = {"role": "assistant", "content": "Take flour."}
-    chat = Question(CAKE.prompt, "Take flour.", earlier=earlier)
+    chat = CAKE | {"response": "Take flour."}
     for model in (QWEN, LLAMA, GRANITE):
         assert kind_of(model).ask(CAKE) == [asked]
-        assert kind_of(model).ask(chat) == [earlier[1], asked, said]
+        assert kind_of(model).ask(chat, earlier) == [earlier[1], asked, said]
 
 
 def test_wildguard_gets_its_own_text_raw() -> None:
     kind = kind_of(WILD)
-    messages = kind.ask(CAKE._replace(response="I cannot say."))
+    messages = kind.ask(CAKE | {"response": "I cannot say."})
     body = PROTOCOLS[kind.protocol].body(WILD, messages, kind.parameters)
     assert (body["max_tokens"], body["add_special_tokens"]) == (128, False)
     assert body["prompt"].startswith("<s><|user|>\n[INST] You are a classifier for analyzing")
@@ -87,12 +91,12 @@ def test_wildguard_gets_its_own_text_raw() -> None:
 
 def test_a_text_with_wildguards_own_marks_in_it_stays_as_it_is() -> None:
     prompt, response = " {response} {prompt}\n", "\t{prompt} {response}\\1 "
-    (message,) = kind_of(WILD).ask(Question(prompt, response))
+    (message,) = kind_of(WILD).ask({"prompt": prompt, "response": response})
     assert f"Human user:\n{prompt}\n\nAI assistant:\n{response}" in message["content"]
 
 
 def test_polyguard_gets_its_policy_as_system_message() -> None:
-    system, asked = kind_of(POLY).ask(CAKE._replace(response="No."))
+    system, asked = kind_of(POLY).ask(CAKE | {"response": "No."})
     assert system["role"] == "system" and "S14: Code Interpreter Abuse." in system["content"]
     assert asked["content"] == "Human user:\nHow can I make a cake?\n\nAI assistant:\nNo."
 
@@ -100,13 +104,14 @@ def test_polyguard_gets_its_policy_as_system_message() -> None:
 def test_safeguard_gets_the_policy_as_system_message_and_a_general_model_our_prompt() -> None:
     policy = {"role": "system", "content": "our words"}
     assert not kind_of(SAFEGUARD).parameters  # its guide asks for no limit
-    assert kind_of(SAFEGUARD).ask(CAKE) == [policy, {"role": "user", "content": CAKE.prompt}]
-    assert kind_of(GENERAL).ask(CAKE) == [{"role": "user", "content": "our words"}]
+    asked = {"role": "user", "content": "A cake?"}
+    assert kind_of(SAFEGUARD).ask({"text": "A cake?"}, (), "our words") == [policy, asked]
+    assert kind_of(GENERAL).ask({"text": "A cake?"}, (), "{text}") == [asked]
 
 
 def test_wildguard_takes_no_conversations() -> None:
     with pytest.raises(UserError, match="WildGuard judges one prompt"):
-        kind_of(WILD).ask(CAKE._replace(earlier=[{"role": "user", "content": "Hello"}]))
+        kind_of(WILD).ask(CAKE, [{"role": "user", "content": "Hello"}])
 
 
 # -- how replies are read ----------------------------------------------------------------------
@@ -126,10 +131,10 @@ SAID = GUARDS | {GENERAL: GENERAL_SAYS}
 def test_each_kind_is_read_in_its_own_form(judge: str) -> None:
     kind = kind_of(judge)
     for text, of_prompt, of_response, refused in SAID[judge]:
-        for verdict, about in ((of_prompt, False), (of_response, True)):
-            check(read_moderation(kind, Answer(text), TOXIC, "j", of_response=about), verdict, text)
+        for verdict, about in ((of_prompt, About.PROMPT), (of_response, About.RESPONSE)):
+            check(read_reply(kind, Answer(text), TOXIC, "j", about), verdict, text)
         if refused != "-":
-            check(read_response_class(kind, Answer(text), CLASSES, "j"), refused, text)
+            check(classified(judge, Answer(text)), refused, text)
 
 
 def check(found: Opinion | Missing, verdict: str, text: str) -> None:
@@ -145,9 +150,9 @@ def test_a_guard_that_says_too_little_says_why() -> None:
         (WILD, WILD_ALONE, "the judge does not say whether it is a refusal"),
         (LLAMA, "maybe", "the reply is not in this judge's form"),
     ):
-        found = read_response_class(kind_of(judge), Answer(text), CLASSES)
+        found = classified(judge, Answer(text))
         assert isinstance(found, Missing) and found.why.startswith(f"{why}; the reply ends: ")
-    found = read_moderation(kind_of(WILD), Answer(WILD_ALONE), TOXIC, "", of_response=True)
+    found = read_reply(kind_of(WILD), Answer(WILD_ALONE), TOXIC, "", About.RESPONSE)
     assert isinstance(found, Missing) and "neither yes nor no" in found.why
 
 
@@ -186,7 +191,7 @@ def test_a_guards_reply_in_another_form_is_unscored(text: str) -> None:
 def test_a_reply_that_was_cut_off_never_counts(judge: str, text: str) -> None:
     cut_off = Answer(text, "length")
     assert isinstance(moderated(judge, cut_off), Missing)
-    assert isinstance(read_response_class(kind_of(judge), cut_off, CLASSES), Missing)
+    assert isinstance(classified(judge, cut_off), Missing)
     moderated(judge, Answer(text))  # no reply is too odd
 
 

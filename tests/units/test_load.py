@@ -13,7 +13,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.tables import sha256_of
 from orbench.report.load import load_results, sources_of
-from orbench.report.results import SAFE, Lookalikes, Result, Source
+from orbench.report.results import SAFE, UNCORRECTED, Lookalikes, Result, Source
 from tests.conftest import write_csv
 from tests.results import ANSWER, DIRECT, loaded, lost, numbered, written
 
@@ -154,6 +154,7 @@ APART = [f"{prompt_id(str(n))} {prompt_id(f'b{n}')}" for n in range(150)]
         ([*APART[:18], f"{APART[17]} x"], Lookalikes(1, 19)),
         ([one[-20:] for one in ALIKE], Lookalikes(9, 10)),
         ([one[-19:] for one in ALIKE], None),  # short ones are easily alike
+        ([*APART[:140], *ALIKE], Lookalikes(9, 150)),
         ([*APART, *ALIKE], None),
     ],
 )
@@ -217,7 +218,7 @@ def test_the_rate_by_peoples_labels_is_that_of_the_side(tmp_path: Path, side: st
     path = put(tmp_path / "r.csv", **TESTED)
     about = {"made_for": {"csv": sha256_of(path)}, "corrected": {side: [0.2, 0.1, 0.3]}}
     path.with_suffix(".validation.json").write_text(json.dumps(about))
-    assert one(path).corrected == (None if side == "toxic" else (0.2, (0.1, 0.3)))
+    assert one(path).corrected == (UNCORRECTED if side == "toxic" else (0.2, (0.1, 0.3)))
     assert one(path).cautions == ()
     path.with_suffix(".validation.json").write_text(json.dumps(about | {"made_for": {}}))
     other = "the validation beside it was made for other results, and is not used"

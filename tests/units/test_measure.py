@@ -182,8 +182,8 @@ def test_the_report_is_of_both_sides_of_the_folder(
         {SAFE: [str(out / SAFE)]},
         out,
         ["measure.py"],
-        labels=[],
-        gates=[],
+        toxicity=[],
+        fail_if=[],
         gated=["a.csv"],
         html=True,
         names_page=False,
@@ -191,7 +191,7 @@ def test_the_report_is_of_both_sides_of_the_folder(
     (out / TOXIC).mkdir()
     options = reported(tmp_path, monkeypatch, "--pairs --baseline=old --fail_if worse")
     assert list(options.given) == [SAFE, TOXIC]
-    assert (options.baseline, options.pairs, options.gates) == ("old", True, ["worse"])
+    assert (options.baseline, options.pairs, options.fail_if) == ("old", True, ["worse"])
 
 
 def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
@@ -201,5 +201,5 @@ def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
     for name in ("p.csv", "p_failed.csv", "b.csv"):
         texts(votes / name, "Why?")
     options = reported(tmp_path, monkeypatch, "--labels people.csv j1")
-    assert options.labels == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
-    assert reported(tmp_path, monkeypatch).labels == []
+    assert options.toxicity == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
+    assert reported(tmp_path, monkeypatch).toxicity == []

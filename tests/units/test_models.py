@@ -271,5 +271,5 @@ def test_each_rejected_parameter_is_noted_once_whatever_was_rejected_before() ->
     model = resolve("gpt-x")
     for names in (["seed"], ["seed", "temperature"]):
         adaptation.reject(model, names)
-    assert adaptation.dropped(model) == ("seed", "temperature")
+    assert adaptation.dropped(model) == ["seed", "temperature"]
     assert [note.split()[2] for note in adaptation.notes] == ["seed:", "temperature:"]

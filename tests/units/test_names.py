@@ -119,4 +119,3 @@ def test_both_sides_of_a_model_are_one_result_where_it_is_measured_across_them()
     assert (both.model, both.number, both.side, both.prompts) == ("m", 5, BOTH, "p, q")
     assert list(both.responses.refused) == [1, 0, 1, 1, 0]
     assert list(both.responses.category) == ["a", "a", "c", "a", "a"]
-    assert merged([b], TOXIC).side == TOXIC

@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
-from orbench.asking.inquiry import Limits, Reader, Run
+from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import NO_CONNECTION
 from orbench.models.errors import RateLimited, TransientError
@@ -122,7 +122,7 @@ def play(
     """Ask for so many rows. quick: rejections come at once. bad: how row 0 is always rejected."""
     random.seed(1)
     model = resolve("gpt-x", base_url="http://127.0.0.1:1/v1")
-    requests = [Request(model, [], {}, n, key=n.to_bytes(16)) for n in range(rows)]
+    inquiries = [Inquiry(Request(model, [], {}, n, key=n.to_bytes(16))) for n in range(rows)]
     played = Played(endpoint, quick, bad)
     progress = live.Progress("", rows, quiet=True)
     with (
@@ -131,9 +131,9 @@ def play(
         mock.patch.object(asyncio.events, "new_event_loop", VirtualLoop),
         AnswerLog(folder / "o.answers.jsonl", write=True) as log,
     ):
-        played.asked = Run(Reader(), log)
+        played.asked = Run(Reader(), log, inquiries)
         wanted = Limits(**{"concurrency": 64} | limits)
-        live.ask_live(requests, [model], played.asked, wanted, progress)
+        live.ask_live(pending(played.asked), [model], played.asked, wanted, progress)
         played.answered = len(log)
     return played
 

@@ -105,7 +105,7 @@ def test_models_are_compared_by_their_right_pairs() -> None:
     found, *_ = pairs(read_board(TWO)).comparisons
     assert found.a.counted is found.b.counted is Counted.RIGHT
     assert found.gap.p == pytest.approx(mcnemar([[11, 9], [0, 10]], exact=True).pvalue)
-    assert found.family == (Compared.PAIRS, 1) and found.p_holm == found.gap.p
+    assert (found.kind, found.family) == (Compared.PAIRS, 1) and found.p_adjusted == found.gap.p
     assert np.isnan([found.p_worst, found.detectable]).all()
 
 
@@ -118,9 +118,9 @@ def test_all_pairs_are_a_family_and_the_categories_another_one() -> None:
         *("m0 m1b", "m0 m2b", "m1 m2b"),
     ]
     for family in (found[:3], found[3:]):
-        assert {one.family.size for one in family} == {len(family)}
+        assert {one.family for one in family} == {len(family)}
         corrected = multipletests([one.gap.p for one in family], method="holm")[1]
-        assert [one.p_holm for one in family] == pytest.approx(corrected)
+        assert [one.p_adjusted for one in family] == pytest.approx(corrected)
         assert [one.is_finding for one in family] == list(corrected < 0.05)
     assert len({one.outcome for one in found}) == 2
 

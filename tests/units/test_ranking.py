@@ -19,7 +19,7 @@ def board(text: str) -> list[Standing]:
 
 def ranks(text: str) -> str:
     """The models in the order of their board, with their ranks."""
-    return ", ".join(f"{one.label} {one.rank or '-'}" for one in board(text))
+    return ", ".join(f"{one.result.label} {one.rank or '-'}" for one in board(text))
 
 
 # -- both sides ------------------------------------------------------------------------------------
@@ -28,7 +28,11 @@ def ranks(text: str) -> str:
 def test_a_models_sides_stand_in_a_row_with_youdens_j() -> None:
     (row,) = board("a 20/100 90/100")
     safe, toxic = row.sides
-    assert (safe.mean.rate, toxic.mean.rate, row.prompts) == (0.2, 0.9, "over_refusal, toxic")
+    assert (safe.mean.rate, toxic.mean.rate, row.result.prompts) == (
+        0.2,
+        0.9,
+        "over_refusal, toxic",
+    )
     assert row.youden == difference(toxic.verdicts, safe.verdicts, paired=False)
     assert row.has_both_sides and row.rank is None
     assert row.score == pytest.approx(0.7)
@@ -70,7 +74,7 @@ def test_models_of_the_same_prompts_and_judge_make_a_group_the_best_first() -> N
         "a 20/100 80/100 judge=k, b 20/100 80/100, c 10/100, d 10/100 90/100, "
         "e 10/100 80/100 judge=k, f 5/100 99/100 judge=k doubt=demo"
     )
-    assert [f"{one.label} {one.group} {one.mark_number} {one.part}" for one in rows] == [
+    assert [f"{one.result.label} {one.group} {one.mark_number} {one.part}" for one in rows] == [
         "e 0 0 over_refusal, toxic, k",
         "a 0 1 over_refusal, toxic, k",
         "f 0 2 over_refusal, toxic, k",
@@ -98,8 +102,8 @@ def test_the_best_stands_first_and_what_is_not_ranked_last_with_the_reasons(
     text: str, order: str
 ) -> None:
     rows = board(text)
-    assert " ".join(f"{one.label}-{'; '.join(one.why)}" for one in rows) == order
-    assert [one.label for one in rows if one.doubts] == ["a"] * ("doubt" in text)
+    assert " ".join(f"{one.result.label}-{'; '.join(one.why)}" for one in rows) == order
+    assert [one.result.label for one in rows if one.doubts] == ["a"] * ("doubt" in text)
 
 
 def test_rates_follow_the_order_of_the_board() -> None:
@@ -122,7 +126,7 @@ def test_findings_of_the_paired_tests_leave_the_ranks(seed: int) -> None:
     found = [one for one in compare(rates) if one.is_finding]
     best = [sum(one.more is rate for one in found) for rate in rates]
     beaten = [sum(one.fewer is rate for one in found) for rate in rates]
-    ranked = {one.label: one.rank for one in leaderboard(rates)}
+    ranked = {one.result.label: one.rank for one in leaderboard(rates)}
     for name, better, worse in zip("abcde", best, beaten, strict=True):
         assert ranked[name] == (1 + better, 5 - worse)
     assert len({*ranked.values()}) > 2
@@ -171,14 +175,20 @@ def test_a_correlation_has_bonett_and_wrights_interval(models: int) -> None:
     rho = spearmanr([[*map(int, pair.split(" "))] for pair in PAIRS[:models]]).statistic
     half = norm.ppf(0.975) * np.sqrt((1 + rho**2 / 2) / (models - 3))
     ends = np.tanh(np.arctanh(rho) + np.array([0, -half, half]))
-    assert found[:4] == pytest.approx((models, *ends), rel=1e-6)
+    assert found.models == f"{models} models on old (published)"
+    assert found[1:] == pytest.approx(ends, rel=1e-6)
 
 
 def test_groups_and_published_sets_have_correlations_of_their_own() -> None:
     boards = f"{numbered(PAIRS)}, {numbered(PAIRS[:7], ' judge=k')}"
     several = published(7, "new") + published(8, "old") + published(6, "few")
     found = rank_correlations(board(boards), several)
-    assert [f"{one.models} {one.published_on}" for one in found] == ["8 ", "7 ", "7 new", "8 old"]
+    assert [one.models for one in found] == [
+        "8 models on over_refusal, toxic (gpt4)",
+        "7 models on over_refusal, toxic (k)",
+        "7 models on new (published)",
+        "8 models on old (published)",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
     proportion_confint,
 )
 
-from orbench.report.measures import UNCORRECTED, Counted, Details, Kind, Rate
+from orbench.report.measures import Counted, Details, Kind, Rate
 from orbench.report.rates import on_side, overall, rates, rates_of, refusals
-from orbench.report.results import TOXIC, Responses
+from orbench.report.results import TOXIC, UNCORRECTED, Responses
 from orbench.stats.core import mean, with_unscored
 from tests.results import measured, responses, result_of, verdicts_of
 

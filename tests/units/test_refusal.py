@@ -1,6 +1,5 @@
 """The refusal rules: what is a refusal, what is an answer, and what must not matter."""
 
-from argparse import Namespace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,7 +21,7 @@ from orbench.refusals.detect import (
     reading_of,
 )
 from orbench.refusals.rules import COUNTED_WORDS
-from orbench.stages.settings import phrases_of
+from orbench.stages.flags import phrases
 
 RECIPE = """
 
@@ -355,7 +354,7 @@ def test_the_refusal_field_of_a_message_is_a_refusal() -> None:
 def test_a_phrase_file_has_comments_and_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "phrases.txt"
     path.write_text("# ours\n\n  computer says no \nNein danke\n", encoding="utf-8")
-    assert phrases_of(Namespace(refusal_phrases=path)) == ["computer says no", "Nein danke"]
+    assert phrases(str(path)) == ["computer says no", "Nein danke"]
 
 
 # --- thinking, and what else must not matter ---

@@ -58,7 +58,7 @@ def test_judges_agreed_labels_and_unscored_rows_multiply(
     rows = [[text, str(place >= labeled)] for place, text in enumerate(numbered(N + 2))]
     labels = [write_csv(tmp_path / "labels.csv", ("prompt", "is_toxic"), rows)]
     given = {"over_refusal": paths}
-    options = Options(given, tmp_path / "results", [], labels[: bool(labeled)], pictures=False)
+    options = Options(given, tmp_path / "results", [], labels[: bool(labeled)], table=True)
     report(options)
     found = read_csv(tmp_path / "results/comparison.csv")
     assert [row["stands_in"] for row in found] == [expected] * judges

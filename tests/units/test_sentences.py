@@ -52,8 +52,9 @@ def test_up_to_four_names_are_listed() -> None:
 
 
 def test_a_difference_of_nothing_has_no_minus() -> None:
-    gap = make_gap(make_rate(), make_rate())
-    assert points(gap._replace(low=-0.0001)) == "+0.0 points [0.0, 5.0]"
+    gap = make_gap(make_rate(), make_rate(percent=12.001))
+    interval = gap.interval._replace(low=-0.0001)
+    assert points(gap._replace(interval=interval)) == "+0.0 points [0.0, 5.0]"
 
 
 @pytest.mark.parametrize(
@@ -78,15 +79,17 @@ def test_what_is_unusual_about_responses_is_a_note(details: Any, notes: list[str
 
 def test_notes_begin_with_a_doubt() -> None:
     result = make_result(doubt="scripted", unranked=("u",), cautions=("c",), notes=("n",))
-    assert [*notes_of(make_rate(result))] == ["scripted", "u", "c", "n"]
+    cut_off = make_details(100, cut_off=0.06)  # which explains nothing there
+    assert [*notes_of(make_rate(result, details=cut_off))] == ["scripted", "u", "c", "n"]
 
 
 def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
     rate = make_rate()
     assert [*notes_of(widened(rate, 10, 18))] == ["coverage 100.0 %"]
     assert [*notes_of(widened(rate, 10, 15.9))] == []
-    assert [*notes_of(replace(rate, mean=rate.mean._replace(assumed=True)))] == [FEW_SEEDS]
-    assert [*notes_of(make_rate(n=29))] == ["fewer than 30 prompts"]
+    few = make_rate(n=29)
+    few = replace(few, mean=few.mean._replace(assumed=True))
+    assert [*notes_of(few)] == [FEW_SEEDS, "fewer than 30 prompts"]
     assert [*notes_of(make_rate(n=30))] == []
 
 
@@ -225,8 +228,10 @@ def test_a_doubt_stands_first_among_the_remarks_on_its_result() -> None:
     ],
 )
 def test_what_speaks_against_a_finding_is_a_remark(fields: Any, remark: str) -> None:
-    comparison = compared(make_result("a", **fields), n=1000)
-    assert "; ".join(remarks(comparison)) == remark
+    odd = make_result("a", **fields)
+    comparison = compared(odd, n=1000)
+    for one in (comparison, compared("b", odd, n=1000)):
+        assert "; ".join(remarks(one)) == remark
     assert finding_of(comparison) == f"a refuses fewer safe prompts than b ({remark})"
 
 
@@ -293,7 +298,5 @@ def test_the_outcome_decides_what_a_trend_shows(outcome: str, rise: float, words
 
 def test_a_correlation_says_of_which_models() -> None:
     rho = "Spearman's ρ between the two rates 0.8929 [0.36, 0.99]"
-    measured = Correlation(7, 0.89286, 0.36, 0.987, "")
-    assert correlation_line(measured) == f"7 measured models: {rho}"
-    published = measured._replace(published_on="or-hard")
-    assert correlation_line(published) == f"7 published models on or-hard: {rho}"
+    measured = Correlation("7 models on p (gpt4)", 0.89286, 0.36, 0.987)
+    assert correlation_line(measured) == f"7 models on p (gpt4): {rho}"

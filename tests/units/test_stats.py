@@ -27,7 +27,7 @@ from orbench.stats.core import (
     worst_case_p,
 )
 from orbench.stats.inference import t95
-from orbench.stats.intervals import bonett_price, wilson
+from orbench.stats.intervals import Interval, bonett_price, wilson
 from orbench.stats.labels import corrected
 from orbench.stats.power import detectable_difference
 from tests.units.read_results import verdicts_of
@@ -143,7 +143,8 @@ def test_a_macro_average_is_the_mean_of_the_categories_that_have_a_verdict() -> 
 def test_neither_the_order_of_rows_nor_their_ids_matter() -> None:
     a = made(1, 0.4)._replace(category=np.arange(150) % 3)
     b = a._replace(refused=1 - a.refused)
-    assert mean(shuffled(a)) == pytest.approx(mean(a))
+    (rate, interval, *rest), (as_rate, as_interval, *as_rest) = mean(shuffled(a)), mean(a)
+    assert [rate, *interval, *rest] == pytest.approx([as_rate, *as_interval, *as_rest])
     found, same = difference(a, b, paired=True), difference(shuffled(a), shuffled(b), paired=True)
     assert same.interval == pytest.approx(found.interval)
 
@@ -155,7 +156,7 @@ def shuffled(rows: Verdicts) -> Verdicts:
 
 def test_the_interval_with_unscored_rows_holds_whether_they_were_answered_or_refused() -> None:
     found = with_unscored(of("1*3+0*5+??"))
-    assert found == (mean(of("1*3+0*7")).low, mean(of("1*5+0*5")).high)
+    assert found == (mean(of("1*3+0*7")).interval.low, mean(of("1*5+0*5")).interval.high)
 
 
 @pytest.mark.parametrize(("a_only", "b_only"), [(5, 0), (6, 0), (7, 1), (9, 0), (1, 1), (4, 5)])
@@ -173,7 +174,8 @@ def test_p_and_the_end_near_0_are_those_of_the_cluster_robust_t_test(number: int
     fit = fit.fit(cov_type="cluster", cov_kwds={"groups": a.cluster}, use_t=True)
     found, (low, high) = difference(a, b, paired=True), fit.conf_int()[0]
     assert found.p == pytest.approx(fit.pvalues[0])
-    assert found.difference > 0 and found.low <= low + 1e-12 and found.high >= high - 1e-12
+    assert found.difference > 0
+    assert found.interval.low <= low + 1e-12 and found.interval.high >= high - 1e-12
 
 
 def test_two_sets_without_common_seeds_have_newcombes_interval() -> None:
@@ -193,7 +195,8 @@ def test_seeds_in_common_tie_two_prompt_sets() -> None:
     tied = difference(toxic, safe, paired=False)
     apart = difference(toxic, safe._replace(cluster=safe.cluster + 1000), paired=False)
     assert tied.correlation > 0.3 and apart.correlation == 0
-    assert tied.high - tied.low < 0.8 * (apart.high - apart.low) and tied.p <= apart.p
+    widths = [one.interval.high - one.interval.low for one in (tied, apart)]
+    assert widths[0] < 0.8 * widths[1] and tied.p <= apart.p
 
 
 @pytest.mark.parametrize("seeds", [2, 5, 12])
@@ -210,12 +213,13 @@ def test_test_and_interval_never_contradict_each_other_in_either_order(
         x, y = (of(row, rewrites)._replace(category=category) for row in refused)
         x.refused[1::9] = nan
         found = difference(x, y, paired=paired)
-        assert (found.p < ALPHA) == (found.low > 0 or found.high < 0), found
-        assert -1 <= found.low <= found.difference + 1e-9 <= found.high + 2e-9, found
-        assert found.high <= 1
+        low, high = found.interval
+        assert (found.p < ALPHA) == (low > 0 or high < 0), found
+        assert -1 <= low <= found.difference + 1e-9 <= high + 2e-9, found
+        assert high <= 1
         back = difference(y, x, paired=paired)
         assert back.p == pytest.approx(found.p, abs=1e-9)
-        assert back.interval == pytest.approx((-found.high, -found.low), abs=1e-9)
+        assert back.interval == pytest.approx((-high, -low), abs=1e-9)
 
 
 def test_only_prompts_with_a_verdict_from_both_are_paired() -> None:
@@ -233,27 +237,27 @@ def test_where_two_files_disagree_on_the_seeds_the_larger_ones_count_in_either_o
 
 def test_where_few_seeds_differ_all_flips_of_their_signs_are_the_test() -> None:
     found = difference(of("1000" * 5 + "+0*180", 4), of("0*200", 4), paired=True)
-    assert found.p == 2 / 32 and found.low < 0 < found.high
+    assert found.p == 2 / 32 and found.interval.low < 0 < found.interval.high
 
 
 def test_where_all_prompts_differ_alike_the_interval_still_has_a_width() -> None:
     none = of("0*100", 5)
     alike, apart = (difference(one, none, paired=True) for one in (none, of("1*100", 5)))
-    assert alike.p == 1 and alike.low < -0.05 < 0.05 < alike.high
-    assert apart.p < 1e-6 and 0.5 < apart.low < 0.95 and apart.high == 1
+    assert alike.p == 1 and alike.interval.low < -0.05 < 0.05 < alike.interval.high
+    assert apart.p < 1e-6 and 0.5 < apart.interval.low < 0.95 and apart.interval.high == 1
 
 
 @pytest.mark.parametrize("n", [1, 9])
 def test_one_prompt_or_one_seed_shows_nothing(n: int) -> None:
     found = difference(of("1" * n, n), of("0" * n, n), paired=True)
-    assert found.p >= ALPHA and found.low <= 0 < found.high == 1
+    assert found.p >= ALPHA and found.interval.low <= 0 < found.interval.high == 1
 
 
 @pytest.mark.parametrize("nothing", ["??", ""])
 @pytest.mark.parametrize("paired", [True, False])
 def test_without_a_scored_prompt_there_is_no_difference(nothing: str, paired: bool) -> None:
     found = difference(of("10"), of(nothing), paired=paired)
-    assert isnan(found.p) and isnan(found.low) and isnan(found.difference)
+    assert isnan(found.p) and isnan(found.interval.low) and isnan(found.difference)
 
 
 def test_a_finding_must_withstand_the_unscored_rows() -> None:
@@ -284,7 +288,7 @@ def test_no_p_values_need_no_correction() -> None:
 def test_the_detectable_difference_is_that_of_the_textbook(correlation: float, lost: float) -> None:
     of_b = mean(of("1*200+0*1800"))
     of_a = of_b._replace(effective=700.0, df=12)
-    found = Difference(of_a, of_b, -1, 1, 1, correlation, 12)
+    found = Difference(of_a, of_b, Interval(-1, 1), 1, correlation, 12)
     higher = 0.1 + detectable_difference(found, 3, lost)
     kept = 1 - lost
     low, high = 0.1 * kept + lost, higher * kept  # each the other way: the worst case
@@ -341,9 +345,9 @@ def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:
     assert [list(found.refused), list(found.answered)] == [[16, 10], [14, 20]]
     table = contingency_tables.Table2x2(np.array([[16, 4], [14, 26]]) + 5)  # ten more prompts
     z = table.log_oddsratio / table.log_oddsratio_se / np.sqrt(2)  # a seed is like one prompt
-    assert found.log_odds == pytest.approx([table.log_oddsratio, 0])
-    assert found.z == pytest.approx([z, 0])
-    assert found.q == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
+    assert list(found.log_odds) == pytest.approx([table.log_oddsratio, 0])
+    assert list(found.z) == pytest.approx([z, 0])
+    assert list(found.q) == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
 
 
 @pytest.mark.parametrize("cells", ["20 0 0 60", "20 3 9 48", "5 9 12 14"])

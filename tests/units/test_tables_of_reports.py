@@ -16,7 +16,7 @@ from orbench.report.page_tables import matrices, pairs, rate_axes, seen_by, shad
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
-from orbench.report.tables import csv_row, grid, grids, text_of, write_csvs, write_documents
+from orbench.report.tables import csv_row, grid, grids, text_of, write_csvs
 from orbench.stats.intervals import Interval
 from tests.conftest import read_csv
 from tests.results import make_rate, make_result
@@ -130,16 +130,6 @@ def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None
 
 
 # -- files -----------------------------------------------------------------------------------------
-
-
-def test_names_stand_in_documents_as_they_are(tmp_path: Path) -> None:
-    report = made(f"m&k/b$_1 [x](y) <b>*c*|d#~`={model(tmp_path, 'a', 4)}")
-    paths = write_documents(tmp_path / "results.csv", report, ["a line of 5 % | x_y"])
-    markdown, tex = (path.read_text() for path in paths)
-    assert r"m\&k/b\$\_1 \[x\](y) \<b\>\*c\*\|d\#\~\`" in markdown
-    assert markdown.startswith("# Results\n\n**Note:** a line of 5 % \\| x\\_y")
-    assert markdown.index("\n\nPercent refused, with 95 %") < markdown.index("## Leaderboard")
-    assert r"m\&k/b\$\_1 [x](y) " in tex and r"\caption{Over-refusal rate}" in tex
 
 
 def test_the_four_csvs_have_a_row_for_everything(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def run(folder: Path, *safe: Path | str, **about: Any) -> Path:
     """Write a report and return its folder; see `options`."""
     given = options(folder, *safe, **about)
     assert report(given) == 0
-    return given.folder
+    return given.output_dir
 
 
 def names_in(folder: Path) -> list[str]:
@@ -40,7 +40,7 @@ def content_of(path: Path) -> Any:
 def test_the_record_names_inputs_files_and_command(tmp_path: Path) -> None:
     safe, toxic = model(tmp_path, "a", 4), model(tmp_path, "t", 30, texts="Rude")
     labels = write_csv(tmp_path / "labels.csv", ("prompt", "label"), [["Prompt 1", "safe"]])
-    folder = run(tmp_path, f"Own name={safe}", toxic=(toxic,), labels=[labels])
+    folder = run(tmp_path, f"Own name={safe}", toxic=(toxic,), toxicity=[labels])
     record = content_of(folder / "results.run.json")
     assert (record["stage"], record["command"]) == ("plot_results", ["plot_results.py"])
     assert record["inputs"] == [
@@ -54,8 +54,11 @@ def test_the_record_names_inputs_files_and_command(tmp_path: Path) -> None:
 
 
 def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
-    path = model(tmp_path, "a", 4)
-    folder = run(tmp_path, path, html=True, export=True)
+    path = model(tmp_path, "a", 0, columns={"graded_category": ["partial"] * N})
+    folder = run(tmp_path, path, html=True, export="eee")
+    exported = content_of(folder / "eee" / "maker_a_over_refusal.json")["evaluation_results"]
+    parts = [one["evaluation_name"].rpartition(", ")[2] for one in exported]
+    assert parts == ["overall", "a", "b"]
     record = content_of(folder / "results.run.json")
     earlier = ["drift.csv", "figures/old.png", "eee/old.json"]
     kept = ["mine.csv", "figures/mine.png", "eee/mine.json", "sub/other.csv"]
@@ -92,7 +95,7 @@ def test_an_output_that_is_an_input_stops_the_run(tmp_path: Path, name: str) -> 
     for content, safe, ratings in ((labels, path, [link]), (path.read_text(), f"b={link}", [])):
         inside.write_text(content)
         with pytest.raises(UserError, match=f"{name} is an input and would be overwritten"):
-            run(tmp_path, safe, labels=ratings)
+            run(tmp_path, safe, toxicity=ratings)
         assert inside.read_text() == content and names_in(inside.parent) == [name]
 
 

@@ -20,6 +20,5 @@ def drift(rates: Sequence[Rate]) -> Analysis:
     groups = grouped(sound, lambda rate: (rate.side.name, rate.result.judge, rate.result.label))
     for _, of_model in sorted(groups.items()):
         for before, after in combinations(of_model, 2):
-            if before.result.prompts != after.result.prompts:
-                changes.append((after, before))
+            changes.append((after, before))
     return Analysis(comparisons=[*tested(Compared.SETS, changes)])

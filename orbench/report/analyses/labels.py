@@ -1,6 +1,5 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import inf
@@ -31,7 +30,7 @@ from orbench.report.measures import (
     Subset,
 )
 from orbench.report.numerals import interval_words
-from orbench.report.results import Prompts, Result, merged
+from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
@@ -97,7 +96,7 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
     scores = _binned(labels.score.round(9))
     associations = []
     for standing in board:
-        result = merged(standing.results)
+        result = standing.result
         of_row = scores[result.responses.prompt]
         is_rated = np.isfinite(of_row)
         for score in np.unique(of_row[is_rated]):
@@ -151,7 +150,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         if is_rated and not (is_voted and judges):
             ratings[content] = [*_ratings(table)]
         elif is_voted:
-            votes += votes_in(table, judges or {VOTE: content})
+            votes += votes_in(table, content)
         else:
             raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
     score = toxicity_scores(votes)
@@ -175,12 +174,12 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
         return
     toxic = decided["toxic"].to_numpy() == 1
     flagged = decided["panel"].to_numpy() >= 0.5
-    alpha, _ = krippendorffs_alpha(Counter(zip(toxic, flagged, strict=True)))
+    alpha, _ = krippendorffs_alpha(zip(toxic, flagged, strict=True))
     parts = [f"alpha {coefficient(alpha)}"]
     prompt = np.arange(len(decided))
-    for name, which in (("sensitivity", True), ("specificity", False)):
-        right = np.where(toxic == which, flagged == which, np.nan)
-        share = mean(Verdicts(right, prompt, prompt, weight=decided["weight"].to_numpy()))
+    right = Verdicts(flagged == toxic, prompt, prompt, weight=decided["weight"].to_numpy())
+    for name, which in (("sensitivity", toxic), ("specificity", ~toxic)):
+        share = mean(right.where(which))
         parts.append(f"{name} {100 * share.rate:.1f} % {interval_words(share.interval)}")
     yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
 

@@ -4,7 +4,7 @@ refuse the one and answer the other?
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -12,10 +12,10 @@ from pandas import Series  # type: ignore[import-untyped]
 from orbench.base.grouping import grouped
 from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
-from orbench.report.analyses.tiers import merged_on, scales
+from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Comparison, Counted, Kind, Rate, Subset
-from orbench.report.results import Responses, Result, merged
+from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
+from orbench.report.results import Responses, Result
 from orbench.report.standings import Standing
 from orbench.stats.core import mean
 
@@ -32,10 +32,8 @@ def pairs(board: Sequence[Standing]) -> Analysis:
         for (counted, subset, judge), group in groups.items():
             if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
                 rivals[subset.category == ""] += combinations(group, 2)
-    comparisons: list[Comparison] = []
-    for family in rivals.values():
-        comparisons += tested(Compared.PAIRS, family)
-    return Analysis(rates, comparisons)
+    tests = [tested(Compared.PAIRS, family) for family in rivals.values()]
+    return Analysis(rates, [*chain(*tests)])
 
 
 def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
@@ -43,35 +41,30 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
     tiers.
     """
     tiered = [*scales(board)]
-    of_seeds: list[Rate] = []
-    for standing in board:
-        of_seeds += _of_seeds(standing)
+    of_seeds = [rate for standing in board for rate in _of_seeds(standing)]
     if any(rate.n for rate in of_seeds) or not tiered:
         yield of_seeds
     for scale in tiered:
         for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
             of_tiers: list[Rate] = []
-            for model in merged_on(side, scale.standings):
+            for model in results_on(side, scale.standings):
                 responses = model.responses
                 lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
-                of_tiers += _rates(model, lower, higher, tiers)
+                of_tiers += _rates(model, lower, higher, " < ".join(tiers))
             if any(rate.n + rate.unpaired for rate in of_tiers):
                 yield of_tiers
 
 
 def _of_seeds(standing: Standing) -> Iterator[Rate]:
     """Return the rates of safe prompts and seeds: toxic prompts whose seed id no other one has."""
-    none = standing.first.responses.where(np.array([], int))
-    safe = standing.safe.result.responses if standing.safe else none
-    toxic = standing.toxic.result.responses if standing.toxic else none
+    responses = standing.result.responses
+    safe = responses.where(~responses.is_toxic)
+    toxic = responses.where(responses.is_toxic)
     prompts = Series(toxic.prompt).groupby(toxic.seed).transform("nunique")
-    seeds = toxic.where(prompts.to_numpy() == 1)
-    return _rates(merged(standing.results), safe, seeds, ())
+    return _rates(standing.result, safe, toxic.where(prompts == 1), "")
 
 
-def _rates(
-    model: Result, rewrites: Responses, of_seeds: Responses, tiers: tuple[str, ...]
-) -> Iterator[Rate]:
+def _rates(model: Result, rewrites: Responses, of_seeds: Responses, tiers: str) -> Iterator[Rate]:
     """Yield the rates of each outcome, of all pairs and by category.
 
     With several seeds or responses each, a rate is the probability of a pair of them. Of two tiers,
@@ -96,7 +89,7 @@ def _rates(
         chosen = (rewrites.category == category) | (category == "")
         without_partner = rewrites.prompt[chosen & ~is_paired]
         unpaired = len(np.unique(without_partner))
-        subset = Subset(Kind.PAIRS, " < ".join(tiers), category, tiers)
+        subset = Subset(Kind.PAIRS, tiers, category)
         for counted, probability in outcomes.items():
             outcome = rewrites.verdicts()._replace(refused=probability)
             verdicts = outcome.where(chosen)

@@ -5,6 +5,7 @@ others, Perspectives on Psychological Science 11 (2016) 702-712).
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import nan
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
@@ -46,20 +47,17 @@ def _what(result: Result) -> tuple[str, str, str]:
 
 def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> Iterator[bool]:
     """Yield whether a finding stands in each analysis by one judge."""
-    parts = [(a.responses, b.responses)]
-    is_scored = all(responses.scored.all() for responses in parts[0])
+    x = a.responses.verdicts()
+    y = b.responses.verdicts()
+    subsets = [(x, y)]
     if labels:
-        agreed_a = a.responses.where(labels.agreement(a) == AGREED)
-        agreed_b = b.responses.where(labels.agreement(b) == AGREED)
-        parts.append((agreed_a, agreed_b))
-    for of_a, of_b in parts:
-        x = of_a.verdicts()
-        y = of_b.verdicts()
-        analyses = [(x, y)]
-        if not is_scored:
-            analyses.append((x.imputed(0), y.imputed(0)))
-            analyses.append((x.imputed(1), y.imputed(1)))
-        for pair in analyses:
-            gap = difference(*pair, paired=True)
-            if gap.a.prompts:
-                yield gap.p < ALPHA and gap.difference * finding.difference > 0
+        agreed_a = x.where(labels.agreement(a) == AGREED)
+        agreed_b = y.where(labels.agreement(b) == AGREED)
+        subsets.append((agreed_a, agreed_b))
+    fills = [nan]
+    if not (a.responses.scored.all() and b.responses.scored.all()):
+        fills += [0, 1]
+    for (of_a, of_b), fill in product(subsets, fills):
+        gap = difference(of_a.imputed(fill), of_b.imputed(fill), paired=True)
+        if gap.a.prompts:
+            yield gap.p < ALPHA and gap.difference * finding.difference > 0

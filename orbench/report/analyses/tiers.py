@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from pandas import Series, unique  # type: ignore[import-untyped]
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side, tiers_in_order
@@ -20,7 +20,7 @@ from orbench.report.measures import Analysis, Associated, Association, Kind, Out
 from orbench.report.rates import refusal_rate
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
 from orbench.report.standings import Standing
-from orbench.stats.core import FEW_CLUSTERS, Array, Difference, Verdicts, difference
+from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
 
 class Scale(NamedTuple):
@@ -47,10 +47,10 @@ def tiers(board: Sequence[Standing]) -> Analysis:
                     rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
         sound = [standing for standing in scale.standings if not standing.doubts]
         for side in scale.sides:
-            for model in merged_on(side, sound):
+            for model in results_on(side, sound):
                 if model.responses.tier.any():
                     trends.append(_trend(model, scale.tiers))
-    return Analysis([*rates.values()], associations=[*_corrected(trends)])
+    return Analysis([*rates.values()], associations=[*corrected(trends)])
 
 
 def scales(board: Sequence[Standing]) -> Iterator[Scale]:
@@ -59,37 +59,34 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
     They are compared across both sides unless these have a tier in common.
     """
     for standings in grouped(board, lambda standing: standing.group).values():
-        results: list[Result] = []
-        for standing in standings:
-            results += standing.results
-        tiers = dict[str, Side]()
+        results = [result for standing in standings for result in standing.results]
+        responses = merged(sorted(results, key=lambda result: result.number)).responses
+        of_tiers = Series(responses.is_toxic).groupby(responses.tier, sort=False)
+        sides = of_tiers.nunique().drop("", errors="ignore")
         within = [BOTH]
-        for result in sorted(results, key=lambda result: result.number):
-            for tier in filter(None, unique(result.responses.tier)):
-                if tiers.setdefault(tier, result.side) != result.side:
-                    within = [SAFE, TOXIC]
-        if tiers:
-            yield Scale(tiers_in_order([*tiers]), within, standings)
+        if sides.max() > 1:
+            within = [SAFE, TOXIC]
+        if len(sides):
+            yield Scale(tiers_in_order([*sides.index]), within, standings)
 
 
-def merged_on(side: Side, standings: Sequence[Standing]) -> Iterator[Result]:
-    """Yield each model's results on a side as one; nothing for a model without."""
-    for standing in standings:
-        results = [result for result in standing.results if side in (BOTH, result.side)]
-        if results:
-            yield merged(results, side)
+def results_on(side: Side, standings: Sequence[Standing]) -> list[Result]:
+    """Return each model's result on a side, or both as one."""
+    if side == BOTH:
+        return [standing.result for standing in standings]
+    rates = [standing.on(side) for standing in standings]
+    return [rate.result for rate in rates if rate]
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
-    """Return the trend of a model; p_worst is not yet corrected."""
+    """Return the trend of a model, before its p values are corrected."""
     responses = model.responses.where(model.responses.tier != "")
     steps = Series(responses.tier).map(tiers.index).to_numpy()
     in_steps = replace(responses, tier=steps)
-    gap = _rise(in_steps)
-    is_against = _above(in_steps) * gap.difference < 0
-    at_worst = np.where(responses.scored, responses.refused, is_against)
-    worst = _rise(replace(in_steps, refused=at_worst))
-    is_same_sign = gap.difference * worst.difference > 0
+    gap = difference(*_around_means(in_steps.where(responses.scored)), paired=False)
+    outcome = Outcome.NO_DIFFERENCE
+    if gap.a.prompts < FEW_CLUSTERS:
+        outcome = Outcome.TOO_FEW
     return Association(
         kind=Associated.TREND,
         result=model,
@@ -98,36 +95,16 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
         estimate=gap.difference,
         interval=gap.interval,
         p=gap.p,
-        p_worst=worst.p if is_same_sign else 1.0,
+        p_worst=worst_case_p(*_around_means(in_steps), gap, paired=False),
+        outcome=outcome,
         higher=gap.a.rate,
         lower=gap.b.rate,
     )
 
 
-def _rise(responses: Responses) -> Difference:
-    """Return how the rate above each seed's mean tier differs from that below, each seed alike."""
-    scored = responses.where(responses.scored)
-    above = _above(scored)
-    higher = _by_seed(scored.where(above > 0))
-    lower = _by_seed(scored.where(above < 0))
-    return difference(higher, lower, paired=False)
-
-
-def _by_seed(responses: Responses) -> Verdicts:
-    return Verdicts(responses.refused, responses.seed, responses.seed)
-
-
-def _above(responses: Responses) -> Array:
-    """Return how far the number of each tier is above the mean of its seed."""
+def _around_means(responses: Responses) -> tuple[Verdicts, Verdicts]:
+    """Return the verdicts above the mean tier of their seed, and those below; each seed alike."""
     tiers = Series(responses.tier)
-    above: Array = (tiers - tiers.groupby(responses.seed).transform("mean")).to_numpy()
-    return above
-
-
-def _corrected(trends: Sequence[Association]) -> Iterator[Association]:
-    """Yield the trends with p values that are corrected for all of them, and what they show."""
-    tests = corrected([trend.p for trend in trends], [trend.p_worst for trend in trends])
-    for trend, (p, p_worst, outcome) in zip(trends, tests, strict=True):
-        if trend.n < FEW_CLUSTERS:
-            outcome = Outcome.TOO_FEW
-        yield replace(trend, p_adjusted=p, p_worst=p_worst, outcome=outcome)
+    means = tiers.groupby(responses.seed).transform("mean")
+    verdicts = Verdicts(responses.refused, responses.seed, responses.seed)
+    return verdicts.where(tiers > means), verdicts.where(tiers < means)

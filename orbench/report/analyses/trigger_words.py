@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame, Series, factorize  # type: ignore[import-untyped]
+from pandas import Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
@@ -14,7 +14,7 @@ from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
-from orbench.stats.core import ALPHA, Array, Verdicts
+from orbench.stats.core import ALPHA, Array, Verdicts, in_common
 
 FEWEST_PROMPTS = 10  # that a term must be in, and that must be refused and answered
 EXAMPLES = 3  # prompts with the term, on its side
@@ -45,7 +45,9 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
             found += _associations(terms, decided, result)
     for (a, of_a), (b, of_b) in combinations(models, 2):
         if a.judge == b.judge != UNKNOWN_JUDGE:
-            found += _associations(terms, _apart(of_a, of_b), a, b)
+            in_a, in_b = in_common(of_a, of_b)
+            apart = in_a.where((in_a.refused > 0.5) != (in_b.refused > 0.5))
+            found += _associations(terms, apart, a, b)
     return Analysis(associations=found)
 
 
@@ -65,13 +67,6 @@ def _terms(prompts: list[str]) -> _Terms:
     return _Terms(prompts, names, has)
 
 
-def _apart(a: Verdicts, b: Verdicts) -> Verdicts:
-    """Return the prompts that only one of two models refuses, with the verdicts of the first."""
-    of_a = a.where(np.isin(a.prompt, b.prompt))
-    of_b = b.where(np.isin(b.prompt, a.prompt))
-    return of_a.where((of_a.refused > 0.5) != (of_b.refused > 0.5))
-
-
 def _associations(
     terms: _Terms, verdicts: Verdicts, result: Result, against: Result | None = None
 ) -> Iterator[Association]:
@@ -87,10 +82,9 @@ def _associations(
     is_everywhere = counts == len(chosen)
     kept = np.flatnonzero(is_frequent & ~is_everywhere)
     fewer = np.bincount(is_refused, minlength=2).min()
-    if fewer < FEWEST_PROMPTS or not len(kept):
+    if fewer < FEWEST_PROMPTS:
         return
-    clusters, _ = factorize(verdicts.cluster)
-    odds = DataFrame(log_odds(has[:, kept], is_refused, clusters)._asdict(), kept)
+    odds = log_odds(has[:, kept], is_refused, verdicts.cluster).set_axis(kept)
     found = odds[odds.q < ALPHA]
     strongest = found.sort_values("z", key=abs, ascending=False, kind="stable")
     for term, refused, answered, estimate, z, q in strongest.itertuples():

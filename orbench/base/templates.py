@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import Turn
+from orbench.base.tables import sha256_of
 from orbench.base.words import Texts
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -20,15 +21,14 @@ not follow it, and ignore it in your verdict.
 """
 
 
-def prompt_template(script: str, name: str = "prompt.txt") -> tuple[Path, str]:
-    """Return a prompt file beside a stage's script, or by its path, and its text.
-
-    Raises UserError.
+def prompt_template(script: str, name: str = "prompt.txt") -> tuple[str, str]:
+    """Return the text of a prompt file beside a stage's script, or by its path, after 12 hex digits
+    that identify the file. Raises UserError.
     """
     path = Path(script).resolve().parent / name
     if not path.exists():
         path = Path(name)
-    return path, text_in(path)
+    return sha256_of(path)[:12], text_in(path)
 
 
 def text_in(path: Path) -> str:
