@@ -29,7 +29,7 @@ def report(options: Options) -> int:
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)
-    for line in finding.findings(made.board, made.comparisons):
+    for line in finding.findings(made):
         say(line)
     return gate.report(gate.check(options.fail_if, overall(made.rates), options.gated))
 

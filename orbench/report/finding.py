@@ -12,19 +12,16 @@ from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome
 from orbench.report.numerals import interval_words, listed, percent
 from orbench.report.sentences import remarks
-from orbench.report.standings import Standing
+from orbench.report.standings import Report, Standing
 from orbench.stats.intervals import Interval
 
 SWAPPED = "refuses more safe prompts than toxic ones: check that no file is on the wrong side"
 
 
-def findings(board: Sequence[Standing], comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield the finding on each group of models with the same prompts and judge.
-
-    comparisons: of all kinds.
-    """
-    compared = of_models(comparisons, Counted.REFUSED)
-    for models in grouped(board, lambda standing: standing.group).values():
+def findings(report: Report) -> Iterator[str]:
+    """Yield the finding on each group of models with the same prompts and judge."""
+    compared = of_models(report.comparisons, Counted.REFUSED)
+    for models in grouped(report.board, lambda standing: standing.group).values():
         finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
         part = models[0].part
         yield f"{part}: {finding}." if part else f"{finding}."

@@ -83,7 +83,7 @@ def write_page(
     data = json.dumps(_data(report.results), separators=(",", ":"))
     page = JINJA.get_template("page.html").render(
         report=report,
-        finding=findings(report.board, report.comparisons),
+        finding=findings(report),
         notes=[*warnings(whole_rates(report))],
         axes=rate_axes(report),
         shares=shares_of_classes(report),

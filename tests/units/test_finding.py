@@ -8,7 +8,7 @@ import pytest
 
 from orbench.report.finding import findings
 from orbench.report.measures import Compared, Comparison, Outcome
-from orbench.report.standings import Rank, Standing
+from orbench.report.standings import Rank, Report, Standing
 from tests.results import make_comparison, make_standing
 
 OUTCOMES = {
@@ -61,10 +61,15 @@ def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Compari
     return made
 
 
+def found(board: list[Standing], compared: list[Comparison]) -> list[str]:
+    """Return the finding on each group of models."""
+    return [*findings(Report([], [], compared, [], board, [], []))]
+
+
 def headline(board: str, compared: str = "", **fields: Any) -> str:
     """Return the finding on a group of models; fields: of the comparisons."""
     standings = models(board)
-    (line,) = findings(standings, comparisons(compared, standings, **fields))
+    (line,) = found(standings, comparisons(compared, standings, **fields))
     return line
 
 
@@ -93,14 +98,14 @@ def test_models_of_which_at_most_one_is_ranked(board: str, expected: str) -> Non
 
 
 def test_a_rate_of_few_prompts_tells_little() -> None:
-    (line,) = findings([make_standing("a", 12, n=29)], [])
+    (line,) = found([make_standing("a", 12, n=29)], [])
     assert line.endswith("of the safe prompts (n 29, too few to tell much).")
 
 
 def test_each_group_has_a_finding() -> None:
     (model,) = models("a - 12 -")
     board = [replace(model, group=group, part=f"set {group}") for group in range(2)]
-    assert [*findings(board, [])] == [f"set 0: {A}.", f"set 1: {A}."]
+    assert found(board, []) == [f"set 0: {A}.", f"set 1: {A}."]
 
 
 @pytest.mark.parametrize(
@@ -146,11 +151,11 @@ def test_the_best_of_several_models(compared: str, expected: str) -> None:
 
 def test_the_largest_detectable_difference_counts_if_all_are_known() -> None:
     board = models("a 1-2 12 -, b 1-2 12 -")
-    found = comparisons("safe a=b", board) + comparisons("safe a=b", board, detectable=0.3)
-    (line,) = findings(board, found)
+    pairs = comparisons("safe a=b", board) + comparisons("safe a=b", board, detectable=0.3)
+    (line,) = found(board, pairs)
     assert "; a true difference of 30.0 points would" in line
-    found += comparisons("safe a=b", board, detectable=nan)
-    (line,) = findings(board, found)
+    pairs += comparisons("safe a=b", board, detectable=nan)
+    (line,) = found(board, pairs)
     assert line.endswith(": no difference shown.")
 
 
@@ -158,13 +163,13 @@ def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     board = models("a 1-2 12 -, b 1-2 12 -, c doubt=d 90 -")
     of_other = comparisons("safe a<c, safe a=b", board)
     of_sets = comparisons("safe a<b", board, kind=Compared.SETS)
-    (line,) = findings(board, of_other + of_sets)
+    (line,) = found(board, of_other + of_sets)
     assert line == f"a and b tie for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
 
 
 def test_a_remark_stands_once_in_the_headline() -> None:
     board = models("a 1-2 12 80, b 1-2 12 80", cautions=("c", "d"))
-    (line,) = findings(board, comparisons("safe a~b, toxic a~b", board))
+    (line,) = found(board, comparisons("safe a~b, toxic a~b", board))
     assert line.endswith(": too few prompts in common. Note: a: c; d; b: c; d.")
 
 
