@@ -19,7 +19,7 @@ from orbench.report.tables import write_csvs, write_documents
 
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
-OUTPUTS = (
+OUTPUTS = (  # in the folder itself; none may be an input
     "results.csv",
     "comparison.csv",
     "associations.csv",
