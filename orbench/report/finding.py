@@ -15,8 +15,6 @@ from orbench.report.sentences import remarks
 from orbench.report.standings import Report, Standing
 from orbench.stats.intervals import Interval
 
-SWAPPED = "refuses more safe prompts than toxic ones: check that no file is on the wrong side"
-
 
 def findings(report: Report) -> Iterator[str]:
     """Yield the finding on each group of models with the same prompts and judge."""
@@ -39,7 +37,10 @@ def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> It
         yield "No finding"
     for model in models:
         if model.youden and model.youden.interval.high < 0:
-            yield f"{model.result.short} {SWAPPED}"
+            yield (
+                f"{model.result.short} refuses more safe prompts than toxic ones: "
+                "check that no file is on the wrong side"
+            )
     for why, alike in grouped(models, lambda model: "; ".join(model.why)).items():
         if why:
             names = listed([model.result.short for model in alike])

@@ -36,11 +36,6 @@ FEW_SEEDS = (
     f"fewer than {FEW_CLUSTERS} seeds have a refused prompt, or an answered one: "
     "the interval is widened, as if the rewrites of a seed were much alike"
 )
-LIKE_REWRITES = (
-    "without a seed look like rewrites of others, so the interval may be too narrow: "
-    "name their seeds in a column seed_id of the same file"
-)
-NO_SINGLE_RANKING = "differ in prompts or judge: there is no single ranking"
 AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
 FEWER = {
@@ -58,7 +53,11 @@ def notes_of(rate: Rate) -> Iterator[str]:
     yield from _flags(rate)
     found = rate.result.lookalikes
     if found:
-        yield f"{found.alike} of the first {found.sample} prompts {LIKE_REWRITES}"
+        yield (
+            f"{found.alike} of the first {found.sample} prompts without a seed look like rewrites "
+            "of others, so the interval may be too narrow: name their seeds in a column seed_id of "
+            "the same file"
+        )
 
 
 def _flags(rate: Rate) -> Iterator[str]:
@@ -100,7 +99,7 @@ def warnings(rates: Sequence[Rate]) -> Iterator[str]:
                 names = [f"all {side.rate}s"]
             yield f"{'; '.join(names)}: {note}"
         if len({(rate.result.prompt_set, rate.result.judge) for rate in of_side}) > 1:
-            yield f"{side.rate}s {NO_SINGLE_RANKING}"
+            yield f"{side.rate}s differ in prompts or judge: there is no single ranking"
 
 
 # -- rates ---------------------------------------------------------------------------------------
