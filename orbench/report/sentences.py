@@ -49,27 +49,22 @@ FEWER = {
 
 def notes_of(rate: Rate) -> Iterator[str]:
     """Yield what a reader must know of a rate, the most important first."""
-    yield from rate.result.all_notes
-    yield from _flags(rate)
-    found = rate.result.lookalikes
-    if found:
-        yield (
-            f"{found.alike} of the first {found.sample} prompts without a seed look like rewrites "
-            "of others, so the interval may be too narrow: name their seeds in a column seed_id of "
-            "the same file"
-        )
-
-
-def _flags(rate: Rate) -> Iterator[str]:
-    """Yield the notes on the responses behind a rate."""
+    result = rate.result
     details = rate.details
+    yield from result.all_notes
+    if result.lookalikes:
+        yield (
+            f"{result.lookalikes.alike} of the first {result.lookalikes.sample} prompts without a "
+            "seed look like rewrites of others, so the interval may be too narrow: name their "
+            "seeds in a column seed_id of the same file"
+        )
     if not details.rows:
         return
     coverage = 100 * rate.mean.rows / details.rows
     if coverage < LOW_COVERAGE or rate.is_widened:
         yield f"coverage {coverage:.1f} %"
     cut_off = 100 * details.cut_off
-    if cut_off > MANY_CUT_OFF and not rate.result.doubt:  # else it is not ranked anyway
+    if cut_off > MANY_CUT_OFF and not result.doubt:  # else it is not ranked anyway
         yield f"cut off {cut_off:.1f} %"
     if details.refused_to_judge:
         yield f"the judge refused to judge {counted(details.refused_to_judge, 'row')}"
