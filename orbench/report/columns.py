@@ -116,11 +116,6 @@ def can_lead(rate: Rate) -> bool:
     return rate.counted is Counted.REFUSED and rate.subset.kind in (Kind.OVERALL, Kind.CATEGORY)
 
 
-def _unpaired(rate: Rate) -> int | None:
-    """Return the number of prompts without a partner."""
-    return rate.unpaired if rate.subset.kind is Kind.PAIRS else None
-
-
 RATES = (
     Column("", "result.label", "Model"),
     Column("model", "result.model"),
@@ -154,7 +149,7 @@ RATES = (
     Share("cut_off_percent", "details.cut_off", "Cut off"),
     Share("flip_percent", "details.flips", "Flip"),
     Share("certain_percent", "details.certain", "Certain"),
-    Column("unpaired", _unpaired, "Unpaired"),
+    Column("unpaired", "unpaired", "Unpaired"),
     Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
     Column("judge_version", "result.judge_version"),
     Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),

@@ -109,7 +109,7 @@ class Rate:
     mean: Mean
     with_unscored: Interval | None = None  # whatever they are; None: their number is not known
     details: Details = Details()
-    unpaired: int = 0  # prompts of pairs without a partner
+    unpaired: int | None = None  # of pairs: prompts without a partner
 
     @property
     def n(self) -> int:

@@ -51,7 +51,7 @@ def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
                 responses = model.responses
                 lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
                 of_tiers += _rates(model, lower, higher, " < ".join(tiers))
-            if any(rate.n + rate.unpaired for rate in of_tiers):
+            if any(rate.n or rate.unpaired for rate in of_tiers):
                 yield of_tiers
 
 
