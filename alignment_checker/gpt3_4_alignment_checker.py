@@ -81,9 +81,8 @@ class AlignmentChecker(Stage):
         self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
-        self.phrases = args.refusal_phrases
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
-        self.reading = {"refusal_phrases": self.phrases}
+        self.reading = {"refusal_phrases": args.refusal_phrases}
         self.versions = {"rules": rules.version()}
         self.under_test = {
             "asked": args.model,
@@ -124,7 +123,7 @@ class AlignmentChecker(Stage):
             text,
             finish_reason=answer.finish_reason,
             api_refusal=answer.refusal,
-            phrases=self.phrases,
+            phrases=self.args.refusal_phrases,
         )
         rejected = counts_as_refusal(verdict)
         cells = {

@@ -31,8 +31,9 @@ from orbench.stages.stage import output_path
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = Parser(__doc__, "label_sheet")
+    parser = Parser(__doc__)
     parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
+    parser.add(parser, "label_sheet")
     args = parser.parse_args(argv)
     if args.input_file:
         tell(draw_sheet(args))

@@ -57,7 +57,6 @@ class ResponseChecker(JudgedStage):
         before = read_input(args.input_file, ["prompt", "response"], args)
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
-        self.phrases = args.refusal_phrases
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
         if self.graded:
@@ -105,12 +104,12 @@ class ResponseChecker(JudgedStage):
             "check_model": args.check_model,
             "rubric": args.rubric,
             "classes": names,
-            "refusal_phrases": self.phrases,
+            "refusal_phrases": args.refusal_phrases,
             "judge_settings": settings.described(args),
         }
 
     def inquiries(self, row: Row) -> Plan:
-        decided = without_judge(row, self.phrases, rules=self.rules)
+        decided = without_judge(row, self.args.refusal_phrases, rules=self.rules)
         if isinstance(decided, Missing):
             return decided
         if decided and (decided.certain or not self.models):

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.asking.inquiry import Inquiry, Phase
+from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
@@ -26,11 +26,10 @@ from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
-from orbench.stages.engine import ask, extend
-from orbench.stages.estimate import dry_run
+from orbench.stages.existing import check_not_replaced
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
-from orbench.stages.runner import finish, start
+from orbench.stages.runner import run_stage
 from orbench.stages.stage import Plan, Result, Stage
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
@@ -38,7 +37,6 @@ SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that 
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
 BY_NAME = {category.name: category for category in CATEGORIES}
-GOES_ON = (Phase.OVER, Phase.FROM_LOG)  # more could be asked in this run
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
@@ -113,7 +111,7 @@ class SeedGenerator(Stage):
     def together(self, results: Iterator[Result]) -> Iterator[Result]:
         return only_new(results, self.wanted)
 
-    def plan_wave(self, results: Iterator[Result]) -> bool:
+    def plan_more(self, results: Iterator[Result]) -> bool:
         """Plan more requests, unless there are enough prompts or it is no use."""
         brought = []  # new prompts, by request
         idle = 0  # requests in a row without any
@@ -140,17 +138,11 @@ class SeedGenerator(Stage):
 def run(argv: Sequence[str]) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
     stage = SeedGenerator(parser().parse_args(argv))
-    with start(stage) as stage_run:
-        if stage.finished:
-            say(f"{stage.output} is complete; --overwrite reads the answers again")
-            return Outcome(0, stage.output)
-        if stage.args.dry_run:
-            return dry_run(stage_run)
-        ask(stage_run)
-        while stage_run.phase in GOES_ON and stage.plan_wave(stage_run.results()):
-            extend(stage_run)
-            ask(stage_run)
-        outcome = finish(stage_run)
+    if stage.finished:
+        check_not_replaced(stage)
+        say(f"{stage.output} is complete; --overwrite reads the answers again")
+        return Outcome(0, stage.output)
+    outcome = run_stage(stage)
     if outcome.status == 0 and 0 < outcome.written < stage.wanted:
         say(f"{counted(outcome.written, 'prompt')} of the {stage.wanted:,} wanted")
         return outcome._replace(status=3)

@@ -117,9 +117,9 @@ def _send(run: StageRun) -> None:
 def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
     stage = run.stage
     args = stage.args
-    waiting = in_batches(stage).intersection(request.key.hex() for request in requests)
+    waiting = len(requests) - len(not_in_batches(stage, requests))
     if waiting:
-        twice = f"{counted(len(waiting), 'request')} are already in batches and would be paid for"
+        twice = f"{counted(waiting, 'request')} are already in batches and would be paid for"
         collect = f"collect them with --batch, or delete {stage.beside('.batches.json')}"
         raise UserError(f"{twice} twice; {collect}")
     if args.export_requests:
@@ -134,11 +134,11 @@ def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
     ask_live(requests, stage.models, run, limits, progress)
 
 
-def in_batches(stage: Stage) -> set[str]:
-    """Return the keys, in hex, of requests under way in batches. Raises UserError."""
+def not_in_batches(stage: Stage, requests: list[Request]) -> list[Request]:
+    """Return the requests that are not under way in batches. Raises UserError."""
     from orbench.asking.batch import read_batches
 
-    keys = set[str]()
+    under_way = set[str]()
     for batch in read_batches(stage.beside(".batches.json")):
-        keys.update(batch.keys)
-    return keys
+        under_way.update(batch.keys)
+    return [request for request in requests if request.key.hex() not in under_way]

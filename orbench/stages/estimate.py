@@ -2,7 +2,7 @@
 
 from orbench.asking.inquiry import pending
 from orbench.base.messages import say
-from orbench.stages.engine import StageRun, in_batches
+from orbench.stages.engine import StageRun, not_in_batches
 from orbench.stages.run import Outcome
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
@@ -13,8 +13,7 @@ def dry_run(run: StageRun) -> Outcome:
     for note in run.stage.notes:
         say(note)
     to_send = pending(run)
-    waiting = in_batches(run.stage)
-    requests = [request for request in to_send if request.key.hex() not in waiting]
+    requests = not_in_batches(run.stage, to_send)
     inquiries = {inquiry.request.key for inquiry in run.inquiries}
     n = len(requests)
     answered = len(inquiries) - len(to_send)

@@ -136,9 +136,7 @@ def variable_name(text: str) -> str:
     return text
 
 
-def number(
-    read: type[int] | type[float], least: float, most: float, limits: str
-) -> Callable[[str], Any]:
+def number(read: type[float], least: float, most: float, limits: str) -> Callable[[str], Any]:
     """Return a type: a number from `least` to `most`. limits: the two in words."""
     kind = "whole number" if read is int else "number"
 

@@ -40,6 +40,7 @@ class JudgedStage(Stage):
             template = ""
             if kind.own_file:
                 prompt_file, template = prompt_template(script, file or kind.own_file)
+                # One stands for several, whatever the order of the judges.
                 self.prompt_file = min(prompt_file, self.prompt_file or prompt_file)
             # Numbers count only if the prompt lists the choices.
             numbered = "{categories}" in template or "{classes}" in template

@@ -143,13 +143,13 @@ def _of_set(wanted: PromptSet) -> Table:
     if wanted.prompt == "prompt":
         columns[MESSAGES] = MESSAGES
     folder, paths = fetch(wanted)
-    theirs_rows = list[Row]()
+    all_rows = list[Row]()
     for path in paths:
         table = read_csv(path, [wanted.prompt], hint=HINT)
-        theirs_rows += table.rows
+        all_rows += table.rows
     columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
     rows = []
-    for row in theirs_rows:
+    for row in all_rows:
         if not wanted.only.items() <= row.items():
             continue
         ours = {column: row.get(theirs, "") for column, theirs in columns.items()}

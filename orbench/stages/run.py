@@ -1,6 +1,6 @@
 """What programs that run stages share: a stage in the same process, and settings on resume."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import NamedTuple, TextIO
 
 from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
-from orbench.base.words import Json
+from orbench.base.words import Json, Values
 from orbench.models.providers import Models
 
 # The run is part of a program that shows the rates, and what to know about them, itself.
@@ -59,7 +59,7 @@ def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False
     return outcome
 
 
-def check_settings(path: Path, settings: Mapping[str, object], flag: str) -> None:
+def check_settings(path: Path, settings: Values, flag: str) -> None:
     """Keep the settings of a program in a file of its folder; compare them when it resumes.
 
     Raises UserError if they differ. flag: the one that names another folder.

@@ -1,7 +1,7 @@
 """How every stage runs: five steps, from the settings to the CSVs."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 
 from orbench.asking.inquiry import Phase
 from orbench.asking.log import AnswerLog
@@ -20,21 +20,9 @@ EDITED = "responses edited since stage 4 wrote them"
 
 
 def run_stage(stage: Stage) -> Outcome:
-    """Run a stage in five steps: check the settings and the outputs (1), open the log (2), build
-    the inquiries (3), ask what is pending (4), write (5).
-
-    Raises UserError, and KeyboardInterrupt if it was interrupted before there is anything to write.
+    """Run a stage in five steps. Raises UserError, and KeyboardInterrupt if it was interrupted
+    before there is anything to write.
     """
-    with start(stage) as run:
-        if stage.args.dry_run:
-            return estimate.dry_run(run)
-        ask(run)
-        return finish(run)
-
-
-@contextmanager
-def start(stage: Stage) -> Iterator[StageRun]:
-    """Check the settings and the outputs, open the log, build the inquiries. Raises UserError."""
     # 1. The settings and the outputs.
     args = stage.args
     existing.check_paths(stage)
@@ -51,7 +39,15 @@ def start(stage: Stage) -> Iterator[StageRun]:
             say_before(stage)
         # 3. The inquiries.
         extend(run)
-        yield run
+        if args.dry_run:
+            return estimate.dry_run(run)
+        # 4. What is pending, and what a stage plans after that.
+        ask(run)
+        while run.phase in (Phase.OVER, Phase.FROM_LOG) and stage.plan_more(run.results()):
+            extend(run)
+            ask(run)
+        # 5. The CSVs.
+        return finish(run)
 
 
 def say_before(stage: Stage) -> None:
@@ -74,7 +70,7 @@ def say_before(stage: Stage) -> None:
 
 
 def finish(run: StageRun) -> Outcome:
-    """Write the CSVs (5), report how it went, and return what came of the run. Raises UserError."""
+    """Write the CSVs, report how it went, and return what came of the run. Raises UserError."""
     if run.phase is Phase.WAITING:
         return Outcome(0)
     try:

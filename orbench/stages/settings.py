@@ -27,11 +27,9 @@ def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyTy
     """
     extra = dict(model.settings.extra_body)
     for name, value in (args.extra_body or {}).items():
-        default = extra.get(name)
-        if isinstance(default, dict) and isinstance(value, dict):
-            extra[name] = default | value
-        else:
-            extra[name] = value
+        if isinstance(value, dict):
+            value = extra.get(name, {}) | value
+        extra[name] = value
     parameters = dict(needed)
     for name in ("temperature", "seed", "reasoning_effort"):
         value = getattr(args, name)

@@ -94,6 +94,10 @@ class Stage(Reader):
         """Yield the results of all rows, changed where one row depends on those before it."""
         return results
 
+    def plan_more(self, results: Iterator[Result]) -> bool:
+        """Add rows to the table once all are answered. Return whether there are any."""
+        return False
+
     def label(self, row: Row) -> str:
         """Return the label of an output row, a key of `outputs`, with --merge_result=False."""
         raise NotImplementedError
