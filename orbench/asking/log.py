@@ -34,6 +34,10 @@ ROOM = 2**20  # bytes reserved for the answers to what is in flight: 64 of 16 kB
 class AnswerLog(AbstractContextManager["AnswerLog"]):
     """Answers by request key."""
 
+    _end = 0  # bytes, where the next line goes
+    _reserved = 0  # bytes, up to where the file has room on the disk
+    _newline = b""  # that the last line lacks
+
     def __init__(self, path: Path, *, write: bool) -> None:
         """Open a log; with `write`, lock it for this process and repair its last line.
 
@@ -41,15 +45,12 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
         """
         self.path = path
         self._offsets: dict[bytes, int] = {}
-        self._end = 0  # bytes, where the next line goes
-        self._reserved = 0  # bytes, up to where the file has room on the disk
-        self._newline = b""  # that the last line lacks
         self._synced = time.monotonic()
         with self._disk_faults(), ExitStack() as files:
             if write:
                 self._lock(files)
-            self._reader = path.open("rb") if path.exists() else BytesIO()
-            files.callback(self._reader.close)
+            reader = path.open("rb") if path.exists() else BytesIO()
+            self._reader = files.enter_context(reader)
             self._note_offsets()
             if write:
                 os.ftruncate(self._fd, self._end)
