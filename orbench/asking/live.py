@@ -58,12 +58,7 @@ def ask_live(
     models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
     is sent, and the answers in flight are stored as far as that is possible.
     """
-    handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        asyncio.run(_Session(run, limits, progress).ask(requests, models))
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    asyncio.run(_Session(run, limits, progress).ask(requests, models))
 
 
 @dataclass
@@ -147,8 +142,7 @@ class _Session:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
-        for number in SIGNALS:
-            self.loop.add_signal_handler(number, self.interrupt, number)
+        handlers = {number: signal.signal(number, self.on_signal) for number in SIGNALS}
         try:
             with suppress(TimeoutError):  # an interrupted run waits no longer for answers
                 async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
@@ -159,6 +153,8 @@ class _Session:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
             self.run.requests += self.client.sent_again
             await self.client.close()
             self.progress.bar.close()
@@ -174,6 +170,10 @@ class _Session:
             self.lanes[model] = _Lane(pace, 0.0 if known else ALONE_S)
         for request in requests:
             self.lanes[request.model].unsent.append(request)
+
+    def on_signal(self, number: int, _: object) -> None:
+        """Have a signal seen to in the event loop, whatever it is doing now."""
+        self.loop.call_soon_threadsafe(self.interrupt, number)
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers in flight: they are paid for."""
