@@ -23,7 +23,7 @@ from pathlib import Path
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import sync_folder
 from orbench.base.words import Json
-from orbench.models.errors import cleaned
+from orbench.models.errors import MALFORMED, cleaned
 from orbench.models.requests import Answer
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
@@ -167,6 +167,6 @@ def _read(line: bytes) -> tuple[bytes, Answer | None]:
             if type(values[name]) is not type(default):
                 return b"", None
         "".join([entry["text"], *values["dropped"]])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except MALFORMED:
         return b"", None
     return key, Answer(**values)
