@@ -7,9 +7,8 @@ OpenAI's (platform.openai.com/docs/guides/batch), which gateways copy, and Anthr
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,27 +208,24 @@ class Service:
             batch: Json = {"requests": entries}
         else:
             lines = [files.request_line(key, path, body) for key, body in bodies.items()]
-            upload = self.client.post(
+            file = await self.call(
                 "/files",
                 body={"purpose": "batch"},
                 files={"file": ("requests.jsonl", b"".join(lines))},
-                cast_to=bytes,
                 options={"headers": {"Content-Type": "multipart/form-data"}},
             )
-            file = await self.call(upload)
             url = f"/v1{path}"
             batch = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
         # Not sent again by itself: that could make, and bill, a second batch.
         once = self.options | {"max_retries": 0}
-        post = self.client.post(self.path, body=batch, cast_to=bytes, options=once)
-        made = await self.call(post, "; if there is a new batch at the provider, cancel it first")
+        hint = "; if there is a new batch at the provider, cancel it first"
+        made = await self.call(self.path, hint, body=batch, options=once)
         return str(made["id"])
 
     async def look(self, id_: str) -> tuple[str, list[files.ResultLine] | None]:
         """Return the status of a batch, and its results if it is over. Raises Fatal."""
         path = f"{self.path}/{id_}"
-        get = partial(self.client.get, cast_to=bytes, options=self.options)
-        batch = await self.call(get(path))
+        batch = await self.call(path)
         status = str(batch.get("processing_status") or batch.get("status"))
         if status not in OVER:
             return status, None
@@ -239,7 +235,7 @@ class Service:
             paths = [f"{path}/results"]
         lines: list[bytes] = []
         for path in paths:
-            lines += await self.call(get(path), read=bytes.splitlines)
+            lines += await self.call(path, read=bytes.splitlines)
         results = [result for result in map(files.read_result, lines) if result]
         if status in ("completed", "ended") and not results:  # they are paid for
             raise errors.Fatal(f"the results of batch {one_line(id_)} cannot be read")
@@ -248,15 +244,19 @@ class Service:
         return errors.shown(status, self.model), results
 
     async def call(
-        self, reply: Awaitable[bytes], hint: str = "", read: Callable[[bytes], Any] = client.decode
+        self, path: str, hint: str = "", read: Callable[[bytes], Any] = client.decode, **post: Any
     ) -> Any:
-        """Return what the service replies. hint: what to do if nothing came. Raises Fatal."""
+        """Return what the service replies. hint: what to do if nothing came. post: what is sent, if
+        anything. Raises Fatal.
+        """
         import openai
 
+        send: Any = self.client.post if post else self.client.get
+        arguments = {"options": self.options, "cast_to": bytes} | post
         fails = f"the batch service of {self.model.provider} fails:"
         try:
             with errors.transient_errors(self.model):
-                return read(await reply)
+                return read(await send(path, **arguments))
         except openai.APIStatusError as error:
             rejection = errors.reply_of(error.status_code, error.body, self.model)
             raise errors.Fatal(f"{fails} {errors.fault_of(rejection, self.model)}") from None

@@ -51,7 +51,7 @@ def read_result(line: bytes) -> ResultLine | None:
             status, body = _message_result(entry["result"])
         if 200 <= status < 300 and not error:
             return ResultLine(key, 200, body)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except errors.MALFORMED:
         return None
     error = error or errors.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
     if not (status or error):

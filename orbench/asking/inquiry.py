@@ -128,7 +128,7 @@ class Run:
         """
         if done := self.readings.get(request.key):
             return done
-        answer = self.log.get(request.key)
+        answer = self.log.answer(request.key)
         if answer is None:
             return None
         self.adaptation.recall(request.model, answer)

@@ -58,12 +58,7 @@ def ask_live(
     models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
     is sent, and the answers in flight are stored as far as that is possible.
     """
-    handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        asyncio.run(_Session(run, limits, progress).ask(requests, models))
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    asyncio.run(_Session(requests, models, run, limits, progress).ask())
 
 
 @dataclass
@@ -91,6 +86,8 @@ class _Lane:
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
+    requests: Sequence[Request]
+    models: Models
     run: Run
     limits: Limits
     progress: "Progress"
@@ -143,37 +140,42 @@ class _Session:
         else:
             self.run.stopped = f"{model.asked}: {why}"
 
-    async def ask(self, requests: Sequence[Request], models: Models) -> None:
+    async def ask(self) -> None:
         """Ask until nothing is left to do."""
         self.loop = asyncio.get_running_loop()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
-        for number in SIGNALS:
-            self.loop.add_signal_handler(number, self.interrupt, number)
+        handlers = {number: signal.signal(number, self.on_signal) for number in SIGNALS}
         try:
             with suppress(TimeoutError):  # an interrupted run waits no longer for answers
                 async with asyncio.timeout(None) as self.end, asyncio.TaskGroup() as self.tasks:
-                    await self.queue(requests, models)
+                    await self.queue()
                     while not self.over:
                         await asyncio.sleep(TICK_S)
                         self.pump()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
             self.run.requests += self.client.sent_again
             await self.client.close()
             self.progress.bar.close()
         if self.not_stored:
             raise self.not_stored
 
-    async def queue(self, requests: Sequence[Request], models: Models) -> None:
+    async def queue(self) -> None:
         """Open a lane for each model and put the requests into them."""
-        for model in models:
+        for model in self.models:
             await self.client.open(model)
             known = model in self.run.adaptation.rejected or model.base_url in IN_PROCESS
             pace = Pace(model, self.limits, self.progress.say)
             self.lanes[model] = _Lane(pace, 0.0 if known else ALONE_S)
-        for request in requests:
+        for request in self.requests:
             self.lanes[request.model].unsent.append(request)
+
+    def on_signal(self, number: int, _: object) -> None:
+        """Have a signal seen to in the event loop, whatever it is doing now."""
+        self.loop.call_soon_threadsafe(self.interrupt, number)
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers in flight: they are paid for."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import sync_folder
 from orbench.base.words import Json
-from orbench.models.errors import cleaned
+from orbench.models.errors import MALFORMED, cleaned
 from orbench.models.requests import Answer
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
@@ -31,8 +31,12 @@ DEFAULTS: Json = Answer("")._asdict() | {"dropped": []}  # they show the type of
 ROOM = 2**20  # bytes reserved for the answers to what is in flight: 64 of 16 kB
 
 
-class AnswerLog(AbstractContextManager["AnswerLog"]):
-    """Answers by request key."""
+class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
+    """Request keys in the order in which their answers arrived -> where each is in the file."""
+
+    _end = 0  # bytes, where the next line goes
+    _reserved = 0  # bytes, up to where the file has room on the disk
+    _newline = b""  # that the last line lacks
 
     def __init__(self, path: Path, *, write: bool) -> None:
         """Open a log; with `write`, lock it for this process and repair its last line.
@@ -40,23 +44,19 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
         Raises UserError if another run holds it, or it cannot be read or written.
         """
         self.path = path
-        self._offsets: dict[bytes, int] = {}
-        self._end = 0  # bytes, where the next line goes
-        self._reserved = 0  # bytes, up to where the file has room on the disk
-        self._newline = b""  # that the last line lacks
         self._synced = time.monotonic()
         with self._disk_faults(), ExitStack() as files:
             if write:
                 self._lock(files)
-            self._reader = path.open("rb") if path.exists() else BytesIO()
-            files.callback(self._reader.close)
+            reader = path.open("rb") if path.exists() else BytesIO()
+            self._reader = files.enter_context(reader)
             self._note_offsets()
             if write:
                 os.ftruncate(self._fd, self._end)
                 self._write(self._newline)
                 self._reserve()  # a full disk shows before anything is paid for
             self._files = files.pop_all()
-        self.old = set(self._offsets)  # keys of the answers that were there at the start
+        self.old = set(self)  # keys of the answers that were there at the start
 
     def _lock(self, files: ExitStack) -> None:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -79,7 +79,7 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
             key, answer = _read(line)
             whole = line.endswith(b"\n")
             if answer:
-                self._offsets.setdefault(key, self._end)
+                self.setdefault(key, self._end)
                 self._newline = b"" if whole else b"\n"
             elif whole:
                 unreadable += 1
@@ -89,23 +89,13 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
         if unreadable:
             say(f"{self.path}: {counted(unreadable, 'line')} cannot be read and count as no answer")
 
-    def __len__(self) -> int:
-        return len(self._offsets)
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield the keys in the order in which their answers arrived."""
-        return iter(self._offsets)
-
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._offsets
-
-    def get(self, key: bytes) -> Answer | None:
+    def answer(self, key: bytes) -> Answer | None:
         """Return the answer to a request. Raises UserError if the log can no longer be read."""
         if key not in self:
             return None
         with self._disk_faults():
             self._reader.seek(0, os.SEEK_END)  # drops its buffer, which may hold reserved spaces
-            self._reader.seek(self._offsets[key])
+            self._reader.seek(self[key])
             _, answer = _read(self._reader.readline())
         return answer
 
@@ -115,12 +105,12 @@ class AnswerLog(AbstractContextManager["AnswerLog"]):
         Raises UserError if it cannot be stored, or if it was and the disk has no room for more than
         what is in flight. Further answers may be appended then, but nothing more should be sent.
         """
-        if key in self._offsets:
+        if key in self:
             return
         values = {name: value for name, value in answer._asdict().items() if value}
         line = json.dumps({"key": key.hex(), "text": "", **values}).encode() + b"\n"
         with self._disk_faults():
-            self._offsets[key] = self._write(line)
+            self[key] = self._write(line)
             self._reserve()
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 os.fsync(self._fd)
@@ -166,6 +156,6 @@ def _read(line: bytes) -> tuple[bytes, Answer | None]:
             if type(values[name]) is not type(default):
                 return b"", None
         "".join([entry["text"], *values["dropped"]])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except MALFORMED:
         return b"", None
     return key, Answer(**values)

@@ -141,7 +141,7 @@ def read_answer(data: Any, model: Model) -> Answer:
     try:
         chat = PROTOCOLS[model.protocol].read(errors.cleaned(data, errors.key_of(model)))
         return _answer_in(chat, model)
-    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+    except errors.MALFORMED as error:
         raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
 
 

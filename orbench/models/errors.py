@@ -77,6 +77,8 @@ WRONG_KEY_MESSAGE = re.compile(
 )
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
 PLACEHOLDERS = ("none", "empty")  # keys that are none; judges say "none" too
+# What reading JSON raises that has another shape than expected.
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 DEEPEST = 40  # levels of a server's JSON that are read
 
 

@@ -68,12 +68,10 @@ def api_refusal_signal(finish_reason: str) -> str:
 
 
 def finish_meaning(finish_reason: str) -> tuple[str, str]:
-    """Return what a finish reason means (refused, fault, cut_off, answer; "" if unknown), and by
-    which name, in `content_filter: SAFETY` the second one.
+    """Return what a finish reason means, a key of FINISH ("" if unknown), and by which name, in
+    `content_filter: SAFETY` the second one.
     """
     reason, _, detail = finish_reason.strip().lower().partition(": ")
-    if detail == "recitation":  # Gemini's stop for copyright is no refusal
-        return "", ""
     for name in (detail, reason):
         for meaning, reasons in FINISH.items():
             if name in reasons:

@@ -170,5 +170,5 @@ def test_a_line_of_the_log_is_an_answer_or_none(
     path = tmp_path / "o.answers.jsonl"
     path.write_text(f'{{"key": "AB", {line}}}\n{{"key": "zz", "text": "No hex."}}\n[]\n\n')
     with AnswerLog(path, write=False) as log:
-        answer = log.get(b"\xab")
+        answer = log.answer(b"\xab")
     assert (answer.text if answer else "") == text
