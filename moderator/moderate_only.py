@@ -27,7 +27,14 @@ from orbench.base.prompts import Turn, turns_of
 from orbench.base.records import read_record
 from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
-from orbench.judging import kinds, panels
+from orbench.judging.kinds import JUDGE_TEMPERATURE, About
+from orbench.judging.panels import (
+    ModerationColumns,
+    agreement_lines,
+    check_different,
+    family_notes,
+    judges_named,
+)
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
 from orbench.stages import flags, settings
@@ -48,18 +55,18 @@ class Moderator(JudgedStage):
     def __init__(self, args: Namespace) -> None:
         """Raises UserError for an input without the column, and for unusable judges."""
         self.column = args.column
-        self.judges = panels.judges_named(args.moderator_model)
+        self.judges = judges_named(args.moderator_model)
         table = read_input(args.input_file, [self.column], args)
         names = list(self.judges)
         if args.substitute:
             names.append(args.substitute)
         models = [settings.model_of(name, args) for name in names]
-        panels.check_different(models)
-        self.verdict_columns = panels.ModerationColumns(self.column, names)
+        check_different(models)
+        self.verdict_columns = ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
         if self.of_response:
-            self.about = kinds.About.RESPONSE
+            self.about = About.RESPONSE
         word = "+".join(map(file_name_part, self.judges)) + "_" + file_name_part(self.column)
         stem = table.path.stem
         columns = output_columns(table, self.verdict_columns.added)
@@ -76,7 +83,7 @@ class Moderator(JudgedStage):
         if self.min_votes > n:
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
-        self.notes = panels.family_notes(models, read_record(table.file))
+        self.notes = family_notes(models, read_record(table.file))
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
@@ -138,7 +145,7 @@ class Votes(Closing):
     def lines(self) -> list[str]:
         lines = []
         if len(self.votes) > 1:
-            lines += panels.agreement_lines(self.votes)
+            lines += agreement_lines(self.votes)
         return [*lines, " · ".join(f"{name} {n:,}" for name, n in self.counts.items())]
 
 
@@ -152,7 +159,7 @@ def parser() -> flags.Parser:
     default = "./{input stem}_moderation_merged_{moderator}_{column}.csv"
     flags.add_output_flags(parser, default, "one for toxic and one for non-toxic rows")
     parser.add("columns")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
+    flags.add_model_flags(parser, JUDGE_TEMPERATURE)
     flags.add_run_flags(parser)
     return parser
 

@@ -25,7 +25,7 @@ from orbench.base.prompts import turns_of
 from orbench.base.records import failed_rows, read_record, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Json, Row, numbered_list
-from orbench.judging import kinds
+from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
@@ -52,7 +52,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
-    about = kinds.About.REFUSAL
+    about = About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
@@ -87,7 +87,7 @@ class ResponseChecker(JudgedStage):
         prompt_file, classes = RUBRICS[args.rubric]
         self.listed = numbered_list(classes)
         names = [option.name for option in classes]
-        kind = kinds.GENERAL
+        kind = GENERAL
         if self.judge:
             seat = self.seat(self.judge, classes, __file__, prompt_file)
             self.seats = {self.judge: seat}
@@ -97,7 +97,7 @@ class ResponseChecker(JudgedStage):
             self.notes = family_notes([self.judge], read_record(self.table.file))
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
-        if self.graded and (self.rules or kind is not kinds.GENERAL):
+        if self.graded and (self.rules or kind is not GENERAL):
             raise UserError(
                 "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
                 f"{args.check_model} does not tell the graded classes apart"
@@ -209,7 +209,7 @@ def parser() -> flags.Parser:
     default = "./{input stem}_response_check_merged_{check model}.csv"
     flags.add_output_flags(parser, default, "one per class")
     parser.add("phrases")
-    flags.add_model_flags(parser, kinds.JUDGE_TEMPERATURE)
+    flags.add_model_flags(parser, JUDGE_TEMPERATURE)
     flags.add_run_flags(parser, samples=SAMPLE)
     return parser
 

@@ -7,7 +7,15 @@ from typing import NamedTuple
 from orbench.base.prompts import Turn
 from orbench.base.templates import prompt_template
 from orbench.base.words import Choice, Json, Texts, choices_of
-from orbench.judging import kinds
+from orbench.judging.kinds import (
+    VERDICT_ASKS,
+    About,
+    JudgeKind,
+    Opinion,
+    kind_of,
+    needed_by,
+    read_reply,
+)
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
@@ -17,7 +25,7 @@ from orbench.stages.stage import Stage
 class Seat(NamedTuple):
     """A judge, and how it is asked and read."""
 
-    kind: kinds.JudgeKind
+    kind: JudgeKind
     choices: Sequence[Choice]
     parameters: Json
     prompt_file: Path | None = None  # for kinds with a file of their own
@@ -27,8 +35,8 @@ class Seat(NamedTuple):
 class JudgedStage(Stage):
     """A stage that asks judges."""
 
-    asks = kinds.VERDICT_ASKS
-    about = kinds.About.PROMPT
+    asks = VERDICT_ASKS
+    about = About.PROMPT
     seats: dict[Model, Seat]
 
     def seat(self, judge: Model, choices: Sequence[Choice], script: str, file: str = "") -> Seat:
@@ -36,7 +44,7 @@ class JudgedStage(Stage):
 
         Raises UserError.
         """
-        kind = kinds.kind_of(judge.id, self.args.general_judge)
+        kind = kind_of(judge.id, self.args.general_judge)
         path = None
         template = ""
         if kind.own_file:
@@ -44,7 +52,7 @@ class JudgedStage(Stage):
         # Numbers count only if the prompt lists the choices.
         numbered = "{categories}" in template or "{classes}" in template
         choices = choices_of(choices, numbered=numbered)
-        needed = kinds.needed_by(kind, choices)
+        needed = needed_by(kind, choices)
         parameters = parameters_of(self.args, judge, needed)
         return Seat(kind, choices, parameters, path, template)
 
@@ -56,10 +64,10 @@ class JudgedStage(Stage):
         messages = kind.ask(values, earlier, template)
         return Request(judge, messages, parameters, sample, kind.protocol)
 
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
+    def read(self, request: Request, answer: Answer) -> Opinion | Missing:
         judge = request.model
         kind, choices, *_ = self.seats[judge]
-        return kinds.read_reply(kind, answer, choices, judge.asked, self.about)
+        return read_reply(kind, answer, choices, judge.asked, self.about)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         kind, choices, *_ = self.seats[request.model]
