@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
-from orbench.base.messages import UserError, run_script, say, tell
+from orbench.base.messages import UserError, run_script, tell
 from orbench.base.tables import beside, check_outputs, make_folder, write_csv
 from orbench.stages import flags
 from orbench.stages.stage import output_path
@@ -48,8 +48,7 @@ def main(argv: Sequence[str]) -> int:
     selectors = families.values()
     card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, selectors)
     card.list_datasets(output.parent)
-    for line in hard.selection_lines(families, decided):
-        say(line)
+    hard.say_selection(families, decided)
     tell(output)
     return 0
 

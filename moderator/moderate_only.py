@@ -26,7 +26,14 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
-from orbench.judging import kinds, panels
+from orbench.judging.kinds import JUDGE_TEMPERATURE, About
+from orbench.judging.panels import (
+    ModerationColumns,
+    agreement_lines,
+    check_different,
+    family_notes,
+    judges_named,
+)
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
 from orbench.stages import flags, settings
@@ -47,18 +54,18 @@ class Moderator(JudgedStage):
     def __init__(self, args: Namespace) -> None:
         """Raises UserError for an input without the column, and for unusable judges."""
         self.column = args.column
-        self.judges = panels.judges_named(args.moderator_model)
+        self.judges = judges_named(args.moderator_model)
         table = read_input(args.input_file, [self.column], args)
         names = list(self.judges)
         if args.substitute:
             names.append(args.substitute)
         models = [settings.model_of(name, args) for name in names]
-        panels.check_different(models)
-        self.verdict_columns = panels.ModerationColumns(self.column, names)
+        check_different(models)
+        self.verdict_columns = ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel
         self.of_response = self.column == "response" and "prompt" in table.columns
         if self.of_response:
-            self.about = kinds.About.RESPONSE
+            self.about = About.RESPONSE
         word = file_name_part(f"{'+'.join(self.judges)}_{self.column}")
         stem = table.path.stem
         columns = output_columns(table, self.verdict_columns.added)
@@ -74,7 +81,7 @@ class Moderator(JudgedStage):
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
         self.closing = Votes(self)
-        self.notes = panels.family_notes(models, self.input_record)
+        self.notes = family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
@@ -129,7 +136,7 @@ class Votes(Closing):
     def lines(self) -> list[str]:
         lines = []
         if len(self.votes) > 1:
-            lines += panels.agreement_lines(self.votes)
+            lines += agreement_lines(self.votes)
         n = self.counts
         verdicts = f"toxic {n['toxic']:,} · not toxic {n['non_toxic']:,}"
         return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]
@@ -150,7 +157,7 @@ def parser() -> flags.Parser:
         "rows",
         parts="one for toxic and one for non-toxic rows",
         default="./{input stem}_moderation_merged_{moderator}_{column}.csv",
-        temperature=kinds.JUDGE_TEMPERATURE,
+        temperature=JUDGE_TEMPERATURE,
     )
 
 

@@ -25,7 +25,7 @@ from orbench.base.prompts import turns_of
 from orbench.base.records import failed_rows, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, numbered_list
-from orbench.judging import kinds
+from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Model
@@ -51,7 +51,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
-    about = kinds.About.REFUSAL
+    about = About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
@@ -86,13 +86,13 @@ class ResponseChecker(JudgedStage):
         self.listed = numbered_list(classes)
         self.seat_judges(classes, __file__, prompt_file)
         self.notes = family_notes(self.models, self.input_record)
-        kind = kinds.GENERAL
+        kind = GENERAL
         for seat in self.seats.values():  # of the judge, if there is one
             kind = seat.kind
             self.parameters = seat.parameters
         if kind.classes is None:
             raise UserError(f"{args.check_model} ({kind.name}) detects no refusals; name another")
-        if self.graded and (self.rules or kind is not kinds.GENERAL):
+        if self.graded and (self.rules or kind is not GENERAL):
             raise UserError(
                 "--rubric graded needs a chat model as the judge, such as gpt-5.4-mini: "
                 f"{args.check_model} does not tell the graded classes apart"
@@ -203,7 +203,7 @@ def parser() -> flags.Parser:
         parts="one per class",
         default="./{input stem}_response_check_merged_{check model}.csv",
         samples=SAMPLE,
-        temperature=kinds.JUDGE_TEMPERATURE,
+        temperature=JUDGE_TEMPERATURE,
     )
 
 

@@ -83,10 +83,9 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     sheets = {path: read_csv(path, ("id", "label")).rows for path in paths}
     for one, other in combinations(paths, 2):
         # Two people who agree on all prompts still have them in different orders.
-        if sheets[one] == sheets[other]:
-            raise UserError(f"{one} and {other} are identical; an annotator has one sheet")
-        if one.stem == other.stem:
-            raise UserError(f"{one} and {other} have one name; name each sheet after its annotator")
+        if sheets[one] == sheets[other] or one.stem == other.stem:
+            why = "have the same labels or the same name"
+            raise UserError(f"{one} and {other} {why}; an annotator has one sheet")
     rows = []
     for path, sheet in sheets.items():
         for row in sheet:

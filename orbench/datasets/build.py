@@ -13,7 +13,17 @@ from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
 from orbench.base.words import Row, category_of
-from orbench.datasets import audit, card
+from orbench.datasets.audit import even_sample
+from orbench.datasets.card import (
+    CARD,
+    DATASETS,
+    Chosen,
+    check_ours,
+    has_card,
+    table_of,
+    write_card,
+    write_dataset_record,
+)
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
 
 BUILT_BY = "build_dataset"  # in run records
@@ -27,7 +37,7 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
     Raises UserError and OSError.
     """
     folder: Path = args.output_dir
-    names = args.names or card.DATASETS
+    names = args.names or DATASETS
     _check_outputs(args, names)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, public, args.similarity)
@@ -36,14 +46,14 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
         if not prompt.reason:
             sides[prompt.side].append(prompt.row)
     toxic = sides[TOXIC_SET]
-    drawn = audit.even_sample([*map(category_of, toxic)], args.toxic_sample, args.random_seed)
+    drawn = even_sample([*map(category_of, toxic)], args.toxic_sample, args.random_seed)
     sample = [toxic[place] for place in sorted(drawn)]
     chosen = dict(zip(names, (sides[SAFE_SET], toxic, sample), strict=False))  # or no sample
     make_folder(folder)
     hashes = _write_csvs(prompts, chosen, args)
-    table = card.table_of(chosen, hashes)
+    table = table_of(chosen, hashes)
     history = [*_history(prompts, args)]
-    card.write_card(folder, names[0], table, history, args.license, hashes)
+    write_card(folder, names[0], table, history, args.license, hashes)
     for line in [*history, *table]:
         say(line)
     return folder / f"{names[0]}.csv"
@@ -52,12 +62,12 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
 def _check_outputs(args: Namespace, names: Sequence[str]) -> None:
     """Raise UserError if a file would be replaced that is an input or another tool's."""
     folder: Path = args.output_dir
-    if (folder / card.CARD).exists() and not card.has_card(folder):
-        raise UserError(f"{folder / card.CARD} was not written by this tool; name another folder")
+    if (folder / CARD).exists() and not has_card(folder):
+        raise UserError(f"{folder / CARD} was not written by this tool; name another folder")
     outputs = [folder / DROPPED]
     for name in names:
         csv = folder / f"{name}.csv"
-        card.check_ours(csv, BUILT_BY)
+        check_ours(csv, BUILT_BY)
         outputs += [csv, beside(csv, PROVENANCE)]
     check_outputs(outputs, [*args.moderated_files, *map(Path, args.exclude)])
 
@@ -76,7 +86,7 @@ def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least
             prompt.resembles = earlier.text
 
 
-def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace) -> list[str]:
+def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> list[str]:
     """Write the CSVs and records; return the prompt set hashes."""
     folder = args.output_dir
     dropped = []
@@ -103,7 +113,7 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: card.Chosen, args: Namespace)
         if args.names:  # refusals select the safe prompts of a release alone
             sources = {row["source_file"] for row in rows}
             inputs = [file for file in inputs if file.name in sources]
-        hashes.append(card.write_dataset_record(csv, rows, inputs, args, BUILT_BY))
+        hashes.append(write_dataset_record(csv, rows, inputs, args, BUILT_BY))
     return hashes
 
 

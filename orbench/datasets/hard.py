@@ -1,7 +1,7 @@
 """Which prompts several families refuse."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -91,11 +91,11 @@ def _results(path: Path, family: str, texts: Prompts) -> tuple[str, str, Counter
     return model, family, balance
 
 
-def selection_lines(families: Texts, rows: Rows) -> Iterator[str]:
-    """Yield what each model did, and how many prompts are hard."""
+def say_selection(families: Texts, rows: Rows) -> None:
+    """Say what each model did, and how many prompts are hard."""
     for model, family in families.items():
         counts = Counter(map(itemgetter(model), rows))
         parts = [f"{word} {counts[word]:,}" for word in VERDICT_BY_SIGN.values()]
-        yield f"{model} ({family}): {' · '.join(parts)}"
+        say(f"{model} ({family}): {' · '.join(parts)}")
     hard = Counter(map(itemgetter("hard"), rows))
-    yield f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out"
+    say(f"hard {hard[YES]:,} · not {hard['no']:,} · undecidable {hard['undecidable']:,}, left out")

@@ -68,13 +68,16 @@ class JudgeKind(NamedTuple):
         values: what is judged: a prompt, and the response to it or ""; with a template, the text
         of the own_file, its values. earlier: turns of the conversation before the prompt.
         """
-        if not self.messages:
-            return _chat(values["prompt"], values["response"], earlier)
-        if earlier and not template:
+        messages = []
+        if not self.messages:  # the chat as it is; a guard's has no system turns
+            messages = [turn for turn in earlier if turn["role"] != "system"]
+            messages.append(user(values["prompt"]))
+            if values["response"]:
+                messages.append(message("assistant", values["response"]))
+        elif earlier and not template:
             raise UserError(
                 f"{self.name} judges one prompt, not a conversation; name another judge"
             )
-        messages = []
         for role, text in self.messages.items():
             context = earlier if role == "user" else ()
             filled = fill(text.replace("{own}", template), values, context)
@@ -103,15 +106,6 @@ GENERAL = JudgeKind("general", "", classes=(), own_file="prompt.txt", messages={
 _GUARDS = [JudgeKind(name, **fields) for name, fields in _TABLES["kinds"].items()]
 # Guards of other forms: our prompt is no input of theirs.
 _UNKNOWN_GUARDS = re.compile("guard|moderation|shieldgemma")
-
-
-def _chat(prompt: str, response: str, earlier: Sequence[Turn]) -> list[Turn]:
-    """Return the prompt and any response as the chat they are; a guard's has no system turns."""
-    messages = [turn for turn in earlier if turn["role"] != "system"]
-    messages.append(user(prompt))
-    if response:
-        messages.append(message("assistant", response))
-    return messages
 
 
 def kind_of(model_id: str, general: bool = False) -> JudgeKind:

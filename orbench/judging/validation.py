@@ -7,15 +7,25 @@ one included. Labels that share a seed or a prompt are not independent.
 import re
 from collections.abc import Sequence
 from math import nan
-from typing import Any
 
 import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.base import words
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.tables import Table
+from orbench.base.words import (
+    CLASSES,
+    HUMAN_LABELS,
+    OVERALL,
+    SIDES,
+    Json,
+    Row,
+    bad_cell,
+    category_of,
+    human_label,
+    refused_by_api,
+)
 from orbench.stats.agreement import two_raters
 from orbench.stats.core import Verdicts, difference, mean
 from orbench.stats.labels import corrected
@@ -28,7 +38,6 @@ SHARES = {
     "F1": ("judge & people", "judge | people"),
     "accuracy": ("judge == people", "True"),
 }
-Figures = dict[str, Any]  # as in the JSON
 WEIGHT = "weight"  # column: how many rows a labeled one stands for
 SIDE_OF = {"true": "toxic", "false": "over_refusal"}  # by the column is_toxic
 BIASED_AT = 0.001  # p of the difference between labeled rows and others
@@ -43,13 +52,13 @@ def check_labels(table: Table, column: str) -> None:
         place = f"{table.path}, row {number}"
         weight = row.get(WEIGHT, "").strip()
         if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
-            raise words.bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
-        if row[column].strip() and words.human_label(row[column]) is None:
-            known = ", ".join(words.HUMAN_LABELS)
-            raise words.bad_cell(row, column, place, f"a known label ({known})")
+            raise bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
+        if row[column].strip() and human_label(row[column]) is None:
+            known = ", ".join(HUMAN_LABELS)
+            raise bad_cell(row, column, place, f"a known label ({known})")
 
 
-def compared_with_people(rows: Sequence[words.Row], column: str, check_model: str) -> Figures:
+def compared_with_people(rows: Sequence[Row], column: str, check_model: str) -> Json:
     """Return what `<stem>.validation.json` holds; undefined figures are None.
 
     rows: the scored ones, with prompt, response, answer_category and the labels in `column`; if
@@ -76,16 +85,16 @@ def compared_with_people(rows: Sequence[words.Row], column: str, check_model: st
     }
 
 
-def _label_and_class(row: words.Row, column: str) -> words.Json:
+def _label_and_class(row: Row, column: str) -> Json:
     """Return what is known of a row: people's label, the judge's class, what it is compared by."""
     prompt = prompt_id_of(row)
     weight = row.get(WEIGHT, "").strip()
     side = row.get("is_toxic", "").strip().lower()
     return {
-        "category": words.category_of(row),
-        "judge": words.CLASSES[row["answer_category"]],
-        "people": words.human_label(row[column]),
-        "api": words.refused_by_api(row),
+        "category": category_of(row),
+        "judge": CLASSES[row["answer_category"]],
+        "people": human_label(row[column]),
+        "api": refused_by_api(row),
         "response": (prompt, row["response"]),
         "cluster": seed_id_of(row) or prompt,
         "weight": float(weight or 1),
@@ -125,7 +134,7 @@ def _corrected(rows: DataFrame, bias: str) -> list[float] | None:
     return list(corrected(judge, people))
 
 
-def _figures(frame: DataFrame) -> Figures:
+def _figures(frame: DataFrame) -> Json:
     """Return the counts, and each of MEASURES with its 95 % interval.
 
     F1 = 2 J / (1 + J) grows with the share J = tp / (tp + fp + fn): its interval is made from J's
@@ -133,7 +142,7 @@ def _figures(frame: DataFrame) -> Figures:
     """
     counts = two_raters(frame["judge"], frame["people"])
     tp, fp, fn, tn = counts
-    figures: Figures = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    figures: Json = {"n": len(frame), "tp": tp, "fp": fp, "fn": fn, "tn": tn}
     for name, (hits, among) in SHARES.items():
         share = mean(_verdicts(frame, hits, among))
         figures[name] = [share.rate, *share.interval] if share.rows else None
@@ -143,9 +152,9 @@ def _figures(frame: DataFrame) -> Figures:
     return figures
 
 
-def validation_lines(figures: Figures) -> list[str]:
+def validation_lines(figures: Json) -> list[str]:
     """Return the closing lines, from what `compared_with_people` returned."""
-    parts = {words.OVERALL: figures["overall"], **figures["categories"]}
+    parts = {OVERALL: figures["overall"], **figures["categories"]}
     table = DataFrame(parts.values(), parts, ["n", *MEASURES])
     table[MEASURES] = table[MEASURES].map(_shown)
     lines = [f"against the labels in {figures['column']!r}, with 95 % intervals:"]
@@ -155,7 +164,7 @@ def validation_lines(figures: Figures) -> list[str]:
         if rate:
             name = "refusal rate"
             if side:
-                name = words.SIDES[side].rate
+                name = SIDES[side].rate
             percents = [100 * share for share in rate]
             line = "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]"
             lines.append(line.format(name, *percents))

@@ -6,7 +6,15 @@ from typing import NamedTuple
 from orbench.base.prompts import Turn
 from orbench.base.templates import prompt_template
 from orbench.base.words import Choice, Json, Texts, choices_of
-from orbench.judging import kinds
+from orbench.judging.kinds import (
+    VERDICT_ASKS,
+    About,
+    JudgeKind,
+    Opinion,
+    kind_of,
+    needed_by,
+    read_reply,
+)
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
@@ -16,7 +24,7 @@ from orbench.stages.stage import Stage
 class Seat(NamedTuple):
     """A judge, and how it is asked and read."""
 
-    kind: kinds.JudgeKind
+    kind: JudgeKind
     choices: Sequence[Choice]
     parameters: Json
     template: str = ""  # of kinds with a prompt file of their own
@@ -25,8 +33,8 @@ class Seat(NamedTuple):
 class JudgedStage(Stage):
     """A stage that asks judges."""
 
-    asks = kinds.VERDICT_ASKS
-    about = kinds.About.PROMPT
+    asks = VERDICT_ASKS
+    about = About.PROMPT
     seats: dict[Model, Seat]
 
     def seat_judges(self, choices: Sequence[Choice], script: str, file: str = "") -> None:
@@ -36,7 +44,7 @@ class JudgedStage(Stage):
         """
         self.seats = {}
         for judge in self.models:
-            kind = kinds.kind_of(judge.id, self.args.general_judge)
+            kind = kind_of(judge.id, self.args.general_judge)
             template = ""
             if kind.own_file:
                 prompt_file, template = prompt_template(script, file or kind.own_file)
@@ -45,7 +53,7 @@ class JudgedStage(Stage):
             # Numbers count only if the prompt lists the choices.
             numbered = "{categories}" in template or "{classes}" in template
             listed = choices_of(choices, numbered=numbered)
-            parameters = parameters_of(self.args, judge, kinds.needed_by(kind, listed))
+            parameters = parameters_of(self.args, judge, needed_by(kind, listed))
             self.seats[judge] = Seat(kind, listed, parameters, template)
 
     def request(
@@ -56,10 +64,10 @@ class JudgedStage(Stage):
         messages = seat.kind.ask(values, earlier, seat.template)
         return Request(judge, messages, seat.parameters, sample, seat.kind.protocol)
 
-    def read(self, request: Request, answer: Answer) -> kinds.Opinion | Missing:
+    def read(self, request: Request, answer: Answer) -> Opinion | Missing:
         judge = request.model
         seat = self.seats[judge]
-        return kinds.read_reply(seat.kind, answer, seat.choices, judge.asked, self.about)
+        return read_reply(seat.kind, answer, seat.choices, judge.asked, self.about)
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         seat = self.seats[request.model]

@@ -71,29 +71,22 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     of_refused, of_answered = np.log(yes / no)
     gap = of_refused - of_answered
     variance = (1 / yes + 1 / no).sum(axis=0)
-    # Each prompt's part in the difference of the shares.
-    signs = np.where(refused, 1 / sizes[0], -1 / sizes[1])
-    effect = _design_effect(features, share, signs, cluster)
-    variance *= np.maximum(1, effect)
-    z = gap / np.sqrt(variance)
-    p = 2 * ndtr(-np.abs(z))
-    found = DataFrame(counts.T, columns=["refused", "answered"])
-    return found.assign(log_odds=gap, z=z, q=_false_discoveries(p))
-
-
-def _design_effect(features: Any, share: Array, signs: Array, cluster: Array) -> Array:
-    """Return how much more each feature's difference varies than if prompts were independent."""
+    # The design effect: how much more the difference varies than if prompts were independent.
+    part = np.where(refused, 1 / sizes[0], -1 / sizes[1])  # of each prompt in the difference
     prompts = np.arange(len(cluster))
-    members = csr_array((signs, (cluster, prompts)))  # clusters x prompts
+    members = csr_array((part, (cluster, prompts)))  # clusters x prompts
     inside = members @ features
     alone = members.sum(axis=1)
     # Squared deviations of the clusters, multiplied out: what is expected of them is not sparse.
     between = inside.multiply(inside).sum(axis=0)
     between = between - 2 * share * (inside.T @ alone)
     between += share**2 * (alone @ alone)
-    independent = share * (1 - share) * (signs @ signs)
-    effect: Array = between / independent
-    return effect
+    independent = share * (1 - share) * (part @ part)
+    variance *= np.maximum(1, between / independent)
+    z = gap / np.sqrt(variance)
+    p = 2 * ndtr(-np.abs(z))
+    found = DataFrame(counts.T, columns=["refused", "answered"])
+    return found.assign(log_odds=gap, z=z, q=_false_discoveries(p))
 
 
 def _false_discoveries(p: Array) -> Array:

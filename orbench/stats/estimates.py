@@ -119,12 +119,15 @@ def estimate(prompts: Verdicts, clusters: Array) -> Estimate:
     _, stratum = np.unique(prompts.category, return_inverse=True)
     counts, refused = by_cluster(prompts, clusters, stratum)
     totals = counts.sum(axis=0)
-    leverage = counts / totals
+    leverage = counts / totals  # clusters x strata: the share of the stratum's weight
     shares = refused / totals
     means = refused.sum(axis=0) / totals
     rate = float(means.mean())
     weights = prompts.weight / (totals[stratum] * len(totals))
-    parts = _cr2_parts(shares - leverage * means, leverage)
+    # CR2: enlarged for what a cluster pulls the mean toward itself; a whole stratum shows nothing.
+    others = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
+    deviations = (shares - leverage * means) / np.sqrt(others)
+    parts = deviations.mean(axis=1)
     sums = shares.mean(axis=1)
     variance = sum_of_squares(parts)
     df = degrees_of_freedom(leverage)
@@ -156,18 +159,6 @@ def by_cluster(prompts: Verdicts, clusters: Array, group: Array) -> Array:
     np.add.at(sums[0], cell, prompts.weight)
     np.add.at(sums[1], cell, prompts.weight * prompts.refused)
     return sums
-
-
-def _cr2_parts(deviations: Array, leverage: Array) -> Array:
-    """Return the clusters' deviations, enlarged for what each pulls the mean toward itself (CR2).
-
-    leverage: clusters x strata, the share of the stratum's weight that the cluster has.
-    """
-    # A cluster that is a whole stratum shows no deviation.
-    others = np.where(leverage < 1 - ROUNDING, 1 - leverage, np.inf)
-    enlarged = deviations / np.sqrt(others)
-    parts: Array = enlarged.mean(axis=1)
-    return parts
 
 
 def _is_spread_doubtful(leverage: Array, refused: Array) -> bool:

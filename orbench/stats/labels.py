@@ -20,7 +20,13 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     """
     of_people = mean(judge._replace(refused=labels))
     size = of_people.effective
-    (by_judge, covariance), (_, by_people) = _covariances(judge, labels, size)
+    known = np.isfinite(labels)
+    rows = judge.where(known)
+    share = rows.weight / np.sum(rows.weight)
+    # One more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
+    verdicts = np.append(rows.refused, [1, 0]), np.append(labels[known], [0, 1])
+    weight = np.append(share * size, [1, 1])
+    (by_judge, covariance), (_, by_people) = np.cov(*verdicts, aweights=weight, ddof=0)
     labeled = size / mean(judge).effective
     trust = covariance / by_judge / (1 + labeled)
     trust = min(1.0, max(0.0, trust))
@@ -39,18 +45,3 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     n /= t_inflation(gap.df, gap.rows)
     low, high = wilson(inside * n, n)
     return rate, low, high
-
-
-def _covariances(judge: Verdicts, labels: Array, size: float) -> Array:
-    """Return the covariance matrix of the judge's verdicts and people's on the labeled rows, with
-    one more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
-
-    size: the effective number of labeled rows.
-    """
-    known = np.isfinite(labels)
-    rows = judge.where(known)
-    by_judge = np.append(rows.refused, [1, 0])
-    by_people = np.append(labels[known], [0, 1])
-    share = rows.weight / np.sum(rows.weight)
-    weight = np.append(share * size, [1, 1])
-    return np.cov(by_judge, by_people, aweights=weight, ddof=0)

@@ -35,7 +35,9 @@ def detectable_difference(found: Difference, comparisons: int = 1, lost: float =
     variance = np.maximum(variance, shown * (1 - shown))
     per_size = 1 / _size(found.a) + 1 / _size(found.b)
     error = np.sqrt(variance * per_size / 2) * kept  # of all their prompts
-    needed = error * _quantiles(found.df, comparisons)
+    level = stdtrit(found.df, 1 - ALPHA / comparisons / 2)
+    power = stdtrit(found.df, POWER) * np.sqrt(1 + level**2 / (2 * found.df))
+    needed = error * (level + power)
     enough = higher[shown >= needed]
     if not len(enough):
         return np.nan
@@ -48,11 +50,3 @@ def _size(mean: Mean) -> float:
     """
     size = mean.effective * t_inflation(mean.df, mean.rows)
     return min(mean.rows, size)
-
-
-def _quantiles(df: float, comparisons: int) -> float:
-    """Return how many standard errors a difference must be to be found with POWER."""
-    level = stdtrit(df, 1 - ALPHA / comparisons / 2)
-    wider = 1 + level**2 / (2 * df)
-    power = stdtrit(df, POWER) * np.sqrt(wider)
-    return float(level + power)
