@@ -46,6 +46,7 @@ class Decision(NamedTuple):
 
 
 MET = Decision(Status.MET)
+NOBODY = "no result but the baseline's"
 
 
 def _undecided(reason: str) -> Decision:
@@ -101,8 +102,7 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
     tested = [rate for rate in rates if rate not in baselines]
     if files:
         tested = [rate for rate in tested if rate.result.file in files]
-    models = grouped(tested, lambda rate: rate.result.label)
-    models = models or {"no result but the baseline's": []}
+    models = grouped(tested, lambda rate: rate.result.label) or {NOBODY: []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
         of_side = on_side(gate.side, models[model])
