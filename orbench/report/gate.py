@@ -139,8 +139,8 @@ def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
         return _within_limit(gate, rate)
     of_side = on_side(rate.side, baselines)
     decisions = [_against_baseline(rate, baseline, len(of_side)) for baseline in of_side]
-    none = _undecided("the baseline was not measured")
-    return max(decisions, default=none)  # what is known counts first
+    # What is known counts first.
+    return max(decisions, default=_undecided("the baseline was not measured"))
 
 
 def _doubt(rate: Rate) -> str:
