@@ -156,9 +156,8 @@ def models(text: str) -> list[Rate]:
 
 def standing_of(safe: Result | None, toxic: Result | None = None) -> Standing:
     """Return the standing of a model, unranked."""
-    a = rate(safe, safe.responses.verdicts(), OVERALL) if safe else None
-    b = rate(toxic, toxic.responses.verdicts(), OVERALL) if toxic else None
-    return Standing(a, b)
+    results = [result for result in (safe, toxic) if result]
+    return Standing([rate(one, one.responses.verdicts(), OVERALL) for one in results])
 
 
 def prompts_of(texts: list[str]) -> Prompts:
@@ -220,11 +219,11 @@ def make_standing(
     of_safe = make_rate(make_result(model, side=SAFE, **changed), safe, n)
     of_toxic = make_rate(make_result(model, side=TOXIC, **changed), toxic, n)
     youden = make_gap(of_toxic, of_safe)
-    standing = Standing(of_safe, of_toxic, youden, rank=rank)
+    standing = Standing([of_safe, of_toxic], youden, rank=rank)
     if isnan(safe):
-        return replace(standing, safe=None, youden=None)
+        return replace(standing, sides=[of_toxic], youden=None)
     if isnan(toxic):
-        return replace(standing, toxic=None, youden=None)
+        return replace(standing, sides=[of_safe], youden=None)
     return standing
 
 

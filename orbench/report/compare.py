@@ -38,7 +38,7 @@ def corrected(tests: Sequence[T]) -> Iterator[T]:
     p_worst = [test.p_worst for test in tests]
     adjusted = holm([test.p for test in tests])
     worst = np.where(np.isnan(p_worst), nan, holm(p_worst))
-    for test, p, of_worst in zip(tests, adjusted.tolist(), worst.tolist(), strict=True):
+    for test, p, of_worst in zip(tests, adjusted, worst, strict=True):
         outcome = test.outcome
         if outcome is Outcome.NO_DIFFERENCE and p < ALPHA:
             outcome = Outcome.INCONCLUSIVE if of_worst >= ALPHA else Outcome.FINDING

@@ -46,6 +46,7 @@ class Decision(NamedTuple):
 
 
 MET = Decision(Status.MET)
+NOBODY = "no result but the baseline's"
 
 
 def _undecided(reason: str) -> Decision:
@@ -101,8 +102,7 @@ def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> 
     tested = [rate for rate in rates if rate not in baselines]
     if files:
         tested = [rate for rate in tested if rate.result.file in files]
-    models = grouped(tested, lambda rate: rate.result.label)
-    models = models or {"no result but the baseline's": []}
+    models = grouped(tested, lambda rate: rate.result.label) or {NOBODY: []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
         of_side = on_side(gate.side, models[model])
@@ -139,8 +139,8 @@ def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
         return _within_limit(gate, rate)
     of_side = on_side(rate.side, baselines)
     decisions = [_against_baseline(rate, baseline, len(of_side)) for baseline in of_side]
-    none = _undecided("the baseline was not measured")
-    return max(decisions, default=none)  # what is known counts first
+    # What is known counts first.
+    return max(decisions, default=_undecided("the baseline was not measured"))
 
 
 def _doubt(rate: Rate) -> str:

@@ -70,12 +70,12 @@ def _both_sides(rates: Sequence[Rate]) -> Iterator[Standing]:
         if len(candidates) == 1:
             partners += candidates
             youden = difference(candidates[0].verdicts, rate.verdicts, paired=False)
-            yield Standing(rate, candidates[0], youden)
+            yield Standing([rate, *candidates], youden)
         else:
-            yield Standing(rate, None)
+            yield Standing([rate])
     for rate in toxic:
         if rate not in partners:
-            yield Standing(None, rate)
+            yield Standing([rate])
 
 
 def _who(rate: Rate) -> tuple[str, str]:

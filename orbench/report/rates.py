@@ -46,7 +46,7 @@ def overall(rates: Sequence[Rate]) -> list[Rate]:
 
 def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
     """Return the rates of a side."""
-    return [one for one in rates if one.result.side == side]
+    return [one for one in rates if one.side == side]
 
 
 def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:

@@ -56,9 +56,9 @@ class Responses:
         """Return which ones have a verdict."""
         return np.isfinite(self.refused)
 
-    def verdicts(self, weight: Array | float = 1.0) -> Verdicts:
+    def verdicts(self) -> Verdicts:
         """Return what `orbench.stats.core` takes."""
-        return Verdicts(self.refused, self.prompt, self.seed, weight=weight)
+        return Verdicts(self.refused, self.prompt, self.seed)
 
 
 class Source(NamedTuple):

@@ -19,25 +19,19 @@ class Rank(NamedTuple):
 
     def __str__(self) -> str:
         """Return `1-3`, or `2`."""
-        return f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
+        return "-".join(map(str, sorted({self.best, self.worst})))
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
     """A row of the leaderboard: both sides of a model, one of which may be missing."""
 
-    safe: Rate | None
-    toxic: Rate | None
+    sides: list[Rate]  # that were measured, the safe one first
     youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
     group: int = 0  # the same for the same prompts and judge
     part: str = ""  # these two in words, if there are several groups
     mark_number: int = 0  # the number of its color and marker
     rank: Rank | None = None
-
-    @property
-    def sides(self) -> list[Rate]:
-        """Return the rates that were measured, the safe side first."""
-        return [rate for rate in (self.safe, self.toxic) if rate]
 
     @property
     def results(self) -> list[Result]:
@@ -51,7 +45,10 @@ class Standing:
 
     def on(self, side: Side) -> Rate | None:
         """Return the rate of a side."""
-        return self.toxic if side.is_toxic else self.safe
+        for rate in self.sides:
+            if rate.side == side:
+                return rate
+        return None
 
     def rate(self, side: Side) -> float:
         """Return the rate of a side, as a fraction; 0 if it was not measured."""

@@ -153,4 +153,4 @@ def test_both_sides_must_be_on_the_sets_of_the_published_models(
     rates = []
     for rate, name in zip(standing.sides, (safe, toxic), strict=True):
         rates.append(replace(rate, result=replace(rate.result, prompts=name)))
-    assert is_on_or_bench(Standing(rates[0], rates[1])) is expected
+    assert is_on_or_bench(Standing(rates)) is expected

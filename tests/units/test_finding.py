@@ -8,9 +8,11 @@ import pytest
 
 from orbench.report.finding import findings
 from orbench.report.measures import Compared, Comparison, Outcome
+from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Rank, Report, Standing
 from tests.results import make_comparison, make_standing
 
+BY_WORD = {"safe": SAFE, "toxic": TOXIC}
 OUTCOMES = {
     "<": Outcome.FINDING,
     "=": Outcome.NO_DIFFERENCE,
@@ -55,8 +57,8 @@ def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Compari
     made = []
     for comparison in filter(None, text.split(", ")):
         side, pair = comparison.split(" ")
-        a = getattr(named[pair[0]], side)
-        b = getattr(named[pair[2]], side)
+        a, b = (named[name].on(BY_WORD[side]) for name in (pair[0], pair[2]))
+        assert a and b
         made.append(make_comparison(a, b, OUTCOMES[pair[1]], **fields))
     return made
 

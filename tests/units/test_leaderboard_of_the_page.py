@@ -67,8 +67,8 @@ def test_a_rate_has_its_place_between_the_ends_of_an_axis() -> None:
 def test_an_axis_holds_rates_with_their_intervals() -> None:
     standing = make_standing(safe=12, toxic=90)
     rate = make_rate(with_unscored=None)
-    alone = replace(standing, toxic=None, safe=rate)
-    nothing = replace(alone, safe=replace(rate, mean=rate.mean._replace(prompts=0)))
+    alone = replace(standing, sides=[rate])
+    nothing = replace(alone, sides=[replace(rate, mean=rate.mean._replace(prompts=0))])
     shown = []
     for one in (standing, alone, nothing, Published("p", "set", 0.1, 0.8)):
         sides = [percents_of(one, side) for side in (SAFE, TOXIC)]

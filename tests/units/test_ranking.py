@@ -6,6 +6,7 @@ from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
 
 from orbench.report.compare import compare
 from orbench.report.ranking import in_order, leaderboard, rank_correlations
+from orbench.report.results import SAFE
 from orbench.report.standings import Published, Standing
 from orbench.stats.core import difference
 from tests.results import measured, models
@@ -55,7 +56,7 @@ def test_the_toxic_side_is_of_the_same_model_judge_and_place_or_the_only_one(
     toxic: str, partner: str
 ) -> None:
     rows = board("a 20/100 prompts_from=h, " + toxic.replace("T", "a - 90/100"))
-    (row,) = [one for one in rows if one.safe]
+    (row,) = [one for one in rows if one.on(SAFE)]
     assert [one.result.prompts_from for one in row.sides] == ["h", partner][: 1 + bool(partner)]
     assert len(rows) == 1 + toxic.count("T") - bool(partner)
     assert [one for one in rows if one.youden] == [row] * bool(partner)

@@ -57,7 +57,7 @@ def attributes_in(template: nodes.Template) -> set[str]:
             given = [*node.args[:1], *(one.value for one in node.kwargs if one.key == "attribute")]
             for one in given:
                 if isinstance(one, nodes.Const):
-                    names.update(one.value.split("."))
+                    names.update(filter(str.isidentifier, one.value.split(".")))
     return names
 
 

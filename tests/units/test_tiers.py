@@ -101,7 +101,8 @@ def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_of_the_board()
 
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
     first = read_standing("01*12 tier=12*12 & 01*12 tier=12*12", seed=SEEDS)
-    second = replace(tiered("01*12", 1, prompt=np.arange(100, 124)), toxic=first.toxic)
+    second = tiered("01*12", 1, prompt=np.arange(100, 124))
+    second = replace(second, sides=[*second.sides, first.sides[1]])
     rates = tiers([first, replace(second, group=1)]).rates
     assert sorted(rate.result.number for rate in rates) == [0, 0, 1, 1, 2, 2]
 

@@ -77,9 +77,10 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     """Return the labels in files of stage 3 or of people's ratings, see `read_labels`."""
     table, lines = read_labels(paths)
     of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
+    known = of_prompts["score"].count()
+    without = len(of_prompts) - known
+    lines.append(f"toxicity: {known:,} prompts with a score, {without:,} without")
     score, weight, toxic = of_prompts.to_numpy().T
-    without = np.isnan(score).sum()
-    lines.append(f"toxicity: {len(score) - without:,} prompts with a score, {without:,} without")
     return Labels(score, weight, toxic, lines)
 
 
@@ -111,7 +112,7 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
 def _rate(result: Result, labels: Labels, chosen: Array, kind: Kind, value: str) -> Rate:
     """Return the rate of some responses, with the weights of their prompts."""
     responses = result.responses.where(chosen)
-    verdicts = responses.verdicts(labels.weight[responses.prompt])
+    verdicts = responses.verdicts()._replace(weight=labels.weight[responses.prompt])
     return Rate(result, Subset(kind, value), Counted.REFUSED, verdicts, mean(verdicts))
 
 

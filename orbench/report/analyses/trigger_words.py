@@ -11,7 +11,7 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
-from orbench.report.results import Prompts, Result
+from orbench.report.results import SAFE, Prompts, Result
 from orbench.report.standings import Standing
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array, Verdicts, in_common
@@ -37,9 +37,10 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     models = []
     found: list[Association] = []
     for standing in board:
-        if standing.safe:
-            result = standing.safe.result
-            verdicts = standing.safe.verdicts.prompts
+        rate = standing.on(SAFE)
+        if rate:
+            result = rate.result
+            verdicts = rate.verdicts.prompts
             decided = verdicts.where(verdicts.refused != 0.5)  # else as many refuse as answer
             models.append((result, decided))
             found += _associations(terms, decided, result)
