@@ -40,6 +40,9 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     judge = _judge(record, by_judge, judges)
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
+    days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
+    # The file of failed rows is there, or the stage wrote none.
+    is_known = records.failed_hash(path) or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
     return About(
         file=str(path),
@@ -51,9 +54,9 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         judge=judge,
         judge_version=_in(record, "versions", "rules"),
         template=_in(record, "settings", "prompt file"),
-        days=_days(record),
+        days=tuple(sorted(days)),
         certain=certain,
-        unscored_known=_is_unscored_known(record, path),
+        unscored_known=bool(is_known),
         doubt=doubt,
         is_demo=doubt == DEMO,
         unranked=tuple(_unranked(record, judges, certain)),
@@ -80,17 +83,13 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
 
-def _is_judged_by_itself(record: Record, judges: list[str]) -> bool:
-    id_ = records.under_test(record).id
-    return bool(id_) and any(is_same_model(id_, judge) for judge in judges)
-
-
 def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str]:
     """Yield why a result is not ranked. certain: the share of the rules' verdicts."""
     said = _in(record, "under_test", "unranked")
     if said:
         yield said
-    if _is_judged_by_itself(record, judges):
+    id_ = records.under_test(record).id
+    if id_ and any(is_same_model(id_, judge) for judge in judges):
         yield "judged by itself"
     elif not judges and certain < CERTAIN:
         yield f"only {100 * certain:.0f} % of the rules' verdicts are certain"
@@ -101,7 +100,7 @@ def _cautions(
 ) -> Iterator[str]:
     """Yield what stands in findings. ids: of the models that answered."""
     path = table.path
-    if not _is_judged_by_itself(record, judges) and family and family in map(family_of, judges):
+    if family and family in map(family_of, judges):
         yield "judged by its own family"
     hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
     if record.get("output", hashes) != hashes:
@@ -113,23 +112,10 @@ def _cautions(
         yield f"answered by {', '.join(models)}"
 
 
-def _is_unscored_known(record: Record, path: Path) -> bool:
-    """Return whether the file of failed rows is there, or there was none."""
-    if records.failed_hash(path):
-        return True
-    return bool(record) and not _in(record, "output", "failed")
-
-
 def _notes(record: Record) -> Iterator[str]:
     yield from map(clean, filter(None, record.get("notes", [])))
     if not record:
         yield "no run record: settings, date and unscored rows are unknown"
-
-
-def _days(record: Record) -> tuple[str, ...]:
-    """Return the days of the first answer and of the last one."""
-    days = {_in(record, "under_test", time)[:10] for time in ("start", "end")}
-    return tuple(sorted(days - {""}))
 
 
 def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
