@@ -50,6 +50,16 @@ class Standing:
                 return rate
         return None
 
+    @property
+    def safe(self) -> Rate | None:
+        """Return the rate of over-refusal."""
+        return self.on(SAFE)
+
+    @property
+    def toxic(self) -> Rate | None:
+        """Return the rate of toxic rejection."""
+        return self.on(TOXIC)
+
     def rate(self, side: Side) -> float:
         """Return the rate of a side, as a fraction; 0 if it was not measured."""
         rate = self.on(side)
