@@ -106,7 +106,7 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
         if not rows:
             raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
         for row in rows:
-            if prompt_id_of(row) in of_other_side:
+            if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
                 text = one_line(shown_question(row))
                 raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
         ids[side] = ids_of(rows)
