@@ -149,6 +149,18 @@ def test_rejected_parameters_are_left_out_of_the_next_batches_and_noted(
     assert desk.record()["models"][0]["left_out_parameters"] == {"temperature": 4}
 
 
+def test_each_model_of_a_run_rejects_parameters_of_its_own(desk: Desk, start: Start) -> None:
+    def reply(body: Body, seen: int) -> Reply | str:
+        is_odd = body["model"] == "gpt-y" and "temperature" in body
+        return error(400, REJECTS, param="temperature") if is_odd else "[[none]]"
+
+    server = start(reply)
+    desk.stage(MODERATE, "--moderator_model=gpt-x,gpt-y", "--batch")
+    assert server.sizes == [4, 4, 4]
+    left_out = [model["left_out_parameters"] for model in desk.record()["models"]]
+    assert left_out == [{}, {"temperature": 4}]
+
+
 def test_a_model_that_answers_does_not_reject_its_parameters(desk: Desk, start: Start) -> None:
     server = start(at_first(error(400, REJECTS, param="temperature")))
     desk.stage(ALIGN, "--batch", status=3)

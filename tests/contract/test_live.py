@@ -65,8 +65,8 @@ def test_nothing_waits_long_for_a_first_request_without_an_answer(desk: Desk, fi
 
 def test_a_fault_is_retried_as_often_as_max_retries_says(desk: Desk) -> None:
     def at_times(body: Body, seen: int) -> Reply | str:
-        is_faulty = number_of(body) == 1 or (number_of(body) == 2 and seen < 2)
-        return OVERLOADED if is_faulty else "Folded."
+        faults = {1: [OVERLOADED] * 3, 2: [OVERLOADED, error(429)]}.get(number_of(body), [])
+        return faults[seen] if seen < len(faults) else "Folded."
 
     desk.prompts(4)
     desk.serve(at_times)
@@ -74,7 +74,7 @@ def test_a_fault_is_retried_as_often_as_max_retries_says(desk: Desk) -> None:
     assert Counter(map(number_of, desk.server.requests)) == {0: 1, 1: 3, 2: 3, 3: 1}
     assert desk.tally() == "3 rows, gave_up 1, 8 sent"
     assert desk.failed()[0]["error"] == "503: overloaded"
-    assert desk.record()["counts"]["retries"] == 4
+    assert desk.record()["counts"]["retried"] == {"failed at the server": 3, "throttled": 1}
 
 
 @pytest.mark.parametrize("first", [TOO_LONG, OVERLOADED])
@@ -105,6 +105,17 @@ def test_answers_that_do_not_come_are_waited_for_only_so_long(desk: Desk) -> Non
     with mock.patch.multiple(live, GRACE_S=0.05, ALONE_S=0.0):
         desk.stage(ALIGN, "--concurrency=4", "--timeout=60", status=130)
     assert desk.tally() == "0 rows, not_asked 9, 4 sent"
+
+
+def test_an_interrupted_run_stays_one_if_it_could_not_go_on_either(desk: Desk) -> None:
+    def reply(body: Body, seen: int) -> Reply:
+        os.kill(os.getpid(), signal.SIGINT)
+        return error(401, "bad key")._replace(delay=0.05)
+
+    desk.prompts(3)
+    desk.serve(reply)
+    done = desk.stage(ALIGN, status=130)
+    assert "interrupted: 3 rows left; run the same command to resume\n" in done.stderr
 
 
 def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk) -> None:

@@ -49,24 +49,6 @@ def test_what_can_pass_by_itself_is_retried(desk: Desk) -> None:
     assert Counter(map(number_of, desk.server.requests)) == dict.fromkeys(range(len(PASSING)), 2)
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_row_at_fault_fails_alone_and_is_tried_again_by_the_same_command(
-    desk: Desk, status: int
-) -> None:
-    desk.prompts(5)
-    desk.serve(by_number({2: error(status, "too long\nby far")}))
-    desk.stage(ALIGN, status=3)
-    assert desk.tally() == "4 rows, bad_request 1, 5 sent"
-    (failed,) = desk.failed()
-    assert list(failed) == ["prompt", "category", "error_type", "error"]
-    assert failed["prompt"] == "How do I fold paper bird number 2?"
-    assert failed["error"] == f"{status}: too long by far"
-    desk.server.reply = "Fold it."
-    desk.stage(ALIGN)
-    assert desk.tally() == "5 rows, 6 sent"
-    assert "o_failed.csv" not in desk.files()
-
-
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
@@ -102,6 +84,15 @@ def test_a_larger_input_a_larger_limit_and_more_samples_only_add(desk: Desk) -> 
         desk.prompts(prompts)
         desk.stage(ALIGN, flag)
         assert desk.tally() == f"{rows} rows, {rows} sent"
+
+
+def test_a_link_stays_one_and_what_it_points_to_is_written(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve()
+    link = desk.folder / "o.csv"
+    link.symlink_to("real.csv")
+    assert desk.stage(ALIGN).stdout.endswith("/real.csv\n")
+    assert link.is_symlink() and "real.run.json" in desk.files()
 
 
 def test_the_order_of_fields_and_the_spelling_of_an_address_change_nothing(desk: Desk) -> None:

@@ -67,16 +67,16 @@ def test_a_split_that_lacks_a_part_or_has_two_forms_is_not_read(
 
 
 @pytest.mark.parametrize(
-    ("address", "revision"),
+    ("address", "revision", "name"),
     [
-        ("hf://datasets/owner/name/a.csv", "main"),
-        ("hf://datasets/owner/name@abc/a.csv", "abc"),
-        ("hf://datasets/owner/name?split=a", "refs/convert/parquet"),
-        ("hf://datasets/owner/name?split=a&revision=abc", "abc"),
+        ("hf://datasets/owner/name/a.csv", "main", "a"),
+        ("hf://datasets/owner/name@abc/a.csv", "abc", "a"),
+        ("hf://datasets/owner/name?split=a", "refs/convert/parquet", "name-a"),
+        ("hf://datasets/owner/name?split=a&revision=abc", "abc", "name-a"),
     ],
 )
 def test_without_a_revision_a_file_is_read_from_main_and_a_split_from_what_the_hub_converted(
-    address: str, revision: str, downloaded: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, revision: str, name: str, downloaded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
 
@@ -86,5 +86,6 @@ def test_without_a_revision_a_file_is_read_from_main_and_a_split_from_what_the_h
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     write(downloaded, "a.csv")
-    fetch(prompt_set_at(address, {}))
-    assert asked == [revision]
+    wanted = prompt_set_at(address, {})
+    fetch(wanted)
+    assert (asked, wanted.name) == ([revision], name)
