@@ -40,6 +40,20 @@ BY_NAME = {category.name: category for category in CATEGORIES}
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
+def _category(args: argparse.Namespace) -> Choice:
+    """Return the category that --category names. Ends the script for a new one without
+    --new_category.
+    """
+    name = args.category
+    category = BY_NAME.get(category_of({"category": name}))
+    if category:
+        return category
+    if not args.new_category:
+        listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
+        parser().error(f"{name!r} {listed}; --new_category adds a new one")
+    return Choice(name, definition=f"is {name}.")
+
+
 class SeedGenerator(Stage):
     """Stage 1. Its table holds nothing but the numbers of its requests, and grows."""
 
@@ -47,13 +61,7 @@ class SeedGenerator(Stage):
     panel = True  # a request that failed is made up for by others
 
     def __init__(self, args: argparse.Namespace) -> None:
-        name = args.category
-        category = BY_NAME.get(category_of({"category": name}))
-        if category is None:
-            if not args.new_category:
-                listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-                parser().error(f"{name!r} {listed}; --new_category adds a new one")
-            category = Choice(name, definition=f"is {name}.")
+        category = _category(args)
         self.category = category
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from orbench.asking.log import AnswerLog
@@ -137,10 +138,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     before = stage.input_record
     path = stage.outputs[part]
     doubt = stage.closing.doubt
-    start = run.start.isoformat(timespec="seconds")
-    if counts.answers["reused"]:  # some of the answers are of an earlier run
-        start = min(start, read_record(path).get("start", start))
-    time = {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
+    time = _time_of(run, counts, path)
     if not part and before.get("part") in VERDICTS:
         part = before["part"]
     source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
@@ -174,6 +172,14 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         **time,
         **_carried(stage, before, time | {"unranked": doubt}),
     }
+
+
+def _time_of(run: StageRun, counts: Counts, path: Path) -> dict[str, str]:
+    """Return when the answers in a CSV were asked for. path: of the CSV."""
+    start = run.start.isoformat(timespec="seconds")
+    if counts.answers["reused"]:  # some of the answers are of an earlier run
+        start = min(start, read_record(path).get("start", start))
+    return {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _carried(stage: Stage, before: Record, known: Record) -> Record:
