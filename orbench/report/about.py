@@ -32,8 +32,9 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     tested = records.under_test(record)
     model = source.model or tested.shown
     if not model:
-        why = "because there is no run record beside it"
-        raise UserError(f"{path}: unknown model, {why}; write MODEL={path}")
+        raise UserError(
+            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
+        )
     family = tested.family or family_of(model)
     by_judge = "answer_category" in table.columns
     judges = [one["id"] for one in record.get("models", []) if by_judge]

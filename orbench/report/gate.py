@@ -181,8 +181,8 @@ def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
         if comparison.worse is baseline:
             return MET
         if gap.p * baselines * len(SIDES) < ALPHA:
-            than = f"that of {baseline.result.label}: {points(gap)}"
-            return Decision(Status.NOT_MET, f"is worse than {than}")
+            reason = f"is worse than that of {baseline.result.label}: {points(gap)}"
+            return Decision(Status.NOT_MET, reason)
     if rate.is_widened or baseline.is_widened:
         return _undecided("too many rows are unscored")
     if comparison.outcome in (Outcome.FINDING, Outcome.NO_DIFFERENCE):

@@ -110,9 +110,10 @@ def _check_stage(table: Table) -> None:
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
     if without or not table.rows or "error_type" in columns:
-        kinds = "stage 4 ('is_rejected') or stage 5 ('answer_category')"
-        there = clean(", ".join(columns))
-        raise UserError(f"{table.path} does not hold results of {kinds}; its columns: {there}")
+        raise UserError(
+            f"{table.path} does not hold results of stage 4 ('is_rejected') or stage 5 "
+            f"('answer_category'); its columns: {clean(', '.join(columns))}"
+        )
 
 
 def _check_one_model(table: Table) -> None:
@@ -120,8 +121,9 @@ def _check_one_model(table: Table) -> None:
     for column in table.columns:
         models = {row[column] for row in table.rows} - {""}
         if column.lower() == "model" and len(models) > 1:
-            several = f"{table.path} has several models in its column {column}"
-            raise UserError(f"{several}; give a file for each")
+            raise UserError(
+                f"{table.path} has several models in its column {column}; give a file for each"
+            )
 
 
 def _check_apart(table: Table, lost: Rows) -> None:
@@ -131,8 +133,7 @@ def _check_apart(table: Table, lost: Rows) -> None:
     scored = {*map(_asked, table.rows)}
     scored |= {_asked(row | {"response": ""}) for row in table.rows}
     if not scored.isdisjoint(map(_asked, lost)):
-        both = f"{table.path} and its {records.FAILED}"
-        raise UserError(f"{both} share rows; remove them from one")
+        raise UserError(f"{table.path} and its {records.FAILED} share rows; remove them from one")
 
 
 def _asked(row: Row) -> tuple[str, ...]:

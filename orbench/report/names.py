@@ -50,8 +50,9 @@ def _check_different(table: DataFrame) -> None:
     same = table[table.duplicated(SAME_RESULT, keep=False)]
     if len(same):
         files = " and ".join(same["file"])
-        cure = "remove one, or rename it with MODEL=FILE"
-        raise UserError(f"{files}: the same model, prompts and judge; {cure}")
+        raise UserError(
+            f"{files}: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
+        )
 
 
 def _mark_repeats(table: DataFrame) -> None:

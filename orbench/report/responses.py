@@ -87,8 +87,10 @@ def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
         known.prompts[id_] = Prompt(len(known.prompts), row["prompt"], side, where)
     prompt = known.prompts[id_]
     if prompt.side != side:
-        both = f"{prompt.where}, and {where}: one prompt on both sides"
-        raise UserError(f"{both}; give safe prompts to --over_refusal and toxic ones to --toxic")
+        raise UserError(
+            f"{prompt.where}, and {where}: one prompt on both sides; "
+            "give safe prompts to --over_refusal and toxic ones to --toxic"
+        )
     return prompt.number
 
 
@@ -105,9 +107,10 @@ def _side_in(row: Row, of_file: str, where: str) -> Side:
     of_row = words.side_of(row, where)
     side = of_row.name if of_row else of_file
     if side == MERGED or of_file not in (MERGED, side):
-        cell = f"{where}: is_toxic is {row.get('is_toxic', '')!r}"
-        needed = "files with both sides go to --merged, which needs is_toxic in each row"
-        raise UserError(f"{cell}; {needed}")
+        raise UserError(
+            f"{where}: is_toxic is {row.get('is_toxic', '')!r}; "
+            "files with both sides go to --merged, which needs is_toxic in each row"
+        )
     return words.SIDES[side]
 
 

@@ -195,7 +195,8 @@ def _ratings(table: Table) -> Iterator[_Rating]:
         weight_cell = row.get(WEIGHT, "").strip() or "1"
         score, weight = to_numeric([cell, weight_cell], errors="coerce")
         if not (0 <= score <= 1 and 0 <= weight < inf):
-            needed = "needs label toxic/safe or score 0..1; weight >= 0"
-            raise UserError(f"{table.path}, row {number}: {needed}")
+            raise UserError(
+                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
+            )
         if weight:
             yield _Rating(prompt_id_of(row), score, weight)
