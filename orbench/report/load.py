@@ -3,7 +3,7 @@
 Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejected) does not.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from os.path import getmtime
 from pathlib import Path
@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from orbench.base import records
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Json, Row, Rows, Side
+from orbench.base.words import Json, Row, Rows
 from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
@@ -25,7 +26,7 @@ from orbench.report.responses import (
     responses_of,
     text_of,
 )
-from orbench.report.results import Prompts, Result, Source, Text
+from orbench.report.results import Prompts, Result, Source
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -75,21 +76,15 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     lost = records.failed_rows(path)
     _check_apart(table, lost)
     tested = records.under_test(record).id
-    scored = len(table.rows)
-    shown = set(np.linspace(1, scored, min(texts, scored), dtype=int).tolist())
-    parts = defaultdict[Side, list[Json]](list)
-    of_page = defaultdict[Side, list[Text]](list)
-    models: list[str] = []
+    rows: list[Json] = []
     for number, row in enumerate(table.rows + lost, start=1):
-        one = read_row(row, f"{path}, row {number}", source.side, tested, known)
-        parts[one["side"]].append(one)
-        models.append(one["model"])
-        if number in shown:
-            of_page[one["side"]].append(text_of(row, one["verdict"]))
-    ids = Counter(filter(None, models))
+        rows.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
+    scored = len(table.rows)
+    shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
+    ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids)
-    for side, part in parts.items():
-        prompt_ids = {one["id"] for one in part}
+    for side, part in grouped(rows, lambda row: row["side"]).items():
+        prompt_ids = {row["id"] for row in part}
         responses = responses_of(part)
         yield Result(
             **vars(shared),
@@ -101,7 +96,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,
-            texts=of_page[side],
+            texts=[text_of(row) for row in shown if row["side"] == side],
         )
 
 

@@ -45,8 +45,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
     """
     side = _side_in(row, of_file, where)
     graded = ""
-    is_scored = "error_type" not in row
-    verdict = words.verdict_of(row, where) if is_scored else ""
+    verdict = "" if "error_type" in row else words.verdict_of(row, where)
     by_judge = verdict in words.CLASSES
     if by_judge and "graded_category" in row:
         graded = words.graded_class_of(row, where)
@@ -74,7 +73,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
         "side": side,
         "id": prompt_id,
-        "has_seed": bool(seed_id),
+        "seed_id": seed_id,
         "model": model,
         "verdict": verdict,
         "row": row,
@@ -83,9 +82,8 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
 
 def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
     """Return the number of a prompt. Raises UserError if it is on the other side, too."""
-    if id_ not in known.prompts:
-        known.prompts[id_] = Prompt(len(known.prompts), row["prompt"], side, where)
-    prompt = known.prompts[id_]
+    new = Prompt(len(known.prompts), row["prompt"], side, where)
+    prompt = known.prompts.setdefault(id_, new)
     if prompt.side != side:
         raise UserError(
             f"{prompt.where}, and {where}: one prompt on both sides; "
@@ -130,11 +128,12 @@ def responses_of(part: Sequence[Json]) -> Responses:
     return Responses(**columns)
 
 
-def text_of(row: Row, verdict: str) -> Text:
-    """Return a row as the page shows it."""
+def text_of(one: Json) -> Text:
+    """Return a row that was read as the page shows it."""
+    row = one["row"]
     return Text(
-        category=words.category_of(row),
-        verdict=verdict,
+        category=one["category"],
+        verdict=one["verdict"],
         question=prompts.shown_question(row),
         response=row.get("response", ""),
         reason=words.reason_of(row),
@@ -145,18 +144,19 @@ def responses_hash(part: Sequence[Json]) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    scored = [one for one in part if one["verdict"]]
-    hashes = [prompts.text_id(one["row"].get("response", "")) for one in scored]
-    if len(set(hashes)) < 2:
+    answers = {
+        (one["id"], prompts.text_id(one["row"].get("response", "")))
+        for one in part
+        if one["verdict"]
+    }
+    if len({text_id for _, text_id in answers}) < 2:
         return ""
-    return prompts.prompt_set_hash(
-        one["id"] + hash_ for one, hash_ in zip(scored, hashes, strict=True)
-    )
+    return prompts.prompt_set_hash(map("".join, answers))
 
 
 def lookalikes_in(part: Sequence[Json]) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["has_seed"])
+    texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["seed_id"])
     sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
     alike = len(like_rewrites(sample))
     if alike <= MOST_ALIKE * len(sample):
