@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
-from orbench.base import prompts, records
+from orbench.base import records
 from orbench.base.messages import UserError, clean, counted
+from orbench.base.prompts import is_no_value, prompt_set_hash
 from orbench.base.records import Record
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Rows, Side, refused_by_api
@@ -18,7 +19,6 @@ from orbench.stats.intervals import Interval
 
 DEMO = "demo prompts: too few to say anything about a model"
 BASELINE = " (baseline)"  # behind the name of a model
-EMPTY = ("", *prompts.NO_VALUES)  # responses
 UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
@@ -79,7 +79,7 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
     if record.get("complete") is False:
         yield "partial: some rows have not been asked yet"
     texts = [row.get("response", "?") for row in rows if not refused_by_api(row)]
-    empty = sum(text.strip().lower() in EMPTY for text in texts)
+    empty = sum(not text.strip() or is_no_value(text) for text in texts)
     if empty > len(texts) / 2:
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
@@ -132,7 +132,7 @@ def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
         parts.append("graded")
     phrases = parameters.get("refusal_phrases")
     if phrases:
-        parts.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
+        parts.append(f"own phrases {prompt_set_hash(phrases)[:8]}")
     return clean(", ".join(filter(None, parts))) or UNKNOWN_JUDGE
 
 
