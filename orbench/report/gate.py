@@ -73,8 +73,9 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     folder `name` as baselines. Raises UserError if it is neither.
     """
     sources = [source._replace(baseline=_label(source) == name) for source in given]
-    others = [source for source in measured_in(name) if source not in given]
-    sources += [source._replace(baseline=True) for source in others]
+    for source in measured_in(name):
+        if source not in given:
+            sources.append(source._replace(baseline=True))
     if not any(source.baseline for source in sources):
         raise UserError(
             f"--baseline {name} is neither a model as the report names it "
