@@ -85,12 +85,11 @@ def _rates(model: Result, rewrites: Responses, of_seeds: Responses, tiers: str) 
     categories = sorted({"", *rewrites.category})
     if categories == ["", UNCATEGORIZED]:
         categories = [""]
+    verdicts = rewrites.verdicts()
     for category in categories:
         chosen = (rewrites.category == category) | (category == "")
-        without_partner = rewrites.prompt[chosen & ~is_paired]
-        unpaired = len(np.unique(without_partner))
+        unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
         subset = Subset(Kind.PAIRS, tiers, category)
         for counted, probability in outcomes.items():
-            outcome = rewrites.verdicts()._replace(refused=probability)
-            verdicts = outcome.where(chosen)
-            yield Rate(model, subset, counted, verdicts, mean(verdicts), unpaired=unpaired)
+            outcome = verdicts._replace(refused=probability).where(chosen)
+            yield Rate(model, subset, counted, outcome, mean(outcome), unpaired=unpaired)

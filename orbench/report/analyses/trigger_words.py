@@ -79,9 +79,7 @@ def _associations(
     is_refused = verdicts.refused > 0.5
     has = terms.has[chosen]
     counts = has.sum(axis=0)
-    is_frequent = counts >= FEWEST_PROMPTS
-    is_everywhere = counts == len(chosen)
-    kept = np.flatnonzero(is_frequent & ~is_everywhere)
+    kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
     fewer = np.bincount(is_refused, minlength=2).min()
     if fewer < FEWEST_PROMPTS:
         return
