@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
-from orbench.base import records
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.prompts import is_no_value, prompt_set_hash
-from orbench.base.records import Record
+from orbench.base.records import Record, corrected_rates, failed_hash, selectors, under_test
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
@@ -29,7 +28,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     Raises UserError if the model is unknown.
     """
     path = source.path
-    tested = records.under_test(record)
+    tested = under_test(record)
     model = source.model or tested.shown
     if not model:
         raise UserError(
@@ -43,7 +42,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
     # The file of failed rows is there, or the stage wrote none.
-    is_known = records.failed_hash(path) or (record and not _in(record, "output", "failed"))
+    is_known = failed_hash(path) or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
     return About(
         file=str(path),
@@ -70,7 +69,7 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
     """Yield why a result is neither ranked nor compared, the most important reason first."""
     if judge == UNKNOWN_JUDGE:
         yield judge
-    if family in records.selectors(record):
+    if family in selectors(record):
         yield f"selected: {family} was among the families that chose the prompts"
     if record.get("scripted"):
         yield "scripted: measures nothing"
@@ -89,7 +88,7 @@ def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str
     said = _in(record, "under_test", "unranked")
     if said:
         yield said
-    id_ = records.under_test(record).id
+    id_ = under_test(record).id
     if id_ and any(is_same_model(id_, judge) for judge in judges):
         yield "judged by itself"
     elif not judges and certain < CERTAIN:
@@ -103,10 +102,10 @@ def _cautions(
     path = table.path
     if family and family in map(family_of, judges):
         yield "judged by its own family"
-    hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
+    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
     if record.get("output", hashes) != hashes:
         yield "edited since its stage wrote it"
-    if records.corrected_rates(path) is None:
+    if corrected_rates(path) is None:
         yield "the validation beside it was made for other results, and is not used"
     if len(ids) > 1:
         models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
@@ -154,7 +153,7 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
 
 def corrected_rate(path: Path, side: Side) -> Corrected:
     """Return the rate of a side by people's labels."""
-    rates = records.corrected_rates(path) or {}
+    rates = corrected_rates(path) or {}
     found = rates.get(side.name) or rates.get("")
     if not found:
         return UNCORRECTED

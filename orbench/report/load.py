@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from orbench.base import records
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
+from orbench.base.records import FAILED, check_whole, failed_rows, read_record, under_test
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.base.words import Json, Row, Rows
 from orbench.report.about import about, corrected_rate, set_name
@@ -42,7 +42,7 @@ def sources_of(text: str, side: str) -> list[Source]:
     if paths[0].is_dir():
         paths = sorted(paths[0].rglob("*.csv"), key=getmtime)
     model = clean(model).strip()
-    return [Source(path, model, side) for path in paths if not path.match(f"*{records.FAILED}")]
+    return [Source(path, model, side) for path in paths if not path.match(f"*{FAILED}")]
 
 
 def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Prompts]:
@@ -67,15 +67,15 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
 def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     """Yield the results in a file: one, or one per side."""
     path = source.path
-    record = records.read_record(path)
-    records.check_whole(path, record)
+    record = read_record(path)
+    check_whole(path, record)
     table = read_csv(path, ["prompt"])
     _check_stage(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
-    lost = records.failed_rows(path)
+    lost = failed_rows(path)
     _check_apart(table, lost)
-    tested = records.under_test(record).id
+    tested = under_test(record).id
     rows: list[Json] = []
     for number, row in enumerate(table.rows + lost, start=1):
         rows.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
@@ -128,7 +128,7 @@ def _check_apart(table: Table, lost: Rows) -> None:
     scored = {*map(_asked, table.rows)}
     scored |= {_asked(row | {"response": ""}) for row in table.rows}
     if not scored.isdisjoint(map(_asked, lost)):
-        raise UserError(f"{table.path} and its {records.FAILED} share rows; remove them from one")
+        raise UserError(f"{table.path} and its {FAILED} share rows; remove them from one")
 
 
 def _asked(row: Row) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def responses_hash(part: Sequence[Json]) -> str:
         for one in part
         if one["verdict"]
     }
-    if len({text_id for _, text_id in answers}) < 2:
+    if len({answer for _, answer in answers}) < 2:
         return ""
     return prompts.prompt_set_hash(map("".join, answers))
 
