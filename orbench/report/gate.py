@@ -15,7 +15,7 @@ from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, WORSE, Side
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
-from orbench.report.measures import FEW_PROMPTS, Outcome, Rate
+from orbench.report.measures import FEW_PROMPTS, Outcome, Rate, Rates
 from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
 from orbench.report.results import Source, named
@@ -93,7 +93,7 @@ def _label(source: Source) -> str:
 # -- the gates -----------------------------------------------------------------------------------
 
 
-def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> list[Decision]:
+def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Decision]:
     """Return what each gate says of each model, which the reasons begin with.
 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
@@ -121,7 +121,7 @@ def report(results: Sequence[Decision]) -> int:
     return max(results, default=MET).status
 
 
-def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
+def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
     """Yield the gates; one that is about the baseline for each side of the rates."""
     for text in filter(None, "; ".join(texts).split("; ")):
         if text == WORSE:
@@ -131,7 +131,7 @@ def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
             yield Gate(SIDES[side], sign, float(limit))
 
 
-def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
+def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Decision:
     """Return what a gate says of a rate."""
     doubt = _doubt(rate)
     if doubt:

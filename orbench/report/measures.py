@@ -146,6 +146,9 @@ class Rate:
         return self.details.rows - self.mean.rows
 
 
+Rates = Sequence[Rate]
+
+
 # -- comparisons and associations --------------------------------------------------------------
 
 
@@ -249,6 +252,6 @@ class Association:
 class Analysis(NamedTuple):
     """What an analysis adds to a report."""
 
-    rates: Sequence[Rate] = ()
+    rates: Rates = ()
     comparisons: Sequence[Comparison] = ()
     associations: Sequence[Association] = ()

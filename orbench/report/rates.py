@@ -17,6 +17,7 @@ from orbench.report.measures import (
     Details,
     Kind,
     Rate,
+    Rates,
     Subset,
 )
 from orbench.report.results import Responses, Result
@@ -40,17 +41,17 @@ def rates(results: Sequence[Result]) -> list[Rate]:
     return [*chain.from_iterable(map(rates_of, results))]
 
 
-def overall(rates: Sequence[Rate]) -> list[Rate]:
+def overall(rates: Rates) -> list[Rate]:
     """Return the refusal rates over all prompts."""
     return refusals(rates, Kind.OVERALL)
 
 
-def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
+def on_side(side: Side, rates: Rates) -> list[Rate]:
     """Return the rates of a side."""
     return [one for one in rates if one.side == side]
 
 
-def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
+def refusals(rates: Rates, kind: Kind) -> list[Rate]:
     """Return the refusal rates of one kind of subsets."""
     return [one for one in rates if one.subset.kind is kind and one.counted is Counted.REFUSED]
 

@@ -1,5 +1,6 @@
 """The leaderboard, and the whole report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
@@ -94,6 +95,9 @@ class Standing:
         if not all(rate.mean.prompts for rate in self.sides):
             reasons.append("nothing is scored")
         return [*dict.fromkeys(reasons)]
+
+
+Board = Sequence[Standing]  # the leaderboard, or some of its rows
 
 
 class Published(NamedTuple):

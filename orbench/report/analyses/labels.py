@@ -32,7 +32,7 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import interval_words
 from orbench.report.results import Prompts, Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts, mean
@@ -76,7 +76,7 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     return Labels(score, weight, toxic, lines)
 
 
-def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Labels) -> Analysis:
+def toxicity(results: Sequence[Result], board: Board, labels: Labels) -> Analysis:
     """Return the rates by how far the labels agree with a prompt's side, and by score (of a bin the
     middle); and for each model an AUC: how well the score separates refused prompts from answered
     ones.

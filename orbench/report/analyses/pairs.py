@@ -3,7 +3,7 @@ refuse the one and answer the other?
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -16,11 +16,11 @@ from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import Responses, Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Board, Standing
 from orbench.stats.core import mean
 
 
-def pairs(board: Sequence[Standing]) -> Analysis:
+def pairs(board: Board) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
@@ -36,7 +36,7 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     return Analysis(rates, [*chain(*tests)])
 
 
-def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
+def _steps(board: Board) -> Iterator[list[Rate]]:
     """Yield the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
     tiers.
     """

@@ -1,7 +1,7 @@
 """Words and pairs of neighboring words that go with refusals of safe prompts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import SAFE, Prompts, Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Board
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array, Verdicts, in_common
 
@@ -29,7 +29,7 @@ class _Terms(NamedTuple):
     has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
 
-def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
+def trigger_words(prompts: Prompts, board: Board) -> Analysis:
     """Return the words of each model, and of what only one of two models refuses; nothing where
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
