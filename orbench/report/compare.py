@@ -101,12 +101,14 @@ def compare(rates: Rates) -> list[Comparison]:
 
 def hedging(rates: Rates) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
-    hedged = (SAFE, OVERALL, Counted.HEDGED)
-    chosen = [rate for rate in rates if (rate.side, rate.subset, rate.counted) == hedged]
+    chosen = [
+        rate
+        for rate in on_side(SAFE, rates)
+        if rate.subset == OVERALL and rate.counted is Counted.HEDGED
+    ]
     return Analysis(comparisons=compare(chosen))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    wanted = Compared.MODELS, counted
-    return [one for one in comparisons if (one.kind, one.a.counted) == wanted]
+    return [one for one in comparisons if one.kind is Compared.MODELS and one.a.counted is counted]
