@@ -98,10 +98,8 @@ def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
     for counted, classes in GRADED.items():
         values[counted] = np.isin(responses.graded, classes)
     for counted, of_class in values.items():
-        counts = np.where(responses.scored, of_class, np.nan)
-        share = whole.verdicts._replace(refused=counts)
-        unscored = with_unscored(share)
-        yield Rate(whole.result, whole.subset, counted, share, mean(share), unscored)
+        share = whole.verdicts._replace(refused=np.where(responses.scored, of_class, np.nan))
+        yield Rate(whole.result, whole.subset, counted, share, mean(share), with_unscored(share))
 
 
 def _details(responses: Responses) -> Details:

@@ -92,7 +92,7 @@ class Standing:
         reasons: list[str] = []
         for result in self.results:
             reasons += [result.doubt] if result.doubt else result.unranked
-        if not all(rate.mean.prompts for rate in self.sides):
+        if not all(rate.n for rate in self.sides):
             reasons.append("nothing is scored")
         return [*dict.fromkeys(reasons)]
 

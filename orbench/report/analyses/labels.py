@@ -96,8 +96,9 @@ def toxicity(results: Sequence[Result], board: Board, labels: Labels) -> Analysi
             rates.append(_rate(result, labels, of_row == score, Kind.SCORE, f"{score:.7g}"))
         rated = _rate(result, labels, is_rated, Kind.SCORE, "")
         area, low, high = auc(rated.verdicts, labels.score)
-        interval = Interval(low, high)
-        associations.append(Association(Associated.AUC, result, "", rated.n, area, interval))
+        associations.append(
+            Association(Associated.AUC, result, "", rated.n, area, Interval(low, high))
+        )
     return Analysis(rates=rates, associations=associations)
 
 

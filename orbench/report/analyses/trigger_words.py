@@ -11,7 +11,7 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
-from orbench.report.results import SAFE, Prompts, Result
+from orbench.report.results import Prompts, Result
 from orbench.report.standings import Board
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array, Verdicts, in_common
@@ -37,7 +37,7 @@ def trigger_words(prompts: Prompts, board: Board) -> Analysis:
     models = []
     found: list[Association] = []
     for standing in board:
-        rate = standing.on(SAFE)
+        rate = standing.safe
         if rate:
             result = rate.result
             verdicts = rate.verdicts.prompts
@@ -80,8 +80,7 @@ def _associations(
     has = terms.has[chosen]
     counts = has.sum(axis=0)
     kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
-    fewer = np.bincount(is_refused, minlength=2).min()
-    if fewer < FEWEST_PROMPTS:
+    if np.bincount(is_refused, minlength=2).min() < FEWEST_PROMPTS:
         return
     odds = log_odds(has[:, kept], is_refused, verdicts.cluster).set_axis(kept)
     found = odds[odds.q < ALPHA]
