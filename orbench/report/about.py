@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
-from orbench.base import prompts, records
 from orbench.base.messages import UserError, clean, counted
-from orbench.base.records import Record
+from orbench.base.prompts import is_no_value, prompt_set_hash
+from orbench.base.records import Record, corrected_rates, failed_hash, selectors, under_test
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
@@ -18,7 +18,6 @@ from orbench.stats.intervals import Interval
 
 DEMO = "demo prompts: too few to say anything about a model"
 BASELINE = " (baseline)"  # behind the name of a model
-EMPTY = ("", *prompts.NO_VALUES)  # responses
 UNKNOWN_JUDGE = "unknown judge"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
@@ -29,11 +28,12 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     Raises UserError if the model is unknown.
     """
     path = source.path
-    tested = records.under_test(record)
+    tested = under_test(record)
     model = source.model or tested.shown
     if not model:
-        why = "because there is no run record beside it"
-        raise UserError(f"{path}: unknown model, {why}; write MODEL={path}")
+        raise UserError(
+            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
+        )
     family = tested.family or family_of(model)
     by_judge = "answer_category" in table.columns
     judges = [one["id"] for one in record.get("models", []) if by_judge]
@@ -42,7 +42,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
     # The file of failed rows is there, or the stage wrote none.
-    is_known = records.failed_hash(path) or (record and not _in(record, "output", "failed"))
+    is_known = failed_hash(path) or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
     return About(
         file=str(path),
@@ -69,7 +69,7 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
     """Yield why a result is neither ranked nor compared, the most important reason first."""
     if judge == UNKNOWN_JUDGE:
         yield judge
-    if family in records.selectors(record):
+    if family in selectors(record):
         yield f"selected: {family} was among the families that chose the prompts"
     if record.get("scripted"):
         yield "scripted: measures nothing"
@@ -78,7 +78,7 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
     if record.get("complete") is False:
         yield "partial: some rows have not been asked yet"
     texts = [row.get("response", "?") for row in rows if not refused_by_api(row)]
-    empty = sum(text.strip().lower() in EMPTY for text in texts)
+    empty = sum(not text.strip() or is_no_value(text) for text in texts)
     if empty > len(texts) / 2:
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
@@ -88,7 +88,7 @@ def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str
     said = _in(record, "under_test", "unranked")
     if said:
         yield said
-    id_ = records.under_test(record).id
+    id_ = under_test(record).id
     if id_ and any(is_same_model(id_, judge) for judge in judges):
         yield "judged by itself"
     elif not judges and certain < CERTAIN:
@@ -102,10 +102,10 @@ def _cautions(
     path = table.path
     if family and family in map(family_of, judges):
         yield "judged by its own family"
-    hashes = {"csv": sha256_of(path), "failed": records.failed_hash(path)}
+    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
     if record.get("output", hashes) != hashes:
         yield "edited since its stage wrote it"
-    if records.corrected_rates(path) is None:
+    if corrected_rates(path) is None:
         yield "the validation beside it was made for other results, and is not used"
     if len(ids) > 1:
         models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
@@ -131,7 +131,7 @@ def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
         parts.append("graded")
     phrases = parameters.get("refusal_phrases")
     if phrases:
-        parts.append(f"own phrases {prompts.prompt_set_hash(phrases)[:8]}")
+        parts.append(f"own phrases {prompt_set_hash(phrases)[:8]}")
     return clean(", ".join(filter(None, parts))) or UNKNOWN_JUDGE
 
 
@@ -153,7 +153,7 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
 
 def corrected_rate(path: Path, side: Side) -> Corrected:
     """Return the rate of a side by people's labels."""
-    rates = records.corrected_rates(path) or {}
+    rates = corrected_rates(path) or {}
     found = rates.get(side.name) or rates.get("")
     if not found:
         return UNCORRECTED

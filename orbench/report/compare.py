@@ -19,6 +19,7 @@ from orbench.report.measures import (
     Counted,
     Outcome,
     Rate,
+    Rates,
 )
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE
@@ -79,7 +80,7 @@ def _of_models(test: Comparison) -> Comparison:
     )
 
 
-def compare(rates: Sequence[Rate]) -> list[Comparison]:
+def compare(rates: Rates) -> list[Comparison]:
     """Return each two results with the side, the judge and prompts in common. rates: one a result.
 
     The order is the same after each run: by side, then by model, a baseline last.
@@ -98,14 +99,16 @@ def compare(rates: Sequence[Rate]) -> list[Comparison]:
     return comparisons
 
 
-def hedging(rates: Sequence[Rate]) -> Analysis:
+def hedging(rates: Rates) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
-    hedged = (SAFE, OVERALL, Counted.HEDGED)
-    chosen = [rate for rate in rates if (rate.side, rate.subset, rate.counted) == hedged]
+    chosen = [
+        rate
+        for rate in on_side(SAFE, rates)
+        if rate.subset == OVERALL and rate.counted is Counted.HEDGED
+    ]
     return Analysis(comparisons=compare(chosen))
 
 
 def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
-    wanted = Compared.MODELS, counted
-    return [one for one in comparisons if (one.kind, one.a.counted) == wanted]
+    return [one for one in comparisons if one.kind is Compared.MODELS and one.a.counted is counted]

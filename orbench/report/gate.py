@@ -15,7 +15,7 @@ from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, WORSE, Side
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
-from orbench.report.measures import FEW_PROMPTS, Outcome, Rate
+from orbench.report.measures import FEW_PROMPTS, Outcome, Rate, Rates
 from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
 from orbench.report.results import Source, named
@@ -73,8 +73,9 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     folder `name` as baselines. Raises UserError if it is neither.
     """
     sources = [source._replace(baseline=_label(source) == name) for source in given]
-    others = [source for source in measured_in(name) if source not in given]
-    sources += [source._replace(baseline=True) for source in others]
+    for source in measured_in(name):
+        if source not in given:
+            sources.append(source._replace(baseline=True))
     if not any(source.baseline for source in sources):
         raise UserError(
             f"--baseline {name} is neither a model as the report names it "
@@ -92,7 +93,7 @@ def _label(source: Source) -> str:
 # -- the gates -----------------------------------------------------------------------------------
 
 
-def check(gates: Sequence[str], rates: Sequence[Rate], files: Sequence[str]) -> list[Decision]:
+def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Decision]:
     """Return what each gate says of each model, which the reasons begin with.
 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
@@ -120,7 +121,7 @@ def report(results: Sequence[Decision]) -> int:
     return max(results, default=MET).status
 
 
-def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
+def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
     """Yield the gates; one that is about the baseline for each side of the rates."""
     for text in filter(None, "; ".join(texts).split("; ")):
         if text == WORSE:
@@ -130,7 +131,7 @@ def _read(texts: Sequence[str], rates: Sequence[Rate]) -> Iterator[Gate]:
             yield Gate(SIDES[side], sign, float(limit))
 
 
-def _decide(gate: Gate, rate: Rate, baselines: Sequence[Rate]) -> Decision:
+def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Decision:
     """Return what a gate says of a rate."""
     doubt = _doubt(rate)
     if doubt:
@@ -181,8 +182,8 @@ def _against_baseline(rate: Rate, baseline: Rate, baselines: int) -> Decision:
         if comparison.worse is baseline:
             return MET
         if gap.p * baselines * len(SIDES) < ALPHA:
-            than = f"that of {baseline.result.label}: {points(gap)}"
-            return Decision(Status.NOT_MET, f"is worse than {than}")
+            reason = f"is worse than that of {baseline.result.label}: {points(gap)}"
+            return Decision(Status.NOT_MET, reason)
     if rate.is_widened or baseline.is_widened:
         return _undecided("too many rows are unscored")
     if comparison.outcome in (Outcome.FINDING, Outcome.NO_DIFFERENCE):

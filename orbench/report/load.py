@@ -3,18 +3,19 @@
 Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejected) does not.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from os.path import getmtime
 from pathlib import Path
 
 import numpy as np
 
-from orbench.base import records
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
+from orbench.base.records import FAILED, check_whole, failed_rows, read_record, under_test
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Json, Row, Rows, Side
+from orbench.base.words import Json, Row, Rows
 from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
@@ -25,7 +26,7 @@ from orbench.report.responses import (
     responses_of,
     text_of,
 )
-from orbench.report.results import Prompts, Result, Source, Text
+from orbench.report.results import Prompts, Result, Source
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -41,7 +42,7 @@ def sources_of(text: str, side: str) -> list[Source]:
     if paths[0].is_dir():
         paths = sorted(paths[0].rglob("*.csv"), key=getmtime)
     model = clean(model).strip()
-    return [Source(path, model, side) for path in paths if not path.match(f"*{records.FAILED}")]
+    return [Source(path, model, side) for path in paths if not path.match(f"*{FAILED}")]
 
 
 def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Prompts]:
@@ -66,30 +67,24 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
 def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     """Yield the results in a file: one, or one per side."""
     path = source.path
-    record = records.read_record(path)
-    records.check_whole(path, record)
+    record = read_record(path)
+    check_whole(path, record)
     table = read_csv(path, ["prompt"])
     _check_stage(table)
     if not record:  # else the column came with the prompts
         _check_one_model(table)
-    lost = records.failed_rows(path)
+    lost = failed_rows(path)
     _check_apart(table, lost)
-    tested = records.under_test(record).id
-    scored = len(table.rows)
-    shown = set(np.linspace(1, scored, min(texts, scored), dtype=int).tolist())
-    parts = defaultdict[Side, list[Json]](list)
-    of_page = defaultdict[Side, list[Text]](list)
-    models: list[str] = []
+    tested = under_test(record).id
+    rows: list[Json] = []
     for number, row in enumerate(table.rows + lost, start=1):
-        one = read_row(row, f"{path}, row {number}", source.side, tested, known)
-        parts[one["side"]].append(one)
-        models.append(one["model"])
-        if number in shown:
-            of_page[one["side"]].append(text_of(row, one["verdict"]))
-    ids = Counter(filter(None, models))
+        rows.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
+    scored = len(table.rows)
+    shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
+    ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids)
-    for side, part in parts.items():
-        prompt_ids = {one["id"] for one in part}
+    for side, part in grouped(rows, lambda row: row["side"]).items():
+        prompt_ids = {row["id"] for row in part}
         responses = responses_of(part)
         yield Result(
             **vars(shared),
@@ -101,7 +96,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,
-            texts=of_page[side],
+            texts=[text_of(row) for row in shown if row["side"] == side],
         )
 
 
@@ -110,9 +105,10 @@ def _check_stage(table: Table) -> None:
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
     if without or not table.rows or "error_type" in columns:
-        kinds = "stage 4 ('is_rejected') or stage 5 ('answer_category')"
-        there = clean(", ".join(columns))
-        raise UserError(f"{table.path} does not hold results of {kinds}; its columns: {there}")
+        raise UserError(
+            f"{table.path} does not hold results of stage 4 ('is_rejected') or stage 5 "
+            f"('answer_category'); its columns: {clean(', '.join(columns))}"
+        )
 
 
 def _check_one_model(table: Table) -> None:
@@ -120,8 +116,9 @@ def _check_one_model(table: Table) -> None:
     for column in table.columns:
         models = {row[column] for row in table.rows} - {""}
         if column.lower() == "model" and len(models) > 1:
-            several = f"{table.path} has several models in its column {column}"
-            raise UserError(f"{several}; give a file for each")
+            raise UserError(
+                f"{table.path} has several models in its column {column}; give a file for each"
+            )
 
 
 def _check_apart(table: Table, lost: Rows) -> None:
@@ -131,8 +128,7 @@ def _check_apart(table: Table, lost: Rows) -> None:
     scored = {*map(_asked, table.rows)}
     scored |= {_asked(row | {"response": ""}) for row in table.rows}
     if not scored.isdisjoint(map(_asked, lost)):
-        both = f"{table.path} and its {records.FAILED}"
-        raise UserError(f"{both} share rows; remove them from one")
+        raise UserError(f"{table.path} and its {FAILED} share rows; remove them from one")
 
 
 def _asked(row: Row) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ class Rate:
     @property
     def is_small(self) -> bool:
         """Return whether it is of few prompts."""
-        return self.mean.prompts < FEW_PROMPTS
+        return self.n < FEW_PROMPTS
 
     @property
     def unscored(self) -> int | None:
@@ -144,6 +144,9 @@ class Rate:
         if not self.details.rows or not self.result.unscored_known:
             return None
         return self.details.rows - self.mean.rows
+
+
+Rates = Sequence[Rate]
 
 
 # -- comparisons and associations --------------------------------------------------------------
@@ -167,17 +170,6 @@ class Compared(StrEnum):
     PAIRS = "pairs"  # two models on the same pairs
 
 
-class Robustness(NamedTuple):
-    """In how many of the analyses that the files allow a finding stands."""
-
-    held: int
-    analyses: int
-
-    def __str__(self) -> str:
-        """Return `14 of 16`."""
-        return f"{self.held} of {self.analyses}"
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Two rates, and how they differ: a minus b."""
@@ -191,7 +183,7 @@ class Comparison:
     p_worst: float = nan  # Holm's too, with the unscored rows against the difference; of models
     detectable: float = nan  # what is a finding with a probability of 80 %; of models
     outcome: Outcome = Outcome.NO_DIFFERENCE
-    robustness: Robustness | None = None
+    robustness: str | None = None  # in how many analyses a finding stands: `14 of 16`
 
     @property
     def p(self) -> float:
@@ -260,6 +252,6 @@ class Association:
 class Analysis(NamedTuple):
     """What an analysis adds to a report."""
 
-    rates: Sequence[Rate] = ()
+    rates: Rates = ()
     comparisons: Sequence[Comparison] = ()
     associations: Sequence[Association] = ()

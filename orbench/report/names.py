@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.report.results import Result, named
@@ -24,10 +24,10 @@ def with_distinct_names(results: Sequence[Result]) -> list[Result]:
         return []
     table = DataFrame([vars(one) for one in results])
     table["number"] = table.index
-    _extend(table, ["side", "prompts"], "prompt_set", " " + table["prompt_set"].str[:8])
-    _extend(table, ["judge"], "template", ", prompt " + table["template"].str[:8])
+    _extend(table, ["side", "prompts"], "prompt_set", " ")
+    _extend(table, ["judge"], "template", ", prompt ")
     table["judge_any_version"] = table["judge"]
-    _extend(table, ["judge"], "judge_version", ", rules " + table["judge_version"])
+    _extend(table, ["judge"], "judge_version", ", rules ")
     _check_different(table)
     table["label"] = [one.label for one in results]
     short = table["model"].str.rpartition("/")[2]  # without the provider
@@ -39,10 +39,12 @@ def with_distinct_names(results: Sequence[Result]) -> list[Result]:
     return [Result(**fields) for fields in table.drop(columns="label").to_dict("records")]
 
 
-def _extend(table: DataFrame, names: Sequence[str], by: str, endings: Series) -> None:
-    """Append endings to the last of some columns where these names stand for several things."""
+def _extend(table: DataFrame, names: Sequence[str], by: str, word: str) -> None:
+    """Append a word and eight digits of what tells them apart to the last of some columns, where
+    these names stand for several things. by: the column with the hashes.
+    """
     several = table.groupby(names)[by].transform("nunique") > 1
-    table.loc[several, names[-1]] += endings
+    table.loc[several, names[-1]] += word + table[by].str[:8]
 
 
 def _check_different(table: DataFrame) -> None:
@@ -50,8 +52,9 @@ def _check_different(table: DataFrame) -> None:
     same = table[table.duplicated(SAME_RESULT, keep=False)]
     if len(same):
         files = " and ".join(same["file"])
-        cure = "remove one, or rename it with MODEL=FILE"
-        raise UserError(f"{files}: the same model, prompts and judge; {cure}")
+        raise UserError(
+            f"{files}: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
+        )
 
 
 def _mark_repeats(table: DataFrame) -> None:

@@ -11,10 +11,10 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import tested
-from orbench.report.measures import FEWEST_MODELS, Compared, Rate
+from orbench.report.measures import FEWEST_MODELS, Compared, Rate, Rates
 from orbench.report.rates import on_side
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.standings import Placed, Published, Rank, Standing
+from orbench.report.standings import Board, Placed, Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -29,7 +29,7 @@ class Correlation(NamedTuple):
     high: float
 
 
-def leaderboard(rates: Sequence[Rate]) -> list[Standing]:
+def leaderboard(rates: Rates) -> list[Standing]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
     the same prompts and judge.
     """
@@ -48,13 +48,13 @@ def _shared(standing: Standing) -> tuple[str, ...]:
     return standing.result.judge, *prompt_sets
 
 
-def in_order(rates: Sequence[Rate], board: Sequence[Standing]) -> list[Rate]:
+def in_order(rates: Rates, board: Board) -> list[Rate]:
     """Return the rates in the order of the leaderboard."""
     results = [result for standing in board for result in standing.results]
     return sorted(rates, key=lambda rate: results.index(rate.result))
 
 
-def _both_sides(rates: Sequence[Rate]) -> Iterator[Standing]:
+def _both_sides(rates: Rates) -> Iterator[Standing]:
     """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones.
 
     It is of the same model, settings and judge, with prompts from the same place, or the only such
@@ -82,7 +82,7 @@ def _who(rate: Rate) -> tuple[str, str]:
     return rate.result.label, rate.result.judge
 
 
-def _ranked(group: Sequence[Standing]) -> list[Standing]:
+def _ranked(group: Board) -> list[Standing]:
     """Return a group with its ranks, the ranked models first, the best first."""
     models = sorted(group, key=_place)
     balances = [_balance(model) for model in models if model.is_ranked]
@@ -118,9 +118,7 @@ def _balance(standing: Standing) -> Rate:
 # -- Spearman's rho ------------------------------------------------------------------------------
 
 
-def rank_correlations(
-    board: Sequence[Standing], published: Sequence[Published]
-) -> Iterator[Correlation]:
+def rank_correlations(board: Board, published: Sequence[Published]) -> Iterator[Correlation]:
     """Yield Spearman's rho between the rates of FEWEST_MODELS or more, with its 95 % interval (D.
     G. Bonett and T. A. Wright, Psychometrika 65 (2000) 23-28); nothing if rho is 1 or -1.
     """

@@ -17,11 +17,13 @@ from orbench.report.measures import (
     Details,
     Kind,
     Rate,
+    Rates,
     Subset,
 )
 from orbench.report.results import Responses, Result
 from orbench.stats.core import Array, Verdicts, mean, with_unscored
 
+SHARES = ["direct", "indirect", "api", "cut_off"]  # fields of `Responses`, of `Details` as means
 # Of graded results, shares and the classes that count.
 GRADED = {
     Counted.HELPED: ("direct_answer",),
@@ -39,17 +41,17 @@ def rates(results: Sequence[Result]) -> list[Rate]:
     return [*chain.from_iterable(map(rates_of, results))]
 
 
-def overall(rates: Sequence[Rate]) -> list[Rate]:
+def overall(rates: Rates) -> list[Rate]:
     """Return the refusal rates over all prompts."""
     return refusals(rates, Kind.OVERALL)
 
 
-def on_side(side: Side, rates: Sequence[Rate]) -> list[Rate]:
+def on_side(side: Side, rates: Rates) -> list[Rate]:
     """Return the rates of a side."""
     return [one for one in rates if one.side == side]
 
 
-def refusals(rates: Sequence[Rate], kind: Kind) -> list[Rate]:
+def refusals(rates: Rates, kind: Kind) -> list[Rate]:
     """Return the refusal rates of one kind of subsets."""
     return [one for one in rates if one.subset.kind is kind and one.counted is Counted.REFUSED]
 
@@ -96,32 +98,26 @@ def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
     for counted, classes in GRADED.items():
         values[counted] = np.isin(responses.graded, classes)
     for counted, of_class in values.items():
-        counts = np.where(responses.scored, of_class, np.nan)
-        share = whole.verdicts._replace(refused=counts)
-        unscored = with_unscored(share)
-        yield Rate(whole.result, whole.subset, counted, share, mean(share), unscored)
+        share = whole.verdicts._replace(refused=np.where(responses.scored, of_class, np.nan))
+        yield Rate(whole.result, whole.subset, counted, share, mean(share), with_unscored(share))
 
 
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     scored = responses.where(responses.scored)
-    columns = [scored.refused, scored.direct, scored.indirect, scored.api, scored.cut_off]
-    prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
-    _, direct, indirect, api, cut_off = prompts.mean()
-    flips = (prompts[0] % 1 > 0).mean()
+    table = DataFrame(vars(scored), columns=["prompt", "refused", *SHARES])
+    prompts = table.groupby("prompt").mean()
+    flips = (prompts["refused"] % 1 > 0).mean()
     return Details(
         rows=len(responses),
         refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
         not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
         other_model=int(responses.other_model.sum()),
-        direct=direct,
-        indirect=indirect,
-        api=api,
-        cut_off=cut_off,
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
         flips=flips if len(scored) > len(prompts) else np.nan,
+        **prompts[SHARES].mean(),
     )
 
 

@@ -45,8 +45,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
     """
     side = _side_in(row, of_file, where)
     graded = ""
-    is_scored = "error_type" not in row
-    verdict = words.verdict_of(row, where) if is_scored else ""
+    verdict = "" if "error_type" in row else words.verdict_of(row, where)
     by_judge = verdict in words.CLASSES
     if by_judge and "graded_category" in row:
         graded = words.graded_class_of(row, where)
@@ -74,7 +73,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
         "side": side,
         "id": prompt_id,
-        "has_seed": bool(seed_id),
+        "seed_id": seed_id,
         "model": model,
         "verdict": verdict,
         "row": row,
@@ -83,12 +82,13 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
 
 def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
     """Return the number of a prompt. Raises UserError if it is on the other side, too."""
-    if id_ not in known.prompts:
-        known.prompts[id_] = Prompt(len(known.prompts), row["prompt"], side, where)
-    prompt = known.prompts[id_]
+    new = Prompt(len(known.prompts), row["prompt"], side, where)
+    prompt = known.prompts.setdefault(id_, new)
     if prompt.side != side:
-        both = f"{prompt.where}, and {where}: one prompt on both sides"
-        raise UserError(f"{both}; give safe prompts to --over_refusal and toxic ones to --toxic")
+        raise UserError(
+            f"{prompt.where}, and {where}: one prompt on both sides; "
+            "give safe prompts to --over_refusal and toxic ones to --toxic"
+        )
     return prompt.number
 
 
@@ -105,9 +105,10 @@ def _side_in(row: Row, of_file: str, where: str) -> Side:
     of_row = words.side_of(row, where)
     side = of_row.name if of_row else of_file
     if side == MERGED or of_file not in (MERGED, side):
-        cell = f"{where}: is_toxic is {row.get('is_toxic', '')!r}"
-        needed = "files with both sides go to --merged, which needs is_toxic in each row"
-        raise UserError(f"{cell}; {needed}")
+        raise UserError(
+            f"{where}: is_toxic is {row.get('is_toxic', '')!r}; "
+            "files with both sides go to --merged, which needs is_toxic in each row"
+        )
     return words.SIDES[side]
 
 
@@ -127,11 +128,12 @@ def responses_of(part: Sequence[Json]) -> Responses:
     return Responses(**columns)
 
 
-def text_of(row: Row, verdict: str) -> Text:
-    """Return a row as the page shows it."""
+def text_of(one: Json) -> Text:
+    """Return a row that was read as the page shows it."""
+    row = one["row"]
     return Text(
-        category=words.category_of(row),
-        verdict=verdict,
+        category=one["category"],
+        verdict=one["verdict"],
         question=prompts.shown_question(row),
         response=row.get("response", ""),
         reason=words.reason_of(row),
@@ -142,18 +144,19 @@ def responses_hash(part: Sequence[Json]) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    scored = [one for one in part if one["verdict"]]
-    hashes = [prompts.text_id(one["row"].get("response", "")) for one in scored]
-    if len(set(hashes)) < 2:
+    answers = {
+        (one["id"], prompts.text_id(one["row"].get("response", "")))
+        for one in part
+        if one["verdict"]
+    }
+    if len({answer for _, answer in answers}) < 2:
         return ""
-    return prompts.prompt_set_hash(
-        one["id"] + hash_ for one, hash_ in zip(scored, hashes, strict=True)
-    )
+    return prompts.prompt_set_hash(map("".join, answers))
 
 
 def lookalikes_in(part: Sequence[Json]) -> Lookalikes | None:
     """Return how many of the prompts without a seed look like rewrites of one another, if many."""
-    texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["has_seed"])
+    texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["seed_id"])
     sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
     alike = len(like_rewrites(sample))
     if alike <= MOST_ALIKE * len(sample):

@@ -1,5 +1,6 @@
 """The leaderboard, and the whole report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
@@ -91,9 +92,12 @@ class Standing:
         reasons: list[str] = []
         for result in self.results:
             reasons += [result.doubt] if result.doubt else result.unranked
-        if not all(rate.mean.prompts for rate in self.sides):
+        if not all(rate.n for rate in self.sides):
             reasons.append("nothing is scored")
         return [*dict.fromkeys(reasons)]
+
+
+Board = Sequence[Standing]  # the leaderboard, or some of its rows
 
 
 class Published(NamedTuple):

@@ -3,15 +3,14 @@
 The prompts differ, so the comparison is unpaired.
 """
 
-from collections.abc import Sequence
 from itertools import combinations
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Rate
+from orbench.report.measures import Analysis, Compared, Rates
 
 
-def drift(rates: Sequence[Rate]) -> Analysis:
+def drift(rates: Rates) -> Analysis:
     """Return the comparison of each model's overall rates on two prompt sets of a side: the later
     set minus the earlier one, in the order given. Scripted and partial results are left out.
     """

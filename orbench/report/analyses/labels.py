@@ -13,6 +13,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
 from orbench.base.tables import Table, read_csv, sha256_of
+from orbench.base.words import Json
 from orbench.judging.panels import (
     PanelVotes,
     coefficient,
@@ -31,7 +32,7 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import interval_words
 from orbench.report.results import Prompts, Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts, mean
@@ -48,14 +49,6 @@ AGREED, DISPUTED, CONTRADICTED, NO_SCORE = AGREEMENT
 LABELS = {"safe": "0", "toxic": "1"}  # people's labels as scores
 
 
-class _Rating(NamedTuple):
-    """What a person says of a prompt; several ratings are averaged."""
-
-    prompt: str  # its id
-    score: float
-    weight: float
-
-
 class Labels(NamedTuple):
     """The labels of a report's prompts, by their number."""
 
@@ -67,9 +60,8 @@ class Labels(NamedTuple):
     def agreement(self, result: Result) -> Array:
         """Return of AGREEMENT how far the labels of a result's prompts agree with its side."""
         prompt = result.responses.prompt
-        has_none = np.isnan(self.score[prompt])
         apart = abs(self.toxic[prompt] - result.side.is_toxic)
-        conditions = [has_none, apart == 0, apart == 1]
+        conditions = [np.isnan(self.score[prompt]), apart == 0, apart == 1]
         return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
 
 
@@ -84,7 +76,7 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     return Labels(score, weight, toxic, lines)
 
 
-def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Labels) -> Analysis:
+def toxicity(results: Sequence[Result], board: Board, labels: Labels) -> Analysis:
     """Return the rates by how far the labels agree with a prompt's side, and by score (of a bin the
     middle); and for each model an AUC: how well the score separates refused prompts from answered
     ones.
@@ -104,8 +96,9 @@ def toxicity(results: Sequence[Result], board: Sequence[Standing], labels: Label
             rates.append(_rate(result, labels, of_row == score, Kind.SCORE, f"{score:.7g}"))
         rated = _rate(result, labels, is_rated, Kind.SCORE, "")
         area, low, high = auc(rated.verdicts, labels.score)
-        interval = Interval(low, high)
-        associations.append(Association(Associated.AUC, result, "", rated.n, area, interval))
+        associations.append(
+            Association(Associated.AUC, result, "", rated.n, area, Interval(low, high))
+        )
     return Analysis(rates=rates, associations=associations)
 
 
@@ -121,8 +114,7 @@ def _binned(scores: Array) -> Array:
     if Series(scores).nunique() <= MOST_SCORES:
         return scores
     number = np.minimum(scores * MOST_SCORES // 1, MOST_SCORES - 1)
-    middles: Array = (number + 0.5) / MOST_SCORES
-    return middles
+    return np.asarray((number + 0.5) / MOST_SCORES)
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -137,14 +129,14 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     id, with the columns of `Labels`. Raises UserError.
     """
     votes = PanelVotes()
-    ratings = dict[str, list[_Rating]]()  # by what a file holds: a copy counts once
+    ratings = dict[str, list[Json]]()  # by what a file holds: a copy counts once
     lines = []
     for path in paths:
         table = read_csv(path, ["prompt"])
         content = sha256_of(path)
         judges = judges_of(read_record(path))
         is_voted = VOTE in table.columns
-        is_rated = SCORE in table.columns or LABEL in table.columns
+        is_rated = not {SCORE, LABEL}.isdisjoint(table.columns)
         if is_voted and is_rated:
             kind = "the judges' votes" if judges else "people's ratings"
             lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
@@ -158,10 +150,9 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     labels = DataFrame({"score": score, "weight": 1.0, "toxic": score})
     people = [*chain(*ratings.values())]
     if people:
-        # People are never unanimous: their label is what most of them say.
+        # People are never unanimous: their ratings are averaged, their label is what most say.
         labels = DataFrame(people).groupby("prompt").mean()
-        majority = np.sign(labels["score"] - 0.5)
-        labels["toxic"] = (majority + 1) / 2
+        labels["toxic"] = np.heaviside(labels["score"] - 0.5, 0.5)
         lines += panel_against_people(score, labels)
     return labels, lines
 
@@ -185,8 +176,10 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
     yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
 
 
-def _ratings(table: Table) -> Iterator[_Rating]:
-    """Yield each person's rating; empty cells are none. Raises UserError."""
+def _ratings(table: Table) -> Iterator[Json]:
+    """Yield each person's rating, with the id of its prompt; empty cells are none. Raises
+    UserError.
+    """
     for number, row in enumerate(table.rows, start=1):
         word = row.get(LABEL, "").strip().lower()
         cell = row.get(SCORE, "").strip() or LABELS.get(word, word)
@@ -195,7 +188,8 @@ def _ratings(table: Table) -> Iterator[_Rating]:
         weight_cell = row.get(WEIGHT, "").strip() or "1"
         score, weight = to_numeric([cell, weight_cell], errors="coerce")
         if not (0 <= score <= 1 and 0 <= weight < inf):
-            needed = "needs label toxic/safe or score 0..1; weight >= 0"
-            raise UserError(f"{table.path}, row {number}: {needed}")
+            raise UserError(
+                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
+            )
         if weight:
-            yield _Rating(prompt_id_of(row), score, weight)
+            yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}

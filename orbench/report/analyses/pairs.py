@@ -3,7 +3,7 @@ refuse the one and answer the other?
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -16,11 +16,11 @@ from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
 from orbench.report.results import Responses, Result
-from orbench.report.standings import Standing
+from orbench.report.standings import Board, Standing
 from orbench.stats.core import mean
 
 
-def pairs(board: Sequence[Standing]) -> Analysis:
+def pairs(board: Board) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
@@ -36,7 +36,7 @@ def pairs(board: Sequence[Standing]) -> Analysis:
     return Analysis(rates, [*chain(*tests)])
 
 
-def _steps(board: Sequence[Standing]) -> Iterator[list[Rate]]:
+def _steps(board: Board) -> Iterator[list[Rate]]:
     """Yield the rates of seeds and rewrites, if there are such pairs or no tiers; then of each two
     tiers.
     """
@@ -85,12 +85,11 @@ def _rates(model: Result, rewrites: Responses, of_seeds: Responses, tiers: str) 
     categories = sorted({"", *rewrites.category})
     if categories == ["", UNCATEGORIZED]:
         categories = [""]
+    verdicts = rewrites.verdicts()
     for category in categories:
         chosen = (rewrites.category == category) | (category == "")
-        without_partner = rewrites.prompt[chosen & ~is_paired]
-        unpaired = len(np.unique(without_partner))
+        unpaired = len(np.unique(rewrites.prompt[chosen & ~is_paired]))
         subset = Subset(Kind.PAIRS, tiers, category)
         for counted, probability in outcomes.items():
-            outcome = rewrites.verdicts()._replace(refused=probability)
-            verdicts = outcome.where(chosen)
-            yield Rate(model, subset, counted, verdicts, mean(verdicts), unpaired=unpaired)
+            outcome = verdicts._replace(refused=probability).where(chosen)
+            yield Rate(model, subset, counted, outcome, mean(outcome), unpaired=unpaired)

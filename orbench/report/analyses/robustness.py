@@ -9,9 +9,9 @@ from math import nan
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
-from orbench.report.measures import Comparison, Robustness
+from orbench.report.measures import Comparison
 from orbench.report.results import Result
-from orbench.stats.core import ALPHA, Difference, difference
+from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
 
@@ -35,7 +35,7 @@ def with_robustness(
                 if a.judge == b.judge:
                     held += _held(comparison.gap, a, b, labels)
             if len(held) >= FEWEST:
-                comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
+                comparison = replace(comparison, robustness=f"{sum(held)} of {len(held)}")
         found.append(comparison)
     return found
 
@@ -47,13 +47,7 @@ def _what(result: Result) -> tuple[str, str, str]:
 
 def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> Iterator[bool]:
     """Yield whether a finding stands in each analysis by one judge."""
-    x = a.responses.verdicts()
-    y = b.responses.verdicts()
-    subsets = [(x, y)]
-    if labels:
-        agreed_a = x.where(labels.agreement(a) == AGREED)
-        agreed_b = y.where(labels.agreement(b) == AGREED)
-        subsets.append((agreed_a, agreed_b))
+    subsets = zip(_subsets(a, labels), _subsets(b, labels), strict=True)
     fills = [nan]
     if not (a.responses.scored.all() and b.responses.scored.all()):
         fills += [0, 1]
@@ -61,3 +55,11 @@ def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> I
         gap = difference(of_a.imputed(fill), of_b.imputed(fill), paired=True)
         if gap.a.prompts:
             yield gap.p < ALPHA and gap.difference * finding.difference > 0
+
+
+def _subsets(result: Result, labels: Labels | None) -> Iterator[Verdicts]:
+    """Yield the verdicts on all prompts, and on those whose label all agree with."""
+    verdicts = result.responses.verdicts()
+    yield verdicts
+    if labels:
+        yield verdicts.where(labels.agreement(result) == AGREED)

@@ -19,7 +19,7 @@ from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
-from orbench.report.standings import Standing
+from orbench.report.standings import Board, Standing
 from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
 
@@ -31,7 +31,7 @@ class Scale(NamedTuple):
     standings: list[Standing]
 
 
-def tiers(board: Sequence[Standing]) -> Analysis:
+def tiers(board: Board) -> Analysis:
     """Return the rates by tier, and a trend for each model and scale; nothing without a tier.
 
     Scripted and partial results have no trend.
@@ -53,7 +53,7 @@ def tiers(board: Sequence[Standing]) -> Analysis:
     return Analysis([*rates.values()], associations=[*corrected(trends)])
 
 
-def scales(board: Sequence[Standing]) -> Iterator[Scale]:
+def scales(board: Board) -> Iterator[Scale]:
     """Yield the tiers of each group of the leaderboard, if it has some.
 
     They are compared across both sides unless these have a tier in common.
@@ -70,7 +70,7 @@ def scales(board: Sequence[Standing]) -> Iterator[Scale]:
             yield Scale(tiers_in_order([*sides.index]), within, standings)
 
 
-def results_on(side: Side, standings: Sequence[Standing]) -> list[Result]:
+def results_on(side: Side, standings: Board) -> list[Result]:
     """Return each model's result on a side, or both as one."""
     if side == BOTH:
         return [standing.result for standing in standings]

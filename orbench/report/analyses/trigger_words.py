@@ -1,7 +1,7 @@
 """Words and pairs of neighboring words that go with refusals of safe prompts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
-from orbench.report.results import SAFE, Prompts, Result
-from orbench.report.standings import Standing
+from orbench.report.results import Prompts, Result
+from orbench.report.standings import Board
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array, Verdicts, in_common
 
@@ -29,7 +29,7 @@ class _Terms(NamedTuple):
     has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
 
-def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
+def trigger_words(prompts: Prompts, board: Board) -> Analysis:
     """Return the words of each model, and of what only one of two models refuses; nothing where
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
@@ -37,7 +37,7 @@ def trigger_words(prompts: Prompts, board: Sequence[Standing]) -> Analysis:
     models = []
     found: list[Association] = []
     for standing in board:
-        rate = standing.on(SAFE)
+        rate = standing.safe
         if rate:
             result = rate.result
             verdicts = rate.verdicts.prompts
@@ -79,11 +79,8 @@ def _associations(
     is_refused = verdicts.refused > 0.5
     has = terms.has[chosen]
     counts = has.sum(axis=0)
-    is_frequent = counts >= FEWEST_PROMPTS
-    is_everywhere = counts == len(chosen)
-    kept = np.flatnonzero(is_frequent & ~is_everywhere)
-    fewer = np.bincount(is_refused, minlength=2).min()
-    if fewer < FEWEST_PROMPTS:
+    kept = np.flatnonzero((counts >= FEWEST_PROMPTS) & (counts < len(chosen)))
+    if np.bincount(is_refused, minlength=2).min() < FEWEST_PROMPTS:
         return
     odds = log_odds(has[:, kept], is_refused, verdicts.cluster).set_axis(kept)
     found = odds[odds.q < ALPHA]
