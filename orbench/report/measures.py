@@ -170,6 +170,17 @@ class Compared(StrEnum):
     PAIRS = "pairs"  # two models on the same pairs
 
 
+class Robustness(NamedTuple):
+    """In how many of the analyses that the files allow a finding stands."""
+
+    held: int
+    analyses: int
+
+    def __str__(self) -> str:
+        """Return `14 of 16`."""
+        return f"{self.held} of {self.analyses}"
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Two rates, and how they differ: a minus b."""
@@ -183,7 +194,7 @@ class Comparison:
     p_worst: float = nan  # Holm's too, with the unscored rows against the difference; of models
     detectable: float = nan  # what is a finding with a probability of 80 %; of models
     outcome: Outcome = Outcome.NO_DIFFERENCE
-    robustness: str | None = None  # in how many analyses a finding stands: `14 of 16`
+    robustness: Robustness | None = None
 
     @property
     def p(self) -> float:

@@ -38,7 +38,7 @@ def stands(results: list[Result], toxic: Array | None = None) -> str:
     """Of each comparison, in how many analyses it stands. toxic: labels of the prompts."""
     labels = None if toxic is None else Labels(toxic, np.ones(N), toxic, [])
     found = with_robustness(compare(overall(rates(results))), results, labels)
-    return ", ".join((one.robustness or "-/-").replace(" of ", "/") for one in found)
+    return ", ".join("{}/{}".format(*one.robustness or "--") for one in found)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from math import nan
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
-from orbench.report.measures import Comparison
+from orbench.report.measures import Comparison, Robustness
 from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
@@ -35,7 +35,7 @@ def with_robustness(
                 if a.judge == b.judge:
                     held += _held(comparison.gap, a, b, labels)
             if len(held) >= FEWEST:
-                comparison = replace(comparison, robustness=f"{sum(held)} of {len(held)}")
+                comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
         found.append(comparison)
     return found
 
