@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -44,13 +44,6 @@ STYLE = Path(__file__).with_suffix(".mplstyle")
 DATES = {"svg": "Date", "pdf": "CreationDate", "png": "Date"}  # as files name theirs
 
 
-class Drawing(NamedTuple):
-    """A picture before it is written to a file."""
-
-    name: str  # of its file, without the ending
-    figure: Figure
-
-
 def as_file(figure: Figure, kind: str) -> bytes:
     """Return a figure as png, svg or pdf."""
     file = BytesIO()
@@ -58,11 +51,13 @@ def as_file(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def pictures(report: Report) -> Iterator[Drawing]:
-    """Draw all there is something to draw for."""
+def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Draw all there is something to draw for: the name of a file, without its ending, and what is
+    in it.
+    """
     mpl.rc_file(STYLE)
     if report.published and not report.board:  # then they are the models
-        yield _drawing("scatter", scatter(report.published, [], []), [])
+        yield _drawn("scatter", scatter(report.published, [], []), [])
     for group in scatters(report):
         models = group.standings
         first = models[0].result
@@ -71,16 +66,18 @@ def pictures(report: Report) -> Iterator[Drawing]:
             notes.append(fill(GRAY_MARKS))
         results = [result for model in models for result in model.results]
         figure = scatter(models, group.gray, notes)
-        yield _drawing("scatter", figure, results, models[0].part)
+        yield _drawn("scatter", figure, results, models[0].part)
     for table in category_tables(report):
         name = f"heatmap_{table.side.name}"
-        yield _drawing(name, heat_map(table), table.results, table.part)
+        yield _drawn(name, heat_map(table), table.results, table.part)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
-        yield _drawing(ON_PAGE, toxicity_curves(by_score), [])
+        yield _drawn(ON_PAGE, toxicity_curves(by_score), [])
 
 
-def _drawing(name: str, figure: Figure, results: Iterable[Result], part: str = "") -> Drawing:
+def _drawn(
+    name: str, figure: Figure, results: Iterable[Result], part: str = ""
+) -> tuple[str, Figure]:
     """Return a picture of these results, laid out; doubts about them are written into its corner.
     part: see `Standing`.
 
@@ -89,7 +86,7 @@ def _drawing(name: str, figure: Figure, results: Iterable[Result], part: str = "
     doubts = {result.doubt for result in results} - {""}
     figure.text(0.005, 0.01, "; ".join(sorted(doubts)), va="bottom")
     ConstrainedLayoutEngine().execute(figure)
-    return Drawing(file_name_part(f"{name}_{part}" if part else name), figure)
+    return file_name_part(f"{name}_{part}" if part else name), figure
 
 
 # -- the scatter -------------------------------------------------------------------------------

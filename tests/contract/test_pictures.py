@@ -24,7 +24,7 @@ def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
     others = published_models() if published else []
     board = leaderboard(overall(found))
     whole = Report(results, found, [], [], board, others, [])
-    return {drawing.name: drawing.figure for drawing in pictures(whole)}
+    return dict(pictures(whole))
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:
