@@ -160,21 +160,17 @@ def _of_categories(table: CategoryTable) -> Grid:
 # -- CSVs ----------------------------------------------------------------------------------------
 
 
-def write_csvs(folder: Path, report: Report) -> list[Path]:
-    """Write the CSVs and return their paths. Raises OSError."""
+def write_csvs(folder: Path, report: Report) -> None:
+    """Write the CSVs. Raises OSError."""
     tables: dict[str, tuple[Sequence[Column], Sequence[object]]] = {
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),
         "leaderboard.csv": (BOARD, placed(report)),
     }
-    paths = []
     for file, (columns, items) in tables.items():
         names = [column.name for column in columns if column.name]
-        path = folder / file
-        write_csv(path, names, [csv_row(columns, item) for item in items])
-        paths.append(path)
-    return paths
+        write_csv(folder / file, names, [csv_row(columns, item) for item in items])
 
 
 def csv_row(columns: Sequence[Column], item: object) -> Row:
@@ -192,8 +188,8 @@ def text_of(cell: Cell) -> str:
 # -- documents -----------------------------------------------------------------------------------
 
 
-def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[Path]:
-    """Write the grids as Markdown and as LaTeX, beside `output`, and return the paths.
+def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
+    """Write the grids as Markdown and as LaTeX, beside `output`.
 
     lines: what to know before the figures, after the notes on results. Raises OSError.
     """
@@ -211,11 +207,8 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
             table = table.map(_escaped).rename(columns=_escaped)
             parts.append(f"## {_escaped(one.title)}")
             parts.append(table.to_markdown(index=False, disable_numparse=True))
-    markdown = output.with_suffix(".md")
-    write_text(markdown, "\n\n".join(parts) + "\n")
-    tex = output.with_suffix(".tex")
-    write_text(tex, latex)
-    return [markdown, tex]
+    write_text(output.with_suffix(".md"), "\n\n".join(parts) + "\n")
+    write_text(output.with_suffix(".tex"), latex)
 
 
 def _escaped(text: str) -> str:
