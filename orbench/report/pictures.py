@@ -69,7 +69,7 @@ def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
         yield _drawn("scatter", figure, results, models[0].part)
     for table in category_tables(report):
         name = f"heatmap_{table.side.name}"
-        yield _drawn(name, heat_map(table), table.results, table.part)
+        yield _drawn(name, heat_map(table), table.rates, table.part)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
         yield _drawn(ON_PAGE, toxicity_curves(by_score), [])
@@ -105,9 +105,9 @@ def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence
         xlim=(x.low, 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
         ylim=(y.low, 100),
+        title="\n".join([*notes, GOOD_CORNER]),
     )
     axes.grid()
-    axes.set_title("\n".join([*notes, GOOD_CORNER]))
     for place, model in enumerate(models):
         _draw_model(axes, model, place)
     figure.legend(loc="outside right lower")  # in the order of the leaderboard
@@ -144,25 +144,24 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
 
 def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
-    names = [shortened(result.short, LONGEST_NAME) for result in table.results]
-    columns = table.subsets
-    titles = [subset.name for subset in columns]
-    bad = np.full((len(names), len(columns)), np.nan)
+    names = [shortened(result.short, LONGEST_NAME) for result in table.rates]
+    titles = [subset.name for subset in table.subsets]
+    bad = np.full((len(names), len(titles)), np.nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
-    for (i, j), _ in np.ndenumerate(bad):
-        rate = table.rates.get((table.results[i].number, columns[j]))
-        text = "–"
-        if rate and rate.n:
-            bad[i, j] = abs(table.side.is_toxic - rate.mean.rate)
-            text = f"{100 * rate.mean.rate:.0f}" + "†" * rate.is_small
-        axes.text(j, i, text, ha="center", va="center")
+    for i, rates in enumerate(table.rates.values()):
+        for j, subset in enumerate(table.subsets):
+            rate = rates.get(subset)
+            text = "–"
+            if rate and rate.n:
+                bad[i, j] = abs(table.side.is_toxic - rate.mean.rate)
+                text = f"{100 * rate.mean.rate:.0f}" + "†" * rate.is_small
+            axes.text(j, i, text, ha="center", va="center")
     axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
-    axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
+    axes.set_xticks(range(len(titles)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
-    axes.set_frame_on(False)
-    axes.set_title(f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
+    axes.set(frame_on=False, title=f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 
 

@@ -142,9 +142,9 @@ def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
     subsets = [*table.subsets, MACRO]
     columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
-    for result in table.results:
-        rates = [table.rates.get((result.number, subset)) for subset in subsets]
-        columns.append(Filled(result.label, [*map(cell_of, rates)]))
+    for result, rates in table.rates.items():
+        cells = [cell_of(rates.get(subset)) for subset in subsets]
+        columns.append(Filled(result.label, cells))
     return Grid(table.title, len(subsets), columns)
 
 
