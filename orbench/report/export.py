@@ -47,11 +47,9 @@ def write_summary(output: Path, report: Report) -> None:
 
 
 def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
-    entry: Json = dict.fromkeys((RANK.name, SCORE.name))
     standings = [standing for standing in board if rate.result in standing.results]
-    if len(standings) == 1:
-        for of_board in (RANK, SCORE):
-            entry[of_board.name] = _rounded(of_board.cell(standings[0]))
+    standing = standings[0] if len(standings) == 1 else None
+    entry: Json = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
     for column in RATES:
         if column.name not in LEFT_OUT:
             entry[column.name] = _rounded(column.cell(rate))
