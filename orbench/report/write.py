@@ -69,10 +69,9 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     make_folder(folder)
     write_csvs(folder, made)
     export.write_summary(table, made)
-    hedging = of_models(made.comparisons, Counted.HEDGED)
     lines = [*made.label_lines]
     lines += sentences.small_subset_lines(made.rates)
-    lines += sentences.comparison_lines(hedging)
+    lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines):
         say(line)
