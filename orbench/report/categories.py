@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.measures import MACRO, OVERALL, Kind, Rate, Subset
+from orbench.report.measures import OVERALL, Counted, Kind, Rate, Subset
 from orbench.report.ranking import in_order
-from orbench.report.rates import overall, refusals
+from orbench.report.rates import refusals
 from orbench.report.results import Result
 from orbench.report.standings import Report
 
@@ -18,7 +18,7 @@ class CategoryTable(NamedTuple):
     side: Side
     part: str  # the prompts and the judge, if there are several tables of the side
     subsets: list[Subset]  # the single categories, sorted, and all prompts
-    rates: dict[Result, dict[Subset, Rate]]  # in the order of the leaderboard
+    rates: dict[Result, dict[Subset, Rate]]  # of any subset, in the order of the leaderboard
 
     @property
     def title(self) -> str:
@@ -31,20 +31,21 @@ def category_tables(report: Report) -> list[CategoryTable]:
     """Return a table for each side, prompt set and judge. Results without categories are left
     out.
     """
-    macro = refusals(report.rates, Kind.MACRO)
-    with_categories = {rate.result for rate in macro}
-    every = [*overall(report.rates), *macro, *refusals(report.rates, Kind.CATEGORY)]
-    shown = [rate for rate in in_order(every, report.board) if rate.result in with_categories]
+    results = {rate.result for rate in refusals(report.rates, Kind.MACRO)}
+    rates = []
+    for rate in report.rates:
+        if rate.counted is Counted.REFUSED and rate.result in results:
+            rates.append(rate)
     tables = []
-    for of_side in grouped(shown, lambda rate: rate.side).values():
+    for of_side in grouped(in_order(rates, report.board), lambda rate: rate.side).values():
         groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
         for group in groups.values():
             first = group[0].result
             part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
-            rates = defaultdict[Result, dict[Subset, Rate]](dict)
+            by_result = defaultdict[Result, dict[Subset, Rate]](dict)
             for rate in group:
-                rates[rate.result][rate.subset] = rate
-            categories = {rate.subset for rate in group} - {OVERALL, MACRO}
+                by_result[rate.result][rate.subset] = rate
+            categories = {rate.subset for rate in refusals(group, Kind.CATEGORY)}
             subsets = [*sorted(categories), OVERALL]
-            tables.append(CategoryTable(first.side, part, subsets, rates))
+            tables.append(CategoryTable(first.side, part, subsets, by_result))
     return tables
