@@ -38,9 +38,6 @@ LIGHT_GRAY = "#BBBBBB"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
 ON_PAGE = "toxicity"  # the page draws the others itself
-GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
-GRAY_MARKS = "gray: published with OR-Bench (25 of 32 on earlier prompts), trend"
-STYLE = Path(__file__).with_suffix(".mplstyle")
 DATES = {"svg": "Date", "pdf": "CreationDate", "png": "Date"}  # as files name theirs
 
 
@@ -55,7 +52,7 @@ def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
     """Draw all there is something to draw for: the name of a file, without its ending, and what is
     in it.
     """
-    mpl.rc_file(STYLE)
+    mpl.rc_file(Path(__file__).with_suffix(".mplstyle"))
     if report.published and not report.board:  # then they are the models
         yield _drawn("scatter", scatter(report.published, [], []), [])
     for group in scatters(report):
@@ -63,7 +60,7 @@ def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
         first = models[0].result
         notes = [fill(f"{first.prompts}; {first.judge}")]
         if group.gray:
-            notes.append(fill(GRAY_MARKS))
+            notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
         results = [result for model in models for result in model.results]
         figure = scatter(models, group.gray, notes)
         yield _drawn("scatter", figure, results, models[0].part)
@@ -105,7 +102,7 @@ def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence
         xlim=(x.low, 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
         ylim=(y.low, 100),
-        title="\n".join([*notes, GOOD_CORNER]),
+        title="\n".join([*notes, "↖ good: answers safe prompts, refuses toxic ones"]),
     )
     axes.grid()
     for place, model in enumerate(models):
