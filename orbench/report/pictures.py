@@ -129,9 +129,14 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     style: Any = {"color": COLORS[number % len(COLORS)], "clip_on": False, "zorder": 3}
     x, *x_ends = percents_of(model, SAFE)
     y, *y_ends = percents_of(model, TOXIC)
-    marker = MARKERS[number % len(MARKERS)]
-    label = shortened(model.result.short, LONGEST_NAME)
-    axes.scatter(x, y, s=24, marker=marker, label=label, **style)
+    axes.scatter(
+        x,
+        y,
+        s=24,
+        marker=MARKERS[number % len(MARKERS)],
+        label=shortened(model.result.short, LONGEST_NAME),
+        **style,
+    )
     axes.plot(x_ends, [y] * len(x_ends), **style)  # nothing without ends
     axes.plot([x] * len(y_ends), y_ends, **style)
 
