@@ -184,9 +184,8 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
 
     lines: what to know before the figures, after the notes on results. Raises OSError.
     """
-    notes = warnings(whole_rates(report))
     parts = ["# Results"]
-    for line in [*notes, *lines]:
+    for line in [*warnings(whole_rates(report)), *lines]:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""

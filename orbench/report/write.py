@@ -75,8 +75,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines):
         say(line)
-    correlations = rank_correlations(made.board, made.published)
-    lines += map(sentences.correlation_line, correlations)
+    lines += map(sentences.correlation_line, rank_correlations(made.board, made.published))
     write_documents(table, made, lines)
     pictures = {} if options.table else _draw(made, options, files)
     if options.html:
