@@ -23,9 +23,8 @@ def sections(report: Report) -> dict[str, Grid]:
     rates = grouped(report.rates, lambda rate: rate.subset.kind)
     compared = grouped(report.comparisons, lambda pair: pair.kind)
     associated = grouped(report.associations, lambda found: found.kind)
-    hedging = of_models(report.comparisons, Counted.HEDGED)
     parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [
-        ("hedging", COMPARISONS, hedging),
+        ("hedging", COMPARISONS, of_models(report.comparisons, Counted.HEDGED)),
         ("toxicity", RATES, rates[Kind.LABEL]),
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),
         ("pairs", RATES, rates[Kind.PAIRS]),

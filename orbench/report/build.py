@@ -59,10 +59,8 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     board = leaderboard(whole)
     analyses = []
     labels = None
-    label_lines: list[str] = []
     if options.toxicity and results:
         labels = labels_of(prompts, options.toxicity)
-        label_lines = labels.lines
         analyses.append(toxicity(results, board, labels))
     if options.pairs:
         analyses.append(pairs(board))
@@ -76,4 +74,5 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     published: list[Published] = []
     if options.with_published and (not board or any(map(is_on_or_bench, board))):
         published = published_models()
-    return Report(results, measured, comparisons, associations, board, published, label_lines)
+    lines = labels.lines if labels else []
+    return Report(results, measured, comparisons, associations, board, published, lines)

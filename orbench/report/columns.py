@@ -91,6 +91,15 @@ class Share(Column):
         return percent_cell(value) if isinstance(value, float) else cell_of(value)
 
 
+# In every table but comparison.csv.
+MODEL = (
+    Column("", "result.label", "Model"),
+    Column("model", "result.model"),
+    Column("settings", "result.settings"),
+)
+JUDGE = Column("judge", "result.judge", "Judge", Shown.IF_VARIED)
+PROMPTS = Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED)
+
 # -- results.csv -----------------------------------------------------------------------------------
 
 
@@ -117,9 +126,7 @@ def can_lead(rate: Rate) -> bool:
 
 
 RATES = (
-    Column("", "result.label", "Model"),
-    Column("model", "result.model"),
-    Column("settings", "result.settings"),
+    *MODEL,
     Column("side", "side.name", "Side", Shown.ONLY_VARIED),
     Column("subset", "subset.kind"),
     Column("value", "subset.value", "Subset", Shown.ONLY_VARIED),
@@ -150,9 +157,9 @@ RATES = (
     Share("flip_percent", "details.flips", "Flip"),
     Share("certain_percent", "details.certain", "Certain"),
     Column("unpaired", "unpaired", "Unpaired"),
-    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
+    JUDGE,
     Column("judge_version", "result.judge_version"),
-    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
+    PROMPTS,
     Column("prompt_set", "result.prompt_set"),
     Column("family", "result.family"),
     Column("date", "result.date", "Date", Shown.IN_DOCUMENTS),
@@ -218,10 +225,8 @@ def _example(number: int) -> Callable[[Association], object]:
 
 
 ASSOCIATIONS = (
-    Column("", "result.label", "Model"),
     Column("associated", "kind"),
-    Column("model", "result.model"),
-    Column("settings", "result.settings"),
+    *MODEL,
     Column("against", "against.label", "Against"),
     Column("side", "result.side.name", "Side", Shown.ONLY_VARIED),
     Column("trend", trend_words, "Trend"),
@@ -242,8 +247,8 @@ ASSOCIATIONS = (
     Column("example_1", _example(0), "Example 1"),
     Column("example_2", _example(1), "Example 2"),
     Column("example_3", _example(2)),
-    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
-    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
+    JUDGE,
+    PROMPTS,
 )
 
 # -- leaderboard.csv -------------------------------------------------------------------------------
@@ -253,9 +258,7 @@ RANK = Column("rank", "rank", "Rank")
 SCORE = Share("score", "score")
 BOARD = (
     RANK,
-    Column("", "result.label", "Model"),
-    Column("model", "result.model"),
-    Column("settings", "result.settings"),
+    *MODEL,
     SCORE,
     Share("over_refusal_percent", "safe", "Over-refusal"),
     Share("over_refusal_low_percent", "safe.with_unscored.low"),
@@ -264,6 +267,6 @@ BOARD = (
     Share("toxic_low_percent", "toxic.with_unscored.low"),
     Share("toxic_high_percent", "toxic.with_unscored.high"),
     Share("", "youden", "Score (J)"),
-    Column("judge", "result.judge", "Judge", Shown.IF_VARIED),
-    Column("prompts", "result.prompts", "Prompts", Shown.IF_VARIED),
+    JUDGE,
+    PROMPTS,
 )

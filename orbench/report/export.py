@@ -34,26 +34,22 @@ LEFT_OUT = ("", "subset", "value", "category", "counted", "unpaired")
 DIGITS = 10  # of figures in results.json, behind the point
 
 
-def write_summary(output: Path, report: Report) -> Path:
-    """Write results.json beside `output` and return its path: the columns of results.csv that are
-    not about subsets, of each overall rate, with its rank and its score; null for what is not
-    known. Raises OSError.
+def write_summary(output: Path, report: Report) -> None:
+    """Write results.json beside `output`: the columns of results.csv that are not about subsets, of
+    each overall rate, with its rank and its score; null for what is not known. Raises OSError.
 
     A result in several rows of the leaderboard has neither rank nor score.
     """
     entries = [_summary(rate, report.board) for rate in overall(report.rates)]
     content = {"version": SUMMARY_VERSION, "results": entries}
-    path = output.with_suffix(".json")
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    return path
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    write_text(output.with_suffix(".json"), text + "\n")
 
 
 def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
-    entry: Json = dict.fromkeys((RANK.name, SCORE.name))
     standings = [standing for standing in board if rate.result in standing.results]
-    if len(standings) == 1:
-        for of_board in (RANK, SCORE):
-            entry[of_board.name] = _rounded(of_board.cell(standings[0]))
+    standing = standings[0] if len(standings) == 1 else None
+    entry: Json = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
     for column in RATES:
         if column.name not in LEFT_OUT:
             entry[column.name] = _rounded(column.cell(rate))

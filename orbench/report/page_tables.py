@@ -57,8 +57,7 @@ def doubts_of(rate: Rate) -> Iterator[str]:
 
 def shares_of_classes(report: Report) -> dict[tuple[int, Counted], Rate]:
     """Return the shares of graded results that are scored, by number and by class."""
-    shares = [rate for rate in shares_of(report) if rate.n]
-    return {(rate.result.number, rate.counted): rate for rate in shares}
+    return {(rate.result.number, rate.counted): rate for rate in shares_of(report) if rate.n}
 
 
 # -- heat maps -----------------------------------------------------------------------------------

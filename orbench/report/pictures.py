@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -38,17 +38,7 @@ LIGHT_GRAY = "#BBBBBB"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "oXs^D*vPh>d"
 ON_PAGE = "toxicity"  # the page draws the others itself
-GOOD_CORNER = "↖ good: answers safe prompts, refuses toxic ones"
-GRAY_MARKS = "gray: published with OR-Bench (25 of 32 on earlier prompts), trend"
-STYLE = Path(__file__).with_suffix(".mplstyle")
 DATES = {"svg": "Date", "pdf": "CreationDate", "png": "Date"}  # as files name theirs
-
-
-class Drawing(NamedTuple):
-    """A picture before it is written to a file."""
-
-    name: str  # of its file, without the ending
-    figure: Figure
 
 
 def as_file(figure: Figure, kind: str) -> bytes:
@@ -58,29 +48,33 @@ def as_file(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def pictures(report: Report) -> Iterator[Drawing]:
-    """Draw all there is something to draw for."""
-    mpl.rc_file(STYLE)
+def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
+    """Draw all there is something to draw for: the name of a file, without its ending, and what is
+    in it.
+    """
+    mpl.rc_file(Path(__file__).with_suffix(".mplstyle"))
     if report.published and not report.board:  # then they are the models
-        yield _drawing("scatter", scatter(report.published, [], []), [])
+        yield _drawn("scatter", scatter(report.published, [], []), [])
     for group in scatters(report):
         models = group.standings
         first = models[0].result
         notes = [fill(f"{first.prompts}; {first.judge}")]
         if group.gray:
-            notes.append(fill(GRAY_MARKS))
+            notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
         results = [result for model in models for result in model.results]
         figure = scatter(models, group.gray, notes)
-        yield _drawing("scatter", figure, results, models[0].part)
+        yield _drawn("scatter", figure, results, models[0].part)
     for table in category_tables(report):
         name = f"heatmap_{table.side.name}"
-        yield _drawing(name, heat_map(table), table.results, table.part)
+        yield _drawn(name, heat_map(table), table.rates, table.part)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
-        yield _drawing(ON_PAGE, toxicity_curves(by_score), [])
+        yield _drawn(ON_PAGE, toxicity_curves(by_score), [])
 
 
-def _drawing(name: str, figure: Figure, results: Iterable[Result], part: str = "") -> Drawing:
+def _drawn(
+    name: str, figure: Figure, results: Iterable[Result], part: str = ""
+) -> tuple[str, Figure]:
     """Return a picture of these results, laid out; doubts about them are written into its corner.
     part: see `Standing`.
 
@@ -89,7 +83,7 @@ def _drawing(name: str, figure: Figure, results: Iterable[Result], part: str = "
     doubts = {result.doubt for result in results} - {""}
     figure.text(0.005, 0.01, "; ".join(sorted(doubts)), va="bottom")
     ConstrainedLayoutEngine().execute(figure)
-    return Drawing(file_name_part(f"{name}_{part}" if part else name), figure)
+    return file_name_part(f"{name}_{part}" if part else name), figure
 
 
 # -- the scatter -------------------------------------------------------------------------------
@@ -108,9 +102,9 @@ def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence
         xlim=(x.low, 100),
         ylabel="Toxic rejection rate (% of toxic prompts refused)",
         ylim=(y.low, 100),
+        title="\n".join([*notes, "↖ good: answers safe prompts, refuses toxic ones"]),
     )
     axes.grid()
-    axes.set_title("\n".join([*notes, GOOD_CORNER]))
     for place, model in enumerate(models):
         _draw_model(axes, model, place)
     figure.legend(loc="outside right lower")  # in the order of the leaderboard
@@ -135,9 +129,14 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
     style: Any = {"color": COLORS[number % len(COLORS)], "clip_on": False, "zorder": 3}
     x, *x_ends = percents_of(model, SAFE)
     y, *y_ends = percents_of(model, TOXIC)
-    marker = MARKERS[number % len(MARKERS)]
-    label = shortened(model.result.short, LONGEST_NAME)
-    axes.scatter(x, y, s=24, marker=marker, label=label, **style)
+    axes.scatter(
+        x,
+        y,
+        s=24,
+        marker=MARKERS[number % len(MARKERS)],
+        label=shortened(model.result.short, LONGEST_NAME),
+        **style,
+    )
     axes.plot(x_ends, [y] * len(x_ends), **style)  # nothing without ends
     axes.plot([x] * len(y_ends), y_ends, **style)
 
@@ -147,25 +146,24 @@ def _draw_model(axes: Axes, model: Placed, place: int) -> None:
 
 def heat_map(table: CategoryTable) -> Figure:
     """Draw models x categories, the overall rate last; what is bad is dark."""
-    names = [shortened(result.short, LONGEST_NAME) for result in table.results]
-    columns = table.subsets
-    titles = [subset.name for subset in columns]
-    bad = np.full((len(names), len(columns)), np.nan)
+    names = [shortened(result.short, LONGEST_NAME) for result in table.rates]
+    titles = [subset.name for subset in table.subsets]
+    bad = np.full((len(names), len(titles)), np.nan)
     figure = Figure((WIDTH, 1.3 + 0.27 * len(names)))
     axes = figure.subplots()
-    for (i, j), _ in np.ndenumerate(bad):
-        rate = table.rates.get((table.results[i].number, columns[j]))
-        text = "–"
-        if rate and rate.n:
-            bad[i, j] = abs(table.side.is_toxic - rate.mean.rate)
-            text = f"{100 * rate.mean.rate:.0f}" + "†" * rate.is_small
-        axes.text(j, i, text, ha="center", va="center")
+    for i, rates in enumerate(table.rates.values()):
+        for j, subset in enumerate(table.subsets):
+            rate = rates.get(subset)
+            text = "–"
+            if rate and rate.n:
+                bad[i, j] = abs(table.side.is_toxic - rate.mean.rate)
+                text = f"{100 * rate.mean.rate:.0f}" + "†" * rate.is_small
+            axes.text(j, i, text, ha="center", va="center")
     axes.imshow(bad, cmap="Oranges", vmin=0, vmax=DARK, aspect="auto")
-    axes.set_xticks(range(len(columns)), titles, rotation=30, ha="right", rotation_mode="anchor")
+    axes.set_xticks(range(len(titles)), titles, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
-    axes.set_frame_on(False)
-    axes.set_title(f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
+    axes.set(frame_on=False, title=f"{fill(table.title)}, %\n† fewer than {FEW_PROMPTS} prompts")
     return figure
 
 

@@ -88,33 +88,24 @@ class Grid(NamedTuple):
 # -- grids ---------------------------------------------------------------------------------------
 
 
-class Grids(NamedTuple):
-    """The tables of the documents, in their order, and of the page; some may have no rows."""
-
-    leaderboard: list[Grid]
-    rates: list[Grid]  # a side each
-    shares: list[Grid]  # of graded classes
-    by_api: list[Grid]
-    by_category: list[Grid]
-    same_prompts: list[Grid]
-
-
-def grids(report: Report) -> Grids:
-    """Return the tables of a report."""
+def grids(report: Report) -> dict[str, list[Grid]]:
+    """Return the tables of the documents, in their order, some of which the page shows, too. Some
+    have no rows.
+    """
     rates = whole_rates(report)
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
     compared = of_models(report.comparisons, Counted.REFUSED)
     by_api = [rate for rate in rates if rate.details.api > 0]
-    return Grids(
-        [grid("Leaderboard", BOARD, placed(report))],
-        by_side,
-        [grid("Shares of graded responses", RATES, shares_of(report))],
-        [grid("Refusals by the API", RATES, by_api)],
-        [_of_categories(one) for one in category_tables(report)],
-        [grid("Comparisons on the same prompts", COMPARISONS, compared)],
-    )
+    return {
+        "leaderboard": [grid("Leaderboard", BOARD, placed(report))],
+        "rates": by_side,
+        "shares": [grid("Shares of graded responses", RATES, shares_of(report))],
+        "by_api": [grid("Refusals by the API", RATES, by_api)],
+        "by_category": [_of_categories(one) for one in category_tables(report)],
+        "same_prompts": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
+    }
 
 
 def placed(report: Report) -> list[Placed]:
@@ -151,30 +142,26 @@ def _of_categories(table: CategoryTable) -> Grid:
     """Return a row per category, a column per result."""
     subsets = [*table.subsets, MACRO]
     columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
-    for result in table.results:
-        rates = [table.rates.get((result.number, subset)) for subset in subsets]
-        columns.append(Filled(result.label, [*map(cell_of, rates)]))
+    for result, rates in table.rates.items():
+        cells = [cell_of(rates.get(subset)) for subset in subsets]
+        columns.append(Filled(result.label, cells))
     return Grid(table.title, len(subsets), columns)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------
 
 
-def write_csvs(folder: Path, report: Report) -> list[Path]:
-    """Write the CSVs and return their paths. Raises OSError."""
+def write_csvs(folder: Path, report: Report) -> None:
+    """Write the CSVs. Raises OSError."""
     tables: dict[str, tuple[Sequence[Column], Sequence[object]]] = {
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),
         "leaderboard.csv": (BOARD, placed(report)),
     }
-    paths = []
     for file, (columns, items) in tables.items():
         names = [column.name for column in columns if column.name]
-        path = folder / file
-        write_csv(path, names, [csv_row(columns, item) for item in items])
-        paths.append(path)
-    return paths
+        write_csv(folder / file, names, [csv_row(columns, item) for item in items])
 
 
 def csv_row(columns: Sequence[Column], item: object) -> Row:
@@ -192,18 +179,17 @@ def text_of(cell: Cell) -> str:
 # -- documents -----------------------------------------------------------------------------------
 
 
-def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[Path]:
-    """Write the grids as Markdown and as LaTeX, beside `output`, and return the paths.
+def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
+    """Write the grids as Markdown and as LaTeX, beside `output`.
 
     lines: what to know before the figures, after the notes on results. Raises OSError.
     """
-    notes = warnings(whole_rates(report))
     parts = ["# Results"]
-    for line in [*notes, *lines]:
+    for line in [*warnings(whole_rates(report)), *lines]:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for one in chain(*grids(report)):
+    for one in chain(*grids(report).values()):
         if one.rows:
             table = DataFrame({column.title: column.texts for column in one.columns})
             caption = one.title.translate(IN_CAPTIONS)
@@ -211,11 +197,8 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> list[
             table = table.map(_escaped).rename(columns=_escaped)
             parts.append(f"## {_escaped(one.title)}")
             parts.append(table.to_markdown(index=False, disable_numparse=True))
-    markdown = output.with_suffix(".md")
-    write_text(markdown, "\n\n".join(parts) + "\n")
-    tex = output.with_suffix(".tex")
-    write_text(tex, latex)
-    return [markdown, tex]
+    write_text(output.with_suffix(".md"), "\n\n".join(parts) + "\n")
+    write_text(output.with_suffix(".tex"), latex)
 
 
 def _escaped(text: str) -> str:

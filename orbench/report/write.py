@@ -19,15 +19,14 @@ from orbench.report.tables import write_csvs, write_documents
 
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
-OUTPUTS = (  # in the folder itself; none may be an input
+TABLES = (  # that every report has
     "results.csv",
     "comparison.csv",
     "associations.csv",
     "leaderboard.csv",
+    "results.json",
     "results.md",
     "results.tex",
-    "results.html",
-    "results.json",
 )
 
 
@@ -63,26 +62,25 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     """
     folder = options.output_dir
     table = options.results
-    outputs = [folder / name for name in OUTPUTS]
+    page = table.with_suffix(".html")
+    files = [folder / name for name in TABLES]
     inputs = [source.path for source in sources]
-    check_outputs(outputs, [*inputs, *options.toxicity])
+    check_outputs([*files, page], [*inputs, *options.toxicity])
     make_folder(folder)
-    files = [*write_csvs(folder, made), export.write_summary(table, made)]
-    hedging = of_models(made.comparisons, Counted.HEDGED)
+    write_csvs(folder, made)
+    export.write_summary(table, made)
     lines = [*made.label_lines]
     lines += sentences.small_subset_lines(made.rates)
-    lines += sentences.comparison_lines(hedging)
+    lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines):
         say(line)
-    correlations = rank_correlations(made.board, made.published)
-    lines += map(sentences.correlation_line, correlations)
-    files += write_documents(table, made, lines)
+    lines += map(sentences.correlation_line, rank_correlations(made.board, made.published))
+    write_documents(table, made, lines)
     pictures = {} if options.table else _draw(made, options, files)
     if options.html:
-        page = table.with_suffix(".html")
-        files.append(page)
         write_page(page, made, lines, pictures)
+        files.append(page)
         if options.names_page:
             say(f"page: {page}")
     if options.export:

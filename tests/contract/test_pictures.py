@@ -22,9 +22,8 @@ def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
     results = [one.result for one in given]
     found = rates(results)
     others = published_models() if published else []
-    board = leaderboard(overall(found))
-    whole = Report(results, found, [], [], board, others, [])
-    return {drawing.name: drawing.figure for drawing in pictures(whole)}
+    whole = Report(results, found, [], [], leaderboard(overall(found)), others, [])
+    return dict(pictures(whole))
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:
