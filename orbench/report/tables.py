@@ -88,24 +88,33 @@ class Grid(NamedTuple):
 # -- grids ---------------------------------------------------------------------------------------
 
 
-def grids(report: Report) -> dict[str, list[Grid]]:
-    """Return the tables of the documents, in their order, some of which the page shows, too. Some
-    have no rows.
-    """
+class Grids(NamedTuple):
+    """The tables of the documents, in their order, and of the page; some may have no rows."""
+
+    leaderboard: list[Grid]
+    rates: list[Grid]  # a side each
+    shares: list[Grid]  # of graded classes
+    by_api: list[Grid]
+    by_category: list[Grid]
+    same_prompts: list[Grid]
+
+
+def grids(report: Report) -> Grids:
+    """Return the tables of a report."""
     rates = whole_rates(report)
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
     compared = of_models(report.comparisons, Counted.REFUSED)
     by_api = [rate for rate in rates if rate.details.api > 0]
-    return {
-        "leaderboard": [grid("Leaderboard", BOARD, placed(report))],
-        "rates": by_side,
-        "shares": [grid("Shares of graded responses", RATES, shares_of(report))],
-        "by_api": [grid("Refusals by the API", RATES, by_api)],
-        "by_category": [_of_categories(one) for one in category_tables(report)],
-        "same_prompts": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
-    }
+    return Grids(
+        [grid("Leaderboard", BOARD, placed(report))],
+        by_side,
+        [grid("Shares of graded responses", RATES, shares_of(report))],
+        [grid("Refusals by the API", RATES, by_api)],
+        [_of_categories(one) for one in category_tables(report)],
+        [grid("Comparisons on the same prompts", COMPARISONS, compared)],
+    )
 
 
 def placed(report: Report) -> list[Placed]:
@@ -189,7 +198,7 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for one in chain(*grids(report).values()):
+    for one in chain(*grids(report)):
         if one.rows:
             table = DataFrame({column.title: column.texts for column in one.columns})
             caption = one.title.translate(IN_CAPTIONS)
