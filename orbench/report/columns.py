@@ -17,7 +17,7 @@ from orbench.report.measures import (
     Kind,
     Rate,
 )
-from orbench.report.numerals import WIDENED, interval_words
+from orbench.report.numerals import WIDENED
 from orbench.report.sentences import finding_of, notes_of, trend_words
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
@@ -109,7 +109,7 @@ def percent_cell(fraction: float, interval: Interval | None = None, marks: str =
         return NOT_MEASURED
     text = f"{100 * fraction:.1f}"
     if interval:
-        text += f" {interval_words(interval)}"
+        text += f" {interval}"
     return Cell(text + marks, 100 * fraction)
 
 

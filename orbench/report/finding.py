@@ -10,7 +10,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome
-from orbench.report.numerals import interval_words, listed, percent
+from orbench.report.numerals import listed, percent
 from orbench.report.sentences import remarks
 from orbench.report.standings import Report, Standing
 from orbench.stats.intervals import Interval
@@ -103,7 +103,7 @@ def _distance(comparisons: Sequence[Comparison]) -> str:
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
     gap = nearest.gap
     ends = sorted(map(abs, gap.interval))  # a finding excludes 0
-    interval = interval_words(Interval(*ends))
+    interval = Interval(*ends)
     difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
     prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"
     next_one = f"{nearest.worse.result.short} follows with {percent(nearest.worse)}"

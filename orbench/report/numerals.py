@@ -4,25 +4,19 @@ from collections.abc import Sequence
 
 from orbench.report.measures import Rate
 from orbench.stats.core import Difference
-from orbench.stats.intervals import Interval
 
 WIDENED = " ‡"  # the mark of an interval that unscored rows widen
 
 
-def interval_words(interval: Interval) -> str:
-    """Return an interval in percent: `[10.0, 14.6]`."""
-    return f"[{100 * interval.low:z.1f}, {100 * interval.high:z.1f}]"
-
-
 def percent(rate: Rate) -> str:
     """Return a rate with its interval: `12.3 % [10.0, 14.6]`, and a mark if it is widened."""
-    shown = f"{100 * rate.mean.rate:.1f} % {interval_words(rate.interval)}"
+    shown = f"{100 * rate.mean.rate:.1f} % {rate.interval}"
     return shown + WIDENED if rate.is_widened else shown
 
 
 def points(gap: Difference) -> str:
     """Return a difference with its interval: `+2.0 points [-1.0, 5.0]`."""
-    return f"{100 * gap.difference:+z.1f} points {interval_words(gap.interval)}"
+    return f"{100 * gap.difference:+z.1f} points {gap.interval}"
 
 
 def listed(names: Sequence[str]) -> str:

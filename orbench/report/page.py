@@ -22,7 +22,7 @@ from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS
-from orbench.report.numerals import WIDENED, interval_words, percent
+from orbench.report.numerals import WIDENED, percent
 from orbench.report.page_tables import (
     CERTAIN,
     IN_SHORT,
@@ -56,7 +56,6 @@ JINJA.globals |= {
     "sha256": sha256,
     "shortened": shortened,
     "percent": percent,
-    "interval": interval_words,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": CERTAIN,

@@ -12,6 +12,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """Return it in percent: `[10.0, 14.6]`."""
+        return f"[{100 * self.low:z.1f}, {100 * self.high:z.1f}]"
+
 
 def wilson(hits: float, n: float) -> Interval:
     """Return the Wilson score interval of hits out of n; (0, 1) where n is 0.

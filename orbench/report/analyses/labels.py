@@ -30,7 +30,6 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
-from orbench.report.numerals import interval_words
 from orbench.report.results import Prompts, Result
 from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
@@ -172,7 +171,7 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
     right = Verdicts(flagged == toxic, prompt, prompt, weight=decided["weight"].to_numpy())
     for name, which in (("sensitivity", toxic), ("specificity", ~toxic)):
         share = mean(right.where(which))
-        parts.append(f"{name} {100 * share.rate:.1f} % {interval_words(share.interval)}")
+        parts.append(f"{name} {100 * share.rate:.1f} % {share.interval}")
     yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
 
 
