@@ -70,6 +70,14 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{plural}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return `a, b and c`; of more than four names their number: `5 models`."""
+    if len(names) > 4:
+        return f"{len(names)} models"
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def shortened(name: str, width: int) -> str:
     """Return a name in at most `width` columns, cut in the middle."""
     if len(name) <= width:

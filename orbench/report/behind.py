@@ -29,7 +29,7 @@ def sections(report: Report) -> dict[str, Grid]:
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),
         ("pairs", RATES, rates[Kind.PAIRS]),
         ("pairs_comparison", COMPARISONS, compared[Compared.PAIRS]),
-        ("tiers", RATES, rates[Kind.TIER]),
+        ("tiers", RATES, refusals(report.rates, Kind.TIER)),
         ("tiers_trend", ASSOCIATIONS, associated[Associated.TREND]),
         ("drift", COMPARISONS, compared[Compared.SETS]),
         ("triggers", ASSOCIATIONS, associated[Associated.WORD]),

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from orbench.base.grouping import grouped
+from orbench.base.messages import listed
 from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome
-from orbench.report.numerals import listed, percent
+from orbench.report.numerals import percent
 from orbench.report.sentences import remarks
 from orbench.report.standings import Report, Standing
 from orbench.stats.intervals import Interval

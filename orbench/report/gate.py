@@ -140,8 +140,9 @@ def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Decision:
         return _within_limit(gate, rate)
     of_side = on_side(rate.side, baselines)
     decisions = [_against_baseline(rate, baseline, len(of_side)) for baseline in of_side]
+    missing = _undecided("the baseline was not measured")
     # What is known counts first.
-    return max(decisions, default=_undecided("the baseline was not measured"))
+    return max(decisions, key=lambda decision: decision.status, default=missing)
 
 
 def _doubt(rate: Rate) -> str:

@@ -1,6 +1,4 @@
-"""Rates, differences and lists as they stand in a sentence."""
-
-from collections.abc import Sequence
+"""Rates and differences as they stand in a sentence."""
 
 from orbench.report.measures import Rate
 from orbench.stats.core import Difference
@@ -17,11 +15,3 @@ def percent(rate: Rate) -> str:
 def points(gap: Difference) -> str:
     """Return a difference with its interval: `+2.0 points [-1.0, 5.0]`."""
     return f"{100 * gap.difference:+z.1f} points {gap.interval}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return `a, b and c`; of more than four names their number: `5 models`."""
-    if len(names) > 4:
-        return f"{len(names)} models"
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

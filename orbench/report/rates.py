@@ -61,16 +61,16 @@ def rates_of(result: Result) -> Iterator[Rate]:
     responses = result.responses
     whole = refusal_rate(result, responses, OVERALL)
     details = replace(whole.details, certain=result.certain, corrected=result.corrected)
-    yield from _with_shares(replace(whole, details=details), responses)
+    yield from with_shares(replace(whole, details=details), responses)
     categories, number = np.unique(responses.category, return_inverse=True)
     if list(categories) == [UNCATEGORIZED]:
         return
     alike = responses.verdicts()._replace(category=number)
-    yield from _with_shares(rate(result, alike, MACRO), responses)
+    yield from with_shares(rate(result, alike, MACRO), responses)
     for name in categories:
         part = responses.where(responses.category == name)
         subset = Subset(Kind.CATEGORY, name)
-        yield from _with_shares(refusal_rate(result, part, subset), part)
+        yield from with_shares(refusal_rate(result, part, subset), part)
 
 
 def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
@@ -85,7 +85,7 @@ def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
     return replace(plain, details=_details(responses))
 
 
-def _with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
+def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
     """Yield the rate of refusals, then of graded results the share of each class."""
     yield whole
     if not responses.graded.any():

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orbench.base.messages import listed
 from orbench.report.measures import (
     Associated,
     Association,
@@ -16,7 +17,7 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
-from orbench.report.numerals import listed, points
+from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
 from orbench.report.results import BOTH, TOXIC, Lookalikes
 from orbench.report.sentences import (

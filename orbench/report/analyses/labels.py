@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pandas import DataFrame, Series, to_numeric  # type: ignore[import-untyped]
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
-from orbench.base.prompts import prompt_id_of
 from orbench.base.records import read_record
-from orbench.base.tables import Table, read_csv, sha256_of
+from orbench.base.tables import read_csv, sha256_of
 from orbench.base.words import Json
+from orbench.datasets import audit
 from orbench.judging.panels import (
     PanelVotes,
     coefficient,
@@ -38,14 +37,10 @@ from orbench.stats.core import Array, Verdicts, mean
 from orbench.stats.intervals import Interval
 
 VOTE = "is_toxic"  # stage 3's column
-SCORE = "score"  # people's columns
-LABEL = "label"
-WEIGHT = "weight"
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
 AGREEMENT = ("agreed", "disputed", "contradicted", "no_score")
 AGREED, DISPUTED, CONTRADICTED, NO_SCORE = AGREEMENT
-LABELS = {"safe": "0", "toxic": "1"}  # people's labels as scores
 
 
 class Labels(NamedTuple):
@@ -135,16 +130,16 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         content = sha256_of(path)
         judges = judges_of(read_record(path))
         is_voted = VOTE in table.columns
-        is_rated = not {SCORE, LABEL}.isdisjoint(table.columns)
+        is_rated = not {*audit.RATED}.isdisjoint(table.columns)
         if is_voted and is_rated:
             kind = "the judges' votes" if judges else "people's ratings"
             lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
         if is_rated and not (is_voted and judges):
-            ratings[content] = [*_ratings(table)]
+            ratings[content] = [*audit.ratings_in(table)]
         elif is_voted:
             votes += votes_in(table, content)
         else:
-            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {SCORE} or {LABEL}")
+            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {' or '.join(audit.RATED)}")
     score = toxicity_scores(votes)
     labels = DataFrame({"score": score, "weight": 1.0, "toxic": score})
     people = [*chain(*ratings.values())]
@@ -173,22 +168,3 @@ def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
         share = mean(right.where(which))
         parts.append(f"{name} {100 * share.rate:.1f} % {share.interval}")
     yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
-
-
-def _ratings(table: Table) -> Iterator[Json]:
-    """Yield each person's rating, with the id of its prompt; empty cells are none. Raises
-    UserError.
-    """
-    for number, row in enumerate(table.rows, start=1):
-        word = row.get(LABEL, "").strip().lower()
-        cell = row.get(SCORE, "").strip() or LABELS.get(word, word)
-        if not cell:
-            continue
-        weight_cell = row.get(WEIGHT, "").strip() or "1"
-        score, weight = to_numeric([cell, weight_cell], errors="coerce")
-        if not (0 <= score <= 1 and 0 <= weight < inf):
-            raise UserError(
-                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
-            )
-        if weight:
-            yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}

@@ -4,7 +4,7 @@ refuse the one and answer the other?
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain, combinations, product
+from itertools import chain, combinations
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -45,13 +45,15 @@ def _steps(board: Board) -> Iterator[list[Rate]]:
     if any(rate.n for rate in of_seeds) or not tiered:
         yield of_seeds
     for scale in tiered:
-        for side, tiers in product(scale.sides, combinations(scale.tiers, 2)):
-            of_tiers: list[Rate] = []
-            for model in results_on(side, scale.standings):
-                responses = model.responses
-                lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
-                of_tiers += _rates(model, lower, higher, " < ".join(tiers))
-            if any(rate.n or rate.unpaired for rate in of_tiers):
+        for side in scale.sides:
+            models = results_on(side, scale.standings)
+            there = {tier for model in models for tier in model.responses.tier}
+            for tiers in combinations([tier for tier in scale.tiers if tier in there], 2):
+                of_tiers: list[Rate] = []
+                for model in models:
+                    responses = model.responses
+                    lower, higher = [responses.where(responses.tier == tier) for tier in tiers]
+                    of_tiers += _rates(model, lower, higher, " < ".join(tiers))
                 yield of_tiers
 
 

@@ -7,7 +7,7 @@ and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ h
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from orbench.base.grouping import grouped
 from orbench.base.words import Side, tiers_in_order
 from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
-from orbench.report.rates import refusal_rate
+from orbench.report.rates import refusal_rate, with_shares
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
 from orbench.report.standings import Board, Standing
 from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
@@ -44,13 +44,14 @@ def tiers(board: Board) -> Analysis:
                 responses = result.responses
                 part = responses.where(responses.tier == tier)
                 if len(part):
-                    rates[result.number, tier] = refusal_rate(result, part, Subset(Kind.TIER, tier))
+                    whole = refusal_rate(result, part, Subset(Kind.TIER, tier))
+                    rates[result.number, tier] = [*with_shares(whole, part)]
         sound = [standing for standing in scale.standings if not standing.doubts]
         for side in scale.sides:
             for model in results_on(side, sound):
                 if model.responses.tier.any():
                     trends.append(_trend(model, scale.tiers))
-    return Analysis([*rates.values()], associations=[*corrected(trends)])
+    return Analysis([*chain(*rates.values())], associations=[*corrected(trends)])
 
 
 def scales(board: Board) -> Iterator[Scale]:
