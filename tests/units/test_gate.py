@@ -127,6 +127,7 @@ def test_what_one_baseline_shows_counts_before_what_another_leaves_open() -> Non
     assert decided("worse", rate, doubtful, old(12)).startswith(WORSE)
     assert decided("worse", rate, doubtful, old(42)) == OPEN + "scripted"
     assert decided("worse", rate, old(12, unranked=("u",))) == OPEN + "u"
+    assert decided("worse", rate, doubtful, old(12, unranked=("u",))) == OPEN + "scripted"
 
 
 def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:

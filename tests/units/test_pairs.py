@@ -91,6 +91,10 @@ def test_a_model_without_seeds_stands_beside_others_and_categories_are_the_rewri
             "0101 tier=1212 seed=0011 & 1010 tier=1212 seed=0011",
             "m0 over_refusal 1 < 2: 2+0, 1 0 0 0; m0 toxic 1 < 2: 2+0, 0 0 0 1",
         ),
+        (
+            "01 tier=12 seed=00 & 10 tier=13 seed=00",
+            "m0 over_refusal 1 < 2: 1+0, 1 0 0 0; m0 toxic 1 < 3: 1+0, 0 0 0 1",
+        ),
     ],
 )
 def test_each_two_tiers_are_pairs_the_lower_one_the_rewrite(board: str, expected: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.analyses.tiers import scales, tiers
-from orbench.report.measures import Association, Outcome
+from orbench.report.measures import Association, Counted, Outcome
 from orbench.report.standings import Standing
 from orbench.stats.core import Array, Verdicts, difference
 from tests.units.read_results import cells_of, read_board, read_standing
@@ -97,6 +97,13 @@ def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_of_the_board()
     shown = [f"{one.result.model} {one.subset.value} {one.mean.rate}" for one in rates]
     assert shown == ["m1 1 0.5", "m1 2 1.0", "m0 2 1.0", "m0 3 1.0"]
     assert rates[1].unscored == 1
+
+
+def test_graded_results_have_the_share_of_each_class_in_each_tier() -> None:
+    graded = ["partial", "direct_answer", "direct_answer", "partial"]
+    rates = tiers([tiered("0000", graded=graded)]).rates
+    hedged = {one.subset.value: one.mean.rate for one in rates if one.counted is Counted.HEDGED}
+    assert hedged == {"1": 0.5, "2": 0.5} and len(rates) == 2 * 9
 
 
 def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
