@@ -23,9 +23,8 @@ CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
 def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> About:
-    """Return what the results in a file share. ids: of the models that answered.
-
-    Raises UserError if the model is unknown.
+    """Return what the results in a file share. ids: of the models that answered. Raises UserError
+    if the model is unknown.
     """
     path = source.path
     tested = under_test(record)

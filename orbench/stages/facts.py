@@ -141,9 +141,6 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     time = _time_of(run, counts, path)
     if not part and before.get("part") in VERDICTS:
         part = before["part"]
-    source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
-    if stage.table.file.is_file():  # stage 1 has none, a prompt set has its `source`
-        source |= {"path": str(stage.table.file), "sha256": sha256_of(stage.table.file)}
     numbers = {
         **counts.rows,
         **counts.answers,
@@ -159,7 +156,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
         "settings": settings_of(stage),
-        "input": source,
+        "input": _input_of(stage),
         "output": {"csv": sha256, "failed": failed_hash(path)},
         "prompt_set": prompt_set_hash(counts.prompts),
         "part": part,
@@ -172,6 +169,14 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
         **time,
         **_carried(stage, before, time | {"unranked": doubt}),
     }
+
+
+def _input_of(stage: Stage) -> Record:
+    """Return the file that a stage read; stage 1 has none, a prompt set has its `source`."""
+    source = {"path": "", "sha256": "", "rows": len(stage.table.rows)}
+    if stage.table.file.is_file():
+        source |= {"path": str(stage.table.file), "sha256": sha256_of(stage.table.file)}
+    return source
 
 
 def _time_of(run: StageRun, counts: Counts, path: Path) -> dict[str, str]:
