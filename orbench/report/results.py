@@ -101,7 +101,7 @@ class Prompts(NamedTuple):
     """All prompts of a report, by their number."""
 
     id: list[str]
-    text: list[str]
+    text: list[str]  # as first spelled; of a conversation, the last turn
 
 
 @dataclass(frozen=True, eq=False)
