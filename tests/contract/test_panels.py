@@ -31,6 +31,15 @@ def toxic(letters: str, min_votes: int = 1) -> bool | None:
 
 
 @pytest.mark.parametrize(
+    ("votes", "expected"), [("tv", "t"), ("vt", "v"), ("vtt", "t"), ("tvvs", "v"), ("tsv?", "t")]
+)
+def test_of_toxic_votes_the_most_frequent_category_counts_else_the_first(
+    votes: str, expected: str
+) -> None:
+    assert vote(votes) == CATEGORIES[expected]
+
+
+@pytest.mark.parametrize(
     ("votes", "expected"),
     [
         ("ttt", True),

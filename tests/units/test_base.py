@@ -245,6 +245,7 @@ def test_failed_rows_stand_beside_a_csv(tmp_path: Path) -> None:
 
 def test_texts_are_compared_by_their_pieces_of_four_characters() -> None:
     assert near_duplicates.pieces(" ABC  de") == {"abc ", "bc d", "c de"}
+    assert near_duplicates.pieces("Straße") == near_duplicates.pieces("STRASSE")
     assert near_duplicates.pieces("") == {""} and near_duplicates.pieces("cat") == {"cat"}
     assert near_duplicates.jaccard("abcdef", "bcdefg") == 2 / 4
     assert near_duplicates.jaccard("cat", "CAT") == 1 and near_duplicates.jaccard("cat", "dog") == 0

@@ -106,6 +106,10 @@ def test_a_finding_is_corrected_for_baselines_and_sides() -> None:
     rate = make_rate(percent=20)
     assert decided("worse", rate, old(12)).startswith(WORSE)
     assert decided("worse", rate, *[old(12)] * 9) == "MET"
+    # p is 2 / 2^8: 3 baselines of the side and 2 sides leave it below .05, 4 do not.
+    for baselines, status in ((3, "NOT_MET"), (4, "MET")):
+        of_both = [old(12), old(side=TOXIC)] * baselines
+        assert check(["worse"], [rate, *of_both], [])[0].status.name == status
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,7 @@ def test_a_finding_is_corrected_for_baselines_and_sides() -> None:
 )
 def test_a_widened_interval_leaves_open_what_is_not_better(now: float, expected: str) -> None:
     assert decided("worse", widened(make_rate(percent=now), 0, 60), old(14)) == expected
+    assert decided("worse", make_rate(percent=now), widened(old(14), 0, 60)) == expected
 
 
 def test_what_unscored_rows_could_reverse_is_undecided() -> None:

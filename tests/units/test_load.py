@@ -189,6 +189,8 @@ def test_a_model_that_the_user_names_gives_the_family_if_the_record_has_none(
 def test_a_file_that_was_not_edited_needs_no_caution(tmp_path: Path) -> None:
     hashes = {"csv": sha256_of(put(tmp_path / "r.csv")), "failed": ""}
     assert of_record(tmp_path, output=hashes).cautions == ()
+    lost(tmp_path / "r.csv", ["Lost"])
+    assert of_record(tmp_path, output=hashes).cautions == ("edited since its stage wrote it",)
 
 
 def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_path: Path) -> None:
