@@ -18,6 +18,7 @@ PAGE = Reply("<html>busy</html>", content_type="text/html")
 SOON = [("retry-after-ms", "1")]
 EARLY = Reply(json.dumps({"id": "batch_1", "status": "completed", "output_file_id": None}))
 STATE = "o.batches.json"
+ENTRY = {"id": "b", "model": ["http://h/v1", "gpt-x"], "rejected": [], "keys": ["00"]}
 SUBMIT = "--batch=submit"
 
 
@@ -114,7 +115,7 @@ def test_what_expired_goes_into_the_next_batch(desk: Desk, start: Start) -> None
     done = desk.stage(ALIGN, "--batch")
     assert desk.tally() == "4 rows, 0 sent" and server.sizes == [4, 2]
     counts = desk.record()["counts"]
-    assert (counts["requests"], counts["retries"]) == (6, 2)
+    assert (counts["requests"], counts["retried"]) == (6, {"unanswered": 2})
     line = "batch batch_1 is expired: 4 requests, 2 without a result are sent again"
     assert line in done.stderr
 
@@ -152,11 +153,14 @@ def test_rejected_parameters_are_left_out_of_the_next_batches_and_noted(
 def test_each_model_of_a_run_rejects_parameters_of_its_own(desk: Desk, start: Start) -> None:
     def reply(body: Body, seen: int) -> Reply | str:
         is_odd = body["model"] == "gpt-y" and "temperature" in body
-        return error(400, REJECTS, param="temperature") if is_odd else "[[none]]"
+        said = "[[none]]" * bool(number_of(body) or body["messages"][1:])
+        return error(400, REJECTS, param="temperature") if is_odd else said
 
     server = start(reply)
+    desk.write(STATE, json.dumps([ENTRY]))
     desk.stage(MODERATE, "--moderator_model=gpt-x,gpt-y", "--batch")
-    assert server.sizes == [4, 4, 4]
+    assert server.sizes == [4, 4, 1, 4, 1]
+    assert "//h/" in desk.text(STATE)  # that is another run's
     left_out = [model["left_out_parameters"] for model in desk.record()["models"]]
     assert left_out == [{}, {"temperature": 4}]
 
@@ -256,7 +260,6 @@ def test_a_provider_without_a_batch_service_is_turned_down(desk: Desk, model: st
     assert "openai and anthropic have one" in line
 
 
-ENTRY = {"id": "b", "model": ["http://h/v1", "m"], "rejected": [], "keys": []}
 NEWER = json.dumps([{**ENTRY, "more": 1}])
 
 

@@ -8,6 +8,7 @@ import signal
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -112,13 +113,13 @@ def test_an_interrupted_run_stays_one_if_it_could_not_go_on_either(desk: Desk) -
         os.kill(os.getpid(), signal.SIGINT)
         return error(401, "bad key")._replace(delay=0.05)
 
-    desk.prompts(3)
-    desk.serve(reply)
-    done = desk.stage(ALIGN, status=130)
+    desk.prompts(4)
+    desk.serve(by_number({0: TOO_LONG}, reply))
+    done = desk.stage(ALIGN, "--concurrency=1", status=130)
     assert "interrupted: 3 rows left; run the same command to resume\n" in done.stderr
 
 
-def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk) -> None:
+def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk, capsys: Any) -> None:
     desk.prompts(1)
     desk.serve(TOO_LONG)
     line = "alignment_checker: 1 of 1 row, failed 1, retries 0\n"
@@ -130,6 +131,11 @@ def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk) -> Non
             line.replace("failed", "cost 0.0000, failed")
             in desk.stage(ALIGN, "--prices=1,2", status=1).stderr
         )
+    progress = Progress("s", 9, quiet=False)
+    progress._said -= 31
+    progress.done(run := Run(mock.Mock(), mock.Mock()))
+    progress.done(run)
+    assert capsys.readouterr().err == "s: 1 of 9 rows, failed 0, retries 0\n"
 
 
 def test_limits_reach_the_requests(desk: Desk) -> None:

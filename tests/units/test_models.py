@@ -11,7 +11,7 @@ import pytest
 from orbench.base.messages import UserError
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import connect
-from orbench.models.errors import cleaned, key_of, shown
+from orbench.models.errors import cleaned, key_of, reply_of, shown
 from orbench.models.providers import THINKS, Model, family_of, generator, is_same_model, resolve
 from orbench.models.requests import Prices, Request, Tokens, message, user
 from tests.units.test_answers import table
@@ -272,4 +272,6 @@ def test_each_rejected_parameter_is_noted_once_whatever_was_rejected_before() ->
     for names in (["seed"], ["seed", "temperature"]):
         adaptation.reject(model, names)
     assert adaptation.dropped(model) == ["seed", "temperature"]
+    adaptation.answered.add(model)  # another request was under way before the first reply
+    assert adaptation.learns(model, reply_of(400, "seed", model), ["seed"])
     assert [note.split()[2] for note in adaptation.notes] == ["seed:", "temperature:"]

@@ -17,7 +17,7 @@ import pytest
 from orbench.asking import live
 from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
 from orbench.asking.log import AnswerLog
-from orbench.asking.pace import NO_CONNECTION
+from orbench.asking.pace import NO_CONNECTION, ROW, Pace
 from orbench.models.errors import RateLimited, TransientError
 from orbench.models.providers import resolve
 from orbench.models.requests import Answer, Request
@@ -254,3 +254,11 @@ def test_requests_per_minute_are_never_exceeded(tmp_path: Path) -> None:
     times = played.times
     assert min(later - first for first, later in zip(times, times[101:], strict=False)) > 60
     assert played.seconds <= 3 * 60 + 1
+
+
+def test_no_endpoint_is_given_up_before_a_request_can_have_timed_out() -> None:
+    pace = Pace(resolve("gpt-x"), Limits(1, timeout=400), say := mock.Mock())
+    for now in (*[0] * ROW, 10, 11, 399):
+        pace.rejected(TransientError("busy", 3600 * (now == 11)), now, now, 6)
+    say.assert_called_once_with("gpt-x: paused; sending one request every 3 s (busy)")
+    assert not pace.over
