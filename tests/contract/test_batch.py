@@ -252,14 +252,6 @@ def test_replies_with_the_content_type_of_text_are_read(
     desk.stage(ALIGN, "--batch")
 
 
-@pytest.mark.parametrize("model", ["together/a/b", "scripted"])
-def test_a_provider_without_a_batch_service_is_turned_down(desk: Desk, model: str) -> None:
-    desk.prompts(1)
-    flags = ("--batch", f"--model={model}")
-    line = desk.stopped(ALIGN, *flags, env={"TOGETHER_API_KEY": KEY})
-    assert "openai and anthropic have one" in line
-
-
 NEWER = json.dumps([{**ENTRY, "more": 1}])
 
 

@@ -82,8 +82,10 @@ def test_a_fault_is_retried_as_often_as_max_retries_says(desk: Desk) -> None:
 def test_a_failure_is_followed_up_too(desk: Desk, first: Reply) -> None:
     desk.prompts(1)
     desk.serve(lambda body, seen: "[[none]]" if body["model"] == "b" else first)
-    desk.stage(MODERATE, "--moderator_model=a", "--substitute=b", "--max_retries=0")
+    with mock.patch.object(live, "SAY_EVERY_S", -1.0):
+        done = desk.stage(MODERATE, "--moderator_model=a", "--substitute=b", "--max_retries=0")
     assert desk.cells("is_toxic_b") == ["False"]
+    assert done.stderr.count(" of 1 row, ") == 1
 
 
 def test_a_server_that_is_not_there_stops_the_run_without_many_attempts(desk: Desk) -> None:

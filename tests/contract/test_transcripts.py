@@ -18,7 +18,8 @@ are none of the project's:
     $ cp FILE FILE        a copy
     $ reply TEXTS => REPLY to requests whose JSON holds these texts (`a & b`); of several, the
                           latest counts. REPLY is the text of an answer, or STATUS BODY
-    $ sent                what was sent since the last time, in the order of the alphabet
+    $ ends OUTCOME ...    how batches end, see tests/batch_server.py; `completed` until then
+    $ sent                what was sent live since the last time, in the order of the alphabet
 
 After a change of behavior, `ORBENCH_WRITE=AREA/NAME pytest tests/contract/test_transcripts.py`
 writes that case again and prints the difference. There is no way to write all of them.
@@ -36,6 +37,7 @@ import pytest
 
 from orbench.base.words import VERDICTS
 from orbench.refusals import rules
+from tests.batch_server import BatchServer
 from tests.conftest import Desk, read_csv, write_csv
 from tests.server import Body, Reply, answer
 
@@ -60,7 +62,7 @@ class Shell:
 
     def __init__(self, desk: Desk) -> None:
         self.desk, self.replies = desk, [("", "Fold it.")]
-        desk.serve(self.reply)
+        self.server = desk.server = BatchServer(self.reply)
 
     def reply(self, body: Body, seen: int) -> Reply:
         text = json.dumps(body, ensure_ascii=False)
@@ -88,6 +90,9 @@ class Shell:
             return ""
         if name == "show":
             return columns_of(self.desk.folder / words[0], words[1:])
+        if name == "ends":
+            self.server.ends(*words)
+            return ""
         if name == "cp":
             shutil.copy(*(self.desk.folder / word for word in words))
             return ""
@@ -196,13 +201,15 @@ def test_scripts_put_out_what_the_transcript_says(path: Path, desk: Desk) -> Non
     wanted = path.read_text()
     head, *blocks = re.split(r"^\$ ", wanted, flags=re.M)
     shell, real = Shell(desk), head
-    for block in blocks:
-        command, *lines = block.split("\n")
-        output = shell.run(command, lines)
-        if not command.startswith("write "):  # what was typed stays as it is
-            for pattern, mark in VARIES.items():
-                output = re.sub(pattern, mark, output)
-        real += f"$ {command}\n{output}"
+    with shell.server as server:
+        desk.url = server.url
+        for block in blocks:
+            command, *lines = block.split("\n")
+            output = shell.run(command, lines)
+            if not command.startswith("write "):  # what was typed stays as it is
+                for pattern, mark in VARIES.items():
+                    output = re.sub(pattern, mark, output)
+            real += f"$ {command}\n{output}"
     if os.environ.get("ORBENCH_WRITE") == name_of(path):
         path.write_text(real)
         before_and_after = (wanted.splitlines(), real.splitlines())

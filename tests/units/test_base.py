@@ -253,8 +253,10 @@ def test_texts_are_compared_by_their_pieces_of_four_characters() -> None:
 
 def test_a_text_exactly_at_the_threshold_is_a_near_duplicate() -> None:
     ten, eight, four = "abcdefghijklm", "abcdefghijk", "abcdefg"  # as many pieces
+    seven = eight[:-1]
     for least, found in ((0.8, {eight: ("a", ten)}), (0.81, {})):
-        assert near_duplicates.near_duplicates({"a": [ten, eight]}, least) == found
+        of_two = near_duplicates.near_duplicates({"a": [ten, eight], "b": [seven]}, least)
+        assert of_two == {**found, seven: ("a", eight)}
     assert near_duplicates.like_rewrites((ten, four)) == {four}
     assert near_duplicates.like_rewrites((ten, four[:-1])) == set()
     assert near_duplicates.like_rewrites((four, "other", ten)) == {ten}

@@ -75,12 +75,16 @@ def test_a_prompt_may_come_from_the_conversation(tmp_path: Path) -> None:
 
 def test_every_cell_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
-    rows = [{"a": 'x, "y"\nz', "b": ""}, {"a": "lone\rreturn", "c": "c"}, {"b": " ünï — 你好 "}]
-    columns = tables.columns_in(rows, ["b"])
-    assert columns == ["b", "a", "c"]
+    rows = [
+        {"a": 'x, "y"\nz', 'b, "b"': ""},
+        {"a": "lone\rreturn", "c": "c"},
+        {'b, "b"': " ünï — 你好 "},
+    ]
+    columns = tables.columns_in(rows, ['b, "b"'])
+    assert columns == ['b, "b"', "a", "c"]
     tables.write_csv(path, columns, rows)
     written = path.read_bytes()
-    assert written.startswith(b'b,a,c\n,"x, ""y""\nz",\n"","lone\rreturn","c"\n')
+    assert written.startswith(b'"b, ""b""",a,c\n,"x, ""y""\nz",\n"","lone\rreturn","c"\n')
     with path.open(newline="") as file:
         cells = list(csv.reader(file))
     assert cells[1:] == [[row.get(name, "") for name in columns] for row in rows]
