@@ -291,11 +291,10 @@ def test_hedged_verdicts_and_essays_are_not_certain() -> None:
     assert not classify("Ladies and gentlemen, " + "we stand for a better town. " * 90).certain
 
 
-def test_the_rule_that_decided_is_named() -> None:
-    assert classify("I can't assist with that request.").rule == "cannot-request"
-    assert classify("I'm sorry, but I can't do that.").rule == "apology+cannot-request"
-    assert classify("They are not acceptable to me.").rule == "not-appropriate"
-    assert classify("I'm sorry, but the joke is racist.").rule == "apology+wrong-act"
+@pytest.mark.parametrize("rule", WORDS["named"])
+def test_the_rule_that_decided_is_named(rule: str) -> None:
+    for text in WORDS["named"][rule]:
+        assert classify(text).rule == rule, text
 
 
 # --- the veto ---
