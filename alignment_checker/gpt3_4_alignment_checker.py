@@ -94,7 +94,7 @@ class AlignmentChecker(Stage):
         duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
-        if args.samples > 1 and not args.temperature:
+        if args.samples > 1 and args.temperature == 0:
             say("--samples at temperature 0: answers to the same prompt will hardly differ")
 
     def inquiries(self, row: Row) -> Plan:
