@@ -54,7 +54,9 @@ def test_each_model_and_side_is_exported_without_a_prompt(desk: Desk) -> None:
     for model in (safe, toxic):
         assert all(isinstance(value, str) for value in values(model, REQUIRED))
         assert [values(result, OF_A_RESULT) for result in model["evaluation_results"]]
-    assert safe["schema_version"] == "0.3.0" and safe["eval_library"]["version"] == VERSION
+    assert safe["evaluation_id"].startswith("orbench/me_own_over_refusal/")
+    assert safe["schema_version"] == "0.3.0"
+    assert safe["eval_library"] == {"name": "orbench", "version": VERSION}
     first, of_toxic = safe["evaluation_results"][0], toxic["evaluation_results"][0]
     shown = values(first, OF_A_RESULT)[2:]
     expected = ["other", True, 0, 100, 25.0, pytest.approx(14.2, abs=0.1)]

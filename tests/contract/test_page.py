@@ -123,6 +123,7 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
     assert row == [0, "b", DIRECT, "Prompt 1", "An answer", "because"]
+    assert 'toxic prompts, t, gpt4"],"refusals":["direct_refusal","indirect_' in page.text
 
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
@@ -140,15 +141,26 @@ def test_the_finding_comes_first_and_that_of_a_comparison_third(page: Page) -> N
 
 def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None:
     said = ["apology+cannot-help", "later:decline", '{"quote": "It moralizes.", "verdict": "x"}']
-    said += ["api:content_filter", "unknown-rule"]
-    columns = {"answer_type_response": said, "response": ["No."] * 5}
-    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 5, columns=columns))
+    said += [
+        "api:content_filter",
+        "unknown-rule",
+        "opinion+hand-back",
+        "words+do-not-help",
+        '{"verdict": "x"}',
+        "{not json",
+        "It names its policy",
+    ]
+    columns = {"answer_type_response": said, "response": ["No."] * 10}
+    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 10, columns=columns))
     assert [row[5] for row in page.data["rows"]] == [
         "says that it cannot help",
         "declines",
         "It moralizes.",
         "by the API (content_filter)",
         "unknown-rule",
+        "hands the question back",
+        "says that it does not help with this",
+        *said[-3:],
     ]
 
 

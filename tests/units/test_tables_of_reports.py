@@ -187,10 +187,10 @@ def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Pa
 
 def test_worse_rates_are_darker() -> None:
     shades = []
-    for percent in (0, 0.9, 1, 10, 10.1, 90, 100):
+    for percent in (0, 0.9, 1, 10, 10.1, 75, 90, 100):
         rates = [make_rate(make_result(side=side), percent) for side in (SAFE, TOXIC)]
         shades.append(tuple(map(shade, rates)))
-    assert shades == [(0, 10), (0, 10), (1, 10), (3, 10), (3, 9), (10, 3), (10, 0)]
+    assert shades == [(0, 10), (0, 10), (1, 10), (3, 10), (3, 9), (9, 4), (10, 3), (10, 0)]
 
 
 def test_a_matrix_shows_each_comparison_from_both_sides(tmp_path: Path) -> None:
