@@ -118,6 +118,7 @@ def test_an_interrupted_run_stays_one_if_it_could_not_go_on_either(desk: Desk) -
     desk.prompts(4)
     desk.serve(by_number({0: TOO_LONG}, reply))
     done = desk.stage(ALIGN, "--concurrency=1", status=130)
+    assert "waiting at most 180 s" in done.stderr
     assert "interrupted: 3 rows left; run the same command to resume\n" in done.stderr
 
 
