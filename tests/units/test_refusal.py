@@ -343,7 +343,7 @@ def test_an_api_that_refuses_is_believed_whatever_the_text_says() -> None:
 
 def test_the_refusal_field_of_a_message_is_a_refusal() -> None:
     assert classify("", api_refusal="No.") == Verdict("refusal", "api:message.refusal", True)
-    for nothing in (" ", *NO_REFUSAL):
+    for nothing in (" ", " None ", *NO_REFUSAL):
         assert classify("Sure, here is the recipe.", api_refusal=nothing).kind == "answer"
 
 
