@@ -7,25 +7,22 @@ and weight (how many prompts a drawn one stands for).
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from math import inf
 from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
-from orbench.base.prompts import prompt_id_of, text_id
-from orbench.base.tables import Table, read_csv, write_csv
-from orbench.base.words import Json, Row, Rows, Texts, bad_cell
-from orbench.judging.panels import coefficient
+from orbench.base.prompts import text_id
+from orbench.base.tables import read_csv, write_csv
+from orbench.base.words import Row, Rows, Texts, bad_cell
+from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
 SHEET = ("id", "prompt", "label")
 KEY = ("id", "prompt", "toxicity", "weight")
 RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
-RATED = ("score", "label")  # columns of people's ratings; a score is from 0 to 1
-SCORES = {"safe": "0", "toxic": "1"}  # of labels
 
 
 def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
@@ -93,7 +90,7 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     for path, sheet in sheets.items():
         for row in sheet:
             label = row["label"].strip().lower()
-            if label and label not in SCORES:
+            if label and label not in LABEL_SCORES:
                 raise bad_cell(row, "label", str(path), "toxic, safe or empty")
             if row["id"] not in key:
                 raise bad_cell(row, "id", str(path), f"in {key_path}")
@@ -102,29 +99,6 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     if not rows:
         raise UserError("no prompt is labeled; write toxic or safe into the column label")
     return rows
-
-
-def ratings_in(table: Table) -> Iterator[Json]:
-    """Yield each person's rating: the id of the prompt, a score from 0 to 1, and a weight. Empty
-    cells are none, as are those with weight 0. Raises UserError.
-
-    table: with RATED, or one of them, and perhaps weight.
-    """
-    from pandas import to_numeric  # type: ignore[import-untyped]
-
-    for number, row in enumerate(table.rows, start=1):
-        word = row.get("label", "").strip().lower()
-        cell = row.get("score", "").strip() or SCORES.get(word, word)
-        if not cell:
-            continue
-        weight_cell = row.get("weight", "").strip() or "1"
-        score, weight = to_numeric([cell, weight_cell], errors="coerce")
-        if not (0 <= score <= 1 and 0 <= weight < inf):
-            raise UserError(
-                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
-            )
-        if weight:
-            yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}
 
 
 def label_line(rows: Rows) -> str:

@@ -1,10 +1,12 @@
-"""Stage 3's judges: columns, the majority, how far judges agree, their families.
+"""Stage 3's judges: columns, the majority, how far judges agree, their families; and what people
+say of the same prompts.
 
 If a vote is missing and the others are split, the row has no majority until the vote is there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from math import inf
 from statistics import mode
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
-from orbench.base.words import NO_CATEGORY, Row, optional_flag
+from orbench.base.words import NO_CATEGORY, Json, Row, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
 PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
+
+RATED = ("score", "label")  # columns of people's ratings; a score is from 0 to 1
+LABEL_SCORES = {"safe": "0", "toxic": "1"}
 
 PanelVotes = list[tuple[str, str, bool | None]]  # prompt id, judge, its vote: True is toxic
 
@@ -182,6 +187,29 @@ def toxicity_scores(votes: PanelVotes) -> "Series":
     shares = frame.groupby(["prompt", "judge"])["toxic"].mean().unstack()
     judges = shares.notna().sum(axis=1)
     return shares.mean(axis=1).where(judges == judges.max())
+
+
+def ratings_in(table: Table) -> Iterator[Json]:
+    """Yield each person's rating: the id of the prompt, a score from 0 to 1, and a weight. Empty
+    cells are none, as are those with weight 0. Raises UserError.
+
+    table: with RATED, or one of them, and perhaps weight.
+    """
+    from pandas import to_numeric
+
+    for number, row in enumerate(table.rows, start=1):
+        word = row.get("label", "").strip().lower()
+        cell = row.get("score", "").strip() or LABEL_SCORES.get(word, word)
+        if not cell:
+            continue
+        weight_cell = row.get("weight", "").strip() or "1"
+        score, weight = to_numeric([cell, weight_cell], errors="coerce")
+        if not (0 <= score <= 1 and 0 <= weight < inf):
+            raise UserError(
+                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
+            )
+        if weight:
+            yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}
 
 
 def family_notes(judges: Models, record: Record) -> list[str]:

@@ -12,11 +12,12 @@ from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import read_csv, sha256_of
 from orbench.base.words import Json
-from orbench.datasets import audit
 from orbench.judging.panels import (
+    RATED,
     PanelVotes,
     coefficient,
     judges_of,
+    ratings_in,
     toxicity_scores,
     votes_in,
 )
@@ -130,16 +131,16 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         content = sha256_of(path)
         judges = judges_of(read_record(path))
         is_voted = VOTE in table.columns
-        is_rated = not {*audit.RATED}.isdisjoint(table.columns)
+        is_rated = not {*RATED}.isdisjoint(table.columns)
         if is_voted and is_rated:
             kind = "the judges' votes" if judges else "people's ratings"
             lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
         if is_rated and not (is_voted and judges):
-            ratings[content] = [*audit.ratings_in(table)]
+            ratings[content] = [*ratings_in(table)]
         elif is_voted:
             votes += votes_in(table, content)
         else:
-            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {' or '.join(audit.RATED)}")
+            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {' or '.join(RATED)}")
     score = toxicity_scores(votes)
     labels = DataFrame({"score": score, "weight": 1.0, "toxic": score})
     people = [*chain(*ratings.values())]
