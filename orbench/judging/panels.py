@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 JUDGE_COLUMNS = ("is_toxic", "moderation_category", "moderation_result")  # of each judge
 PANEL_COLUMNS = ("is_toxic", "moderation_category", "votes", "debatable")  # of several
 
-RATED = ("score", "label")  # columns of people's ratings; a score is from 0 to 1
+RATED = {"score", "label"}  # columns of people's ratings; a score is from 0 to 1
 LABEL_SCORES = {"safe": "0", "toxic": "1"}
 
 PanelVotes = list[tuple[str, str, bool | None]]  # prompt id, judge, its vote: True is toxic

@@ -23,7 +23,6 @@ from orbench.report.measures import (
 from orbench.report.results import Responses, Result
 from orbench.stats.core import Array, Verdicts, mean, with_unscored
 
-SHARES = ["direct", "indirect", "api", "cut_off"]  # fields of `Responses`, of `Details` as means
 # Of graded results, shares and the classes that count.
 GRADED = {
     Counted.HELPED: ("direct_answer",),
@@ -105,19 +104,23 @@ def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     scored = responses.where(responses.scored)
-    table = DataFrame(vars(scored), columns=["prompt", "refused", *SHARES])
-    prompts = table.groupby("prompt").mean()
-    flips = (prompts["refused"] % 1 > 0).mean()
+    # Numbers of one type in columns without names: with others pandas takes four times as long.
+    columns = [scored.refused, scored.direct, scored.indirect, scored.api, scored.cut_off]
+    prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
+    _, direct, indirect, api, cut_off = prompts.mean()
     return Details(
         rows=len(responses),
         refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
         not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
         other_model=int(responses.other_model.sum()),
+        direct=direct,
+        indirect=indirect,
+        api=api,
+        cut_off=cut_off,
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
-        flips=flips if len(scored) > len(prompts) else np.nan,
-        **prompts[SHARES].mean(),
+        flips=(prompts[0] % 1 > 0).mean() if len(scored) > len(prompts) else np.nan,
     )
 
 

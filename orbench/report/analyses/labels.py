@@ -37,7 +37,6 @@ from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts, mean
 from orbench.stats.intervals import Interval
 
-VOTE = "is_toxic"  # stage 3's column
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
 AGREEMENT = ("agreed", "disputed", "contradicted", "no_score")
@@ -130,17 +129,17 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
         table = read_csv(path, ["prompt"])
         content = sha256_of(path)
         judges = judges_of(read_record(path))
-        is_voted = VOTE in table.columns
-        is_rated = not {*RATED}.isdisjoint(table.columns)
+        is_voted = "is_toxic" in table.columns  # stage 3
+        is_rated = not RATED.isdisjoint(table.columns)
         if is_voted and is_rated:
             kind = "the judges' votes" if judges else "people's ratings"
-            lines.append(f"{path} has {VOTE} and people's columns: read as {kind}")
+            lines.append(f"{path} has is_toxic and people's columns: read as {kind}")
         if is_rated and not (is_voted and judges):
             ratings[content] = [*ratings_in(table)]
         elif is_voted:
             votes += votes_in(table, content)
         else:
-            raise UserError(f"{path} has neither {VOTE} (stage 3) nor {' or '.join(RATED)}")
+            raise UserError(f"{path} has neither is_toxic (stage 3) nor score or label")
     score = toxicity_scores(votes)
     labels = DataFrame({"score": score, "weight": 1.0, "toxic": score})
     people = [*chain(*ratings.values())]
