@@ -59,9 +59,14 @@ class Verdicts(_Columns):
         share = np.bincount(place, scored.refused) / rows
         return scored.where(first)._replace(refused=share, rows=rows)
 
+    @property
+    def are_scored(self) -> bool:
+        """Return whether all rows are."""
+        return not np.isnan(self.refused).any()
+
     def imputed(self, refused: float) -> "Verdicts":
         """Return the same rows with all unscored ones refused (1) or answered (0); NaN: as is."""
-        if not np.isnan(self.refused).any():
+        if self.are_scored:
             return self
         return self._replace(refused=np.nan_to_num(self.refused, nan=refused))
 
@@ -103,6 +108,8 @@ def mean(verdicts: Verdicts) -> Mean:
 
 def with_unscored(verdicts: Verdicts) -> Interval:
     """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
+    if verdicts.are_scored:
+        return mean(verdicts).interval
     answered = mean(verdicts.imputed(0))
     refused = mean(verdicts.imputed(1))
     return Interval(answered.interval.low, refused.interval.high)
