@@ -228,3 +228,16 @@ def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
     figures = {*FIGURES.findall(" ".join(chain(*page.rows)))}
     assert len(figures) > 100
     assert figures <= known
+
+
+def test_in_every_table_models_stand_in_the_order_of_the_leaderboard(desk: Desk) -> None:
+    flags: list[str | Path] = ["--pairs", "--formats=svg"]
+    for model, step in (("z", 2), ("y", 4), ("x", 7)):  # the worst first
+        flags += ["--over_refusal", result_in(desk, "over_refusal", model, 60, step)]
+        flags += ["--toxic", result_in(desk, "toxic", model, 60, 9 - step)]
+    page = page_of(desk, *flags)
+    tables = [*page.text.split("<table")[1:], *markdown(desk).split("\n## ")[1:]]
+    orders = [re.findall(r"(?:>|/| )([xyz])(?: |<)", text.split("</table>")[0]) for text in tables]
+    whole = [list(dict.fromkeys(order)) for order in orders if {*"xyz"} <= {*order}]
+    assert len(whole) > 20
+    assert whole == [["x", "y", "z"]] * len(whole)

@@ -3,18 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from orbench.report.measures import Rate
-from orbench.report.pictures import as_file, pictures
+from orbench.report.measures import Kind, Rate, Subset
+from orbench.report.pictures import as_file, pictures, toxicity_curves
 from orbench.report.published import published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.standings import Report
 from tests.conftest import Desk
 from tests.contract.test_report import PLOT, judged
-from tests.results import ANSWER, DIRECT, measured, models, responses
+from tests.results import ANSWER, DIRECT, make_rate, make_result, measured, models, responses
 
 
 def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
@@ -104,3 +105,67 @@ def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last() -> None:
     assert [text.get_text() for text in axes.texts] == ["100†", "100", "100"]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
     assert "† fewer than 30 prompts" in axes.get_title(loc="left")
+
+
+def points_of(line: Any) -> list[list[float]]:
+    """x and y of the points of a line."""
+    return [list(map(float, ends)) for ends in line.get_data()]
+
+
+def test_marks_and_intervals_of_a_scatter_stand_where_the_rates_are() -> None:
+    given = models("a 9/30?2 27/40, b 0/30 36/40")
+    figure = drawn(given)["scatter"]
+    (axes,) = figure.axes
+    marks = [marks.get_offsets().tolist()[0] for marks in axes.collections[1:]]
+    assert marks == [pytest.approx([0, 90]), pytest.approx([30, 67.5])]  # as in the leaderboard
+    lines = []
+    for safe, toxic in (given[2:], given[:2]):
+        x, y = (pytest.approx([100 * side.mean.rate] * 2) for side in (safe, toxic))
+        x_ends, y_ends = (
+            pytest.approx([100 * end for end in side.with_unscored or ()]) for side in (safe, toxic)
+        )
+        lines += [[x_ends, y], [x, y_ends]]
+    assert [points_of(line) for line in axes.lines] == lines
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 100), (50, 100))
+
+
+def test_gray_models_have_a_trend_of_their_own_and_room_on_the_axes() -> None:
+    many = ", ".join(
+        f"m{n} {40 + 4 * n}/100 {86 + n}/100 prompts=or-bench-hard-1k" for n in range(12)
+    )
+    figure = drawn(models(many), published=True)["scatter"]
+    (axes,) = figure.axes
+    own, gray = (line for line in axes.lines if line.get_linestyle() == "--")
+    published = published_models()
+    x, y = ([100 * getattr(one, side) for one in published] for side in ("safe", "toxic"))
+    assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (10 * (min(x) // 10), 10 * (min(y) // 10))
+    assert axes.collections[0].get_offsets().tolist() == pytest.approx(np.transpose([x, y]))
+    for line, among in ((own, (range(40, 87, 4), range(86, 98))), (gray, (x, y))):
+        points = np.array(line.get_data())
+        assert points[1] == pytest.approx(np.polyval(np.polyfit(among[0], among[1], 2), points[0]))
+        assert (points[0].min(), points[0].max()) == pytest.approx((min(among[0]), max(among[0])))
+
+
+def test_a_heat_map_is_darker_where_safe_prompts_are_refused_and_toxic_ones_answered() -> None:
+    given = models("a 9/30 24/40, b 0/30 30/40")
+    figures = drawn(given)
+    shades = [
+        figures[f"heatmap_{side}"].axes[0].images[0].get_array()
+        for side in ("over_refusal", "toxic")
+    ]
+    over_refusal, toxic = (shade[:, -1].tolist() for shade in shades)  # b is the first
+    assert over_refusal == pytest.approx([0, 0.3]) and toxic == pytest.approx([0.25, 0.4])
+
+
+def test_a_curve_goes_through_the_rates_of_the_scores_with_their_intervals() -> None:
+    given = (("0.25", 30.0), ("0.5", 60.0))
+    result = make_result("a")
+    curve = [make_rate(result, rate, subset=Subset(Kind.SCORE, score)) for score, rate in given]
+    (axes,) = toxicity_curves(curve).axes
+    (bars,) = axes.containers
+    assert points_of(bars[0]) == [[0.25, 0.5], [30, 60]]
+    (ends,) = bars[2]
+    assert [path.vertices[:, 1].tolist() for path in ends.get_paths()] == [
+        pytest.approx([28, 32]),
+        pytest.approx([58, 62]),
+    ]

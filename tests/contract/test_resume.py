@@ -164,6 +164,7 @@ def test_an_interrupted_run_waits_for_answers_under_way_and_goes_on_later(
     server = desk.serve(own_words, latency=0.1)
     done = desk.signaled(number, 10, ALIGN, "--concurrency=4")
     assert (done.returncode, done.stdout) == (130, "o.csv\n"), done.stderr
+    assert "stopping: waiting at most" in done.stderr
     n = desk.sent
     assert 10 <= n < 100
     assert desk.tally() == f"{n} rows, not_asked {100 - n}, {n} sent"

@@ -46,8 +46,9 @@ FILES = sorted(FOLDER.rglob("*.txt"))
 # What differs from run to run, or from machine to machine.
 VARIES = {
     r"(127\.0\.0\.1|localhost):\d+": "SERVER",
-    r"\d{4}-\d\d-\d\dT[\d:.+]+Z?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d": "TIME",
+    r"\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d": "TIME",
     r"\d{4}-\d\d-\d\d": "DATE",
+    r"\b1[789]\d{8}\b": "SECONDS",
     r"'sha256-[^']+'": "HASH",
     r'"custom_id": "\w+"': '"custom_id": "KEY"',
     r'("(?:commit|python|openai)": )"[^"]*"': r'\1"VERSION"',

@@ -87,6 +87,11 @@ def headline(board: str, compared: str = "", **fields: Any) -> str:
             "a doubt=d 1 -, b unranked=u 1 -, c doubt=d 1 -",
             "No finding. Not ranked: a and c (d). Not ranked: b (u).",
         ),
+        (
+            "b - 12 80, a doubt=d 80 12",
+            f"{B} and {A_TOXIC}. a refuses more safe prompts than toxic ones: check that no file "
+            "is on the wrong side. Not ranked: a (d).",
+        ),
         ("a doubt=d 14 12", "No finding. Not ranked: a (d)."),
         (
             "a doubt=d 80 12",

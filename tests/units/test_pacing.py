@@ -253,6 +253,7 @@ def test_requests_per_minute_are_never_exceeded(tmp_path: Path) -> None:
     played = play(Endpoint(), tmp_path, rows=300, requests_per_minute=100)
     times = played.times
     assert min(later - first for first, later in zip(times, times[101:], strict=False)) > 60
+    assert min(gaps(times)) > 0.4
     assert played.seconds <= 3 * 60 + 1
 
 

@@ -10,9 +10,7 @@ from orbench.base.messages import UserError
 from orbench.base.records import VERSION
 from orbench.base.tables import sha256_of
 from orbench.report.build import report
-from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
-from tests.results import ANSWER, DIRECT, INDIRECT
 from tests.units.reported import N, model, options
 
 TABLES = ["associations.csv", "comparison.csv", "leaderboard.csv", "results.csv"]
@@ -122,37 +120,3 @@ def test_of_the_demo_only_the_finding_and_the_rates_are_shown(
     assert rate.startswith("maker/a: over-refusal rate 10.0 % [")
     run(tmp_path, path, model(tmp_path, "b", 4))
     assert "demo prompts" in capsys.readouterr().err.splitlines()[0]
-
-
-# -- results.json ----------------------------------------------------------------------------------
-
-
-def summary_in(folder: Path) -> Any:
-    content = content_of(folder / "results.json")
-    assert content["version"] == 1
-    return content["results"]
-
-
-def test_the_summary_has_an_entry_per_model_and_side(tmp_path: Path) -> None:
-    finish = {"finish_reason": ["stop"] * 30 + ["length"] * 10}
-    safe = [model(tmp_path, "a", 4, columns=finish), model(tmp_path, "b", 30)]
-    verdicts = {"answer_category": [DIRECT] * 20 + [INDIRECT] * 10 + [ANSWER] * 10}
-    toxic = model(tmp_path, "a", 30, texts="Rude", file="t.csv", columns=verdicts)
-    entries = summary_in(run(tmp_path, *safe, toxic=(toxic,)))
-    first, _, last = entries
-    shown = [f"{one['side']} {one['score']} {one['cut_off_percent']}" for one in entries]
-    assert shown == ["over_refusal 65.0 25.0", "over_refusal -75.0 None", "toxic 65.0 None"]
-    low, high = (round(100 * end, 10) for end in wilson(4, N))
-    known = {"rate_percent": 10, "low_percent": low, "high_percent": high, "n": N, "unscored": 0}
-    assert known.items() < first.items() and last["indirect_percent"] == 25
-    assert {"judge", "prompts", "prompt_set", "notes"} < first.keys() == last.keys()
-    assert not {"", "subset", "value", "category", "counted", "unpaired"} & first.keys()
-    assert first["corrected_percent"] is first["settings"] is first["api_categories"] is None
-
-
-def test_a_toxic_set_of_two_rows_has_neither_rank_nor_score(tmp_path: Path) -> None:
-    safe = [model(tmp_path, "a", 4), model(tmp_path, "a", 0, texts="Easy", file="easy.csv")]
-    toxic = model(tmp_path, "a", N, texts="Rude", file="tox.csv")
-    entries = summary_in(run(tmp_path, *safe, toxic=(toxic,)))
-    assert [one["score"] for one in entries] == [90, 100, None]
-    assert entries[2]["rank"] is None and entries[2]["rate_percent"] == 100
