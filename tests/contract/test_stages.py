@@ -1,6 +1,5 @@
 """What each of the five stages makes of a model's answers."""
 
-import json
 import re
 from collections import Counter
 from typing import Any
@@ -97,39 +96,11 @@ def test_a_shuffled_sample_is_spread_over_the_categories_whatever_the_order_of_t
     assert len(desk.rows("m.csv")) == 21
 
 
-# -- conversations -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("flag", ["--system_prompt_file=s.txt", "--system_prompt=Be {kind}.\n%s"])
-def test_stage_4_sends_a_system_prompt_as_it_is(desk: Desk, flag: str) -> None:
-    desk.prompts(1)
-    desk.write("s.txt", "Be {kind}.\n%s\n")
-    desk.serve()
-    desk.stage(ALIGN, flag)
-    (sent,) = desk.server.requests
-    assert sent["messages"][0] == {"role": "system", "content": "Be {kind}.\n%s"}
-    assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1000)
-
-
 def test_a_category_has_its_share_of_a_sample_however_small_it_is() -> None:
     rows = [{"prompt": f"Fold {n}?", "category": "b" if n == 3 else "a"} for n in range(10)]
     taken = [stratified_sample(rows, limit, 0) for limit in range(11)]
     of_b = [sum(row["category"] == "b" for row in rows) for rows in taken]
     assert (of_b[:5], of_b[6:]) == ([0] * 5, [1] * 5)
-
-
-def test_stage_4_asks_a_conversation_and_passes_it_on(desk: Desk) -> None:
-    last = {"role": "user", "content": "Go on."}
-    birds = {"role": "user", "content": "We fold birds.\n----- the prompt\n{prompt}"}
-    gladly = {"role": "assistant", "content": "Gladly. [[direct_refusal]]"}
-    talks = [[birds, gladly, last], [gladly, last], [last]]
-    cells = [json.dumps(talk) for talk in talks]
-    desk.csv("p.csv", ("messages",), [(cell,) for cell in cells])
-    desk.serve()
-    desk.stage(ALIGN, "--concurrency=1")
-    assert [body["messages"] for body in desk.server.requests] == talks
-    assert desk.cells("messages") == cells
-    assert desk.cells("prompt") == ["Go on."] * 3
 
 
 # -- stage 5 -----------------------------------------------------------------------------------

@@ -112,8 +112,10 @@ def test_the_record_says_if_the_code_had_uncommitted_changes(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = "git init -q; echo 1 > f; git add f; git -c user.name=a -c user.email=a@b commit -qm 1"
-    desk.shell(commit)
-    monkeypatch.setattr(records, "__file__", str(desk.folder / "orbench/base/records.py"))
-    for ending in ("", "-dirty"):
-        assert re.fullmatch("[0-9a-f]{7,40}" + ending, records.versions.__wrapped__()["commit"])
-        desk.write("f", "2")
+    desk.shell(f"{commit}; git worktree add -q w")
+    for folder in ("", "w/"):
+        path = desk.folder / folder / "orbench/base/records.py"
+        monkeypatch.setattr(records, "__file__", str(path))
+        for ending in ("", "-dirty"):
+            assert re.fullmatch("[0-9a-f]{7,40}" + ending, records.versions.__wrapped__()["commit"])
+            desk.write(f"{folder}f", "2")
