@@ -17,9 +17,9 @@ from tests.server import KEY, Body, Reply, Script, Server, error
 Json = dict[str, Any]
 STEPS = {
     r"POST /files": "upload",
-    r"POST (?:/messages)?/batches": "create",
-    r"GET (?:/messages)?/batches/([^/]+)": "retrieve",
-    r"GET (?:/files/([^/]+)/content|/messages/batches/([^/]+)/results)": "content",
+    r"POST PATH": "create",
+    r"GET PATH/([^/]+)": "retrieve",
+    r"GET (?:/files/([^/]+)/content|PATH/([^/]+)/results)": "content",
 }
 
 
@@ -32,6 +32,8 @@ class BatchServer(Server):
 
     What came of it: submitted, the custom_ids of each batch; steps; requests, the live ones alone.
     """
+
+    path = "/batches"
 
     def __init__(self, reply: Script) -> None:
         super().__init__(reply)
@@ -56,7 +58,7 @@ class BatchServer(Server):
     def take(self, head: str, raw: bytes) -> Reply:
         line = head.partition("\r\n")[0].replace(" /v1", " ", 1).partition(" HTTP")[0]
         for pattern, step in STEPS.items():
-            if found := re.fullmatch(pattern, line.partition("?")[0]):
+            if found := re.fullmatch(pattern.replace("PATH", self.path), line.partition("?")[0]):
                 named = next(filter(None, found.groups()), "")
                 return self.do(step, named, head, raw)
         return super().take(head, raw)
@@ -142,6 +144,8 @@ class BatchServer(Server):
 
 class MessageServer(BatchServer):
     """Anthropic's service; it ends a batch as "completed" or "expired"."""
+
+    path = "/messages/batches"
 
     def take(self, head: str, raw: bytes) -> Reply:
         assert re.search(r"(?im)^x-api-key: ", head), head
