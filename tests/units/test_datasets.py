@@ -54,6 +54,7 @@ def lineages(seeds: int, hits: int = 0, of_each: int = 1, wanted: int = 99) -> L
     rows = [{"prompt": f"s{n}", "category": "c"} for n in range(seeds)]
     found = Lineages(rows, {"near": "Near.", "far": "Far.", COMBINE: "Both."}, wanted)
     for seed in [f"s{n}" for n in range(hits)]:
+        found.candidates.append({"prompt": "no", "toxic_seed": seed, "outcome": ""})
         found.parents.append({"prompt": seed, "seed": seed, "operator": REWRITE})
         for n in range(of_each):
             row = {"prompt": f"{seed}-{n}", "toxic_seed": seed, "outcome": HIT, "round": "1"}
@@ -84,7 +85,7 @@ def test_a_tenth_of_the_parents_are_new_seeds(size: int, new: int) -> None:
     assert pairs == {"s0s1", "s1s0"}
 
 
-@pytest.mark.parametrize(("seeds", "hits", "size", "drawn"), [(8, 1, 20, 8), (2, 2, 5, 2)])
+@pytest.mark.parametrize(("seeds", "hits", "size", "drawn"), [(8, 1, 20, 8), (2, 2, 2, 2)])
 def test_few_hits_make_room_for_more_seeds(seeds: int, hits: int, size: int, drawn: int) -> None:
     assert len(lineages(seeds, hits).choose(size, random.Random(1))) == drawn
 

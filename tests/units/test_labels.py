@@ -155,7 +155,7 @@ def labels_file(folder: Path, text: str) -> Path:
         name, _, cells = word.partition("=")
         columns[name] = [VOTES.get(cell, cell) for cell in cells.split(",")]
     path = folder / f"{len(list(folder.iterdir()))}.csv"
-    models = [{"asked": one, "id": one, "base_url": "http://a"} for one in judges.split(",")]
+    models = [{"asked": one, "id": one[-2:], "base_url": "http://a"} for one in judges.split(",")]
     record = {"stage": "moderator", "parameters": {"column": "prompt"}, "models": models}
     if judges:
         path.with_suffix(".run.json").write_text(json.dumps(record))
@@ -172,7 +172,7 @@ def scores(*paths: Path) -> str:
     [
         ("j1: prompt=a,b,c is_toxic=F,T,T", "0 1 1 -"),
         ("j1: prompt=a,b,c is_toxic=F,T,T; j2: prompt=a,b,c,d is_toxic=F,F,T,T", "0 0.5 1 -"),
-        ("j1: prompt=a,b,c is_toxic=F,T,T; j1: prompt=a,b,c is_toxic=T,T,T", "0.5 1 1 -"),
+        ("j1: prompt=a,b,c is_toxic=F,T,T; /j1: prompt=a,b,c,d is_toxic=T,T,T,T", "0.5 1 1 1"),
         ("j1: prompt=a is_toxic=F; j2: prompt=a is_toxic=T; j1: prompt=a is_toxic=F", "0.5 - - -"),
         # Files without a record are a judge each, and a copy is no other one.
         ("prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=F,T", "0 1 - -"),

@@ -239,7 +239,7 @@ def test_the_first_650_characters_are_read() -> None:
 @pytest.mark.parametrize(("letters", "found"), [(389, True), (390, False)])
 def test_a_question_is_handed_back_in_the_last_400_characters(letters: int, found: bool) -> None:
     said = "As an AI, I don't have opinions. " + "Bread rises. " * 60
-    end = " to decide " + "a" * letters
+    end = " to DECIDE " + "a" * letters
     assert ("opinion+hand-back" in rules_in(said + end)) is found
 
 
