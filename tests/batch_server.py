@@ -126,7 +126,7 @@ class BatchServer(Server):
         batch = self.batches[batch_id]
         batch["status"] = outcome
         if outcome == "failed":
-            about = {"code": "invalid_request", "message": f"by order of {KEY}"}
+            about = {"code": "invalid_request", "message": f"{batch['endpoint']} by order of {KEY}"}
             entry = about | {"line": None, "param": None}
             batch["errors"] = {"object": "list", "data": [entry]}
             return

@@ -36,7 +36,9 @@ def message(text: str, reason: str = "end_turn", **members: Any) -> Reply:
 
 def failing(status: int, kind: str) -> Reply:
     """An error of Anthropic's."""
-    return Reply(json.dumps({"type": "error", "error": {"type": kind, "message": "odd"}}), status)
+    return Reply(
+        json.dumps({"type": "error", "error": {"type": kind, "message": "no max_tokens"}}), status
+    )
 
 
 def at_first(*replies: Reply, then: Callable[[Body, int], Reply | str] = fold) -> Script:
@@ -218,7 +220,6 @@ def test_faults_that_can_pass_are_retried_unless_a_second_batch_could_come_of_it
         ("upload", error(401, "Incorrect API key"), "rejected the key in OPENAI_API_KEY"),
         ("upload", error(404, "Not Found"), "the batch service of openai fails: 404: Not Found"),
         ("create", PAGE, "a gateway's page"),
-        ("upload", PAGE, "a gateway's page"),
         ("create", error(429, "no", code="insufficient_quota"), "no quota left"),
         ("create", error(400, "Billing limit"), "400: Billing limit"),
         ("retrieve", error(404, f"No batch {KEY}"), "404: No batch [key]"),
@@ -267,15 +268,21 @@ def test_a_state_file_that_cannot_be_read_stops_and_is_kept(
 
 def test_message_batches_are_batches_too(desk: Desk, start: Start) -> None:
     refusal = message("", "refusal", stop_details={"category": "bio"})
-    errors = (failing(400, "invalid_request_error"), failing(529, "overloaded_error"))
-    replies = at_first(refusal, *errors, then=lambda body, seen: message("Folded."))
-    server = start(replies, 8, MessageServer)
+    replies = at_first(
+        refusal,
+        failing(529, "overloaded_error"),
+        failing(400, "invalid_request_error"),
+        then=lambda body, seen: message("Folded."),
+    )
+    server = start(replies, 6, MessageServer)
     server.ends("expired", "completed")
-    flags = ("--model=anthropic/claude-x", "--system_prompt=Be kind.", "--random_seed=1")
-    desk.stage(ALIGN, "--batch", *flags, status=3)
-    assert desk.cells("error", "o_failed.csv") == ["400: odd"]
-    assert desk.cells("api_category response") == ["bio ", *[" Folded."] * 6]
-    assert server.sizes == [8, 5]
+    flags = ("--batch", "--model=anthropic/claude-x", "--system_prompt=Be kind.", "--random_seed=1")
+    server.refuse = {"content": [PAGE]}
+    desk.stage(ALIGN, *flags, status=1)
+    desk.stage(ALIGN, *flags, status=3)
+    assert desk.cells("error", "o_failed.csv") == ["400: no max_tokens"]
+    assert desk.cells("api_category response") == ["bio ", *[" Folded."] * 4]
+    assert server.sizes == [6, 4]
     (body, *_) = server.bodies["batch_1"].values()
     assert body["system"] == "Be kind." and "seed" not in body
 

@@ -10,7 +10,7 @@ import pytest
 
 from orbench.base.messages import UserError
 from orbench.models.adaptation import Adaptation
-from orbench.models.client import connect
+from orbench.models.client import connect, options_of
 from orbench.models.errors import cleaned, key_of, reply_of, shown
 from orbench.models.providers import THINKS, Model, family_of, generator, is_same_model, resolve
 from orbench.models.requests import Prices, Request, Tokens, message, user
@@ -70,20 +70,20 @@ def test_a_name_without_an_id_is_none(name: str) -> None:
 
 def test_the_environment_moves_providers_and_aliases_and_a_base_url_beats_both() -> None:
     moved = {
-        "GROQ_BASE_URL": "http://groq.test/v1/",
-        "ORBENCH_MODEL_MY_JUDGE_2": "groq/moved",
+        "XAI_BASE_URL": "http://xai.test/v1/",
+        "ORBENCH_MODEL_MY_JUDGE_2": "grok-moved",
         "ORBENCH_MODEL_MIXTRAL": "",
         "GEMINI_BASE_URL": "",
     }
     with mock.patch.dict(os.environ, moved):
-        assert resolve("my.judge-2")[1:4] == ("groq", "moved", "http://groq.test/v1/")
+        assert resolve("my.judge-2")[1:4] == ("xai", "grok-moved", "http://xai.test/v1/")
         assert resolve("mixtral").provider == "openrouter"
         assert resolve("gemini/a").address.startswith("https://generativelanguage")
-        own = resolve("groq/a", base_url="http://own.test/v1", key_variable="MY_KEY")
-    assert own == ("groq/a", "groq", "a", "http://own.test/v1", "MY_KEY", "chat")
+        own = resolve("xai/a", base_url="http://own.test/v1", key_variable="MY_KEY")
+    assert own == ("xai/a", "xai", "a", "http://own.test/v1", "MY_KEY", "chat")
     custom = resolve("some/a", base_url="http://own.test/v1")
     assert custom[1:5] == ("custom", "some/a", "http://own.test/v1", "OPENAI_API_KEY")
-    assert resolve("anthropic/a", base_url="http://own.test/v1").protocol == "chat"
+    assert options_of(resolve("anthropic/a", base_url="http://own.test/v1")) == {}
 
 
 @pytest.mark.parametrize(("setting", "model"), NAMES["generators"].items())
