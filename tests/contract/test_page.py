@@ -69,9 +69,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """Of two models, one with a hostile response, and 16 prompts that are toxic."""
     desk = Desk(tmp_path_factory.mktemp("page"), Server)
     texts = {"response": [HOSTILE] + ["An answer"] * 59, "category": ["<i>", "B"] * 30}
-    a = judged(desk, "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "model-a", columns=texts)
+    a = judged(desk, "a.csv", ([DIRECT] * 10 + [ANSWER] * 20) * 2, "m/model-a", columns=texts)
     b = judged(desk, "b.csv", [INDIRECT] * 30 + [ANSWER] * 30, ODD, columns=texts)
-    toxic = judged(desk, "t.csv", [DIRECT] * 16, "model-a")
+    toxic = judged(desk, "t.csv", [DIRECT] * 16, "m/model-a")
     return page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--formats=svg")
 
 
@@ -123,14 +123,16 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
     assert row == [0, "b", DIRECT, "Prompt 1", "An answer", "because"]
-    assert 'toxic prompts, t, gpt4"],"refusals":["direct_refusal","indirect_' in page.text
+    assert (
+        '"m/model-a: toxic prompts, t, gpt4"],"refusals":["direct_refusal","indirect_' in page.text
+    )
 
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
     assert head[:7] == ["Rank", "Model", "Score (J)", "Over-refusal rate, %", "20", "45", "70"]
-    why = "not ranked: the same responses as model-a throughout, a copy or an ignored setting"
-    assert [*a[:2], *a[4:7]] == ["model-a", "a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
+    why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
+    assert [*a[:2], *a[4:7]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
     assert b[:4] == [ODD, "b, gpt4", why, "–"]
 
 
@@ -174,12 +176,15 @@ def test_every_rule_has_words() -> None:
 
 def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> None:
     tested = {"asked": "o3", "settings": "effort high", "prompts": "or-bench-hard-1k"}
+    tested["start"] = "2026-01-02"
     safe = judged(desk, "s.csv", [DIRECT] * 40, under_test=tested)
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
     assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
-    about = "Verdicts by gpt4. Settings of all models: effort high"
+    about = "Verdicts by gpt4. Settings of all models: effort high. Measured on 2026-01-02"
     assert about in "".join(page.texts["p"])
+    assert not re.search("effort|2026", "".join(page.texts["small"]))
+    assert "Score (J)" in page.rows[0]
     assert "o3 (effort high), over-refusal rate: coverage 80.0 %" in page.texts["p"]
 
 
@@ -241,3 +246,5 @@ def test_in_every_table_models_stand_in_the_order_of_the_leaderboard(desk: Desk)
     whole = [list(dict.fromkeys(order)) for order in orders if {*"xyz"} <= {*order}]
     assert len(whole) > 20
     assert whole == [["x", "y", "z"]] * len(whole)
+    colors = [a["class"][0] for a in page.of("td") if a.get("class") in ("better", "worse", "none")]
+    assert "".join(colors) == "nnbnnbwwn" + "nbbwnnwnn"  # each side: of x, y and z

@@ -27,7 +27,7 @@ def changes(text: str) -> list[Comparison]:
 
 
 def test_the_later_set_is_compared_with_the_earlier_one_unpaired() -> None:
-    (found,) = changes("m june 8; m july 40")
+    (found,) = changes("m june 8 unranked=u; m july 40")
     assert found.gap.difference == pytest.approx(0.4) and found.outcome is Outcome.FINDING
     newcombe = confint_proportions_2indep(40, 80, 8, 80, method="newcomb", compare="diff")
     assert found.gap.interval == pytest.approx(newcombe, abs=0.01)

@@ -76,7 +76,7 @@ def test_each_gate_is_about_each_model() -> None:
 
 def test_only_the_files_given_are_tested_and_never_a_baseline() -> None:
     rates = [make_rate("a", 5), make_rate("b", 50), old(50)]
-    (result,) = check(["worse"], rates, ["b.csv"])
+    (result,) = check(["worse"], rates, ["b.csv", "old.csv"])
     assert result.reason.startswith("b: ")
     (result,) = check([LIMIT], [old(50)], [])
     assert result.reason.startswith("no result but the baseline's: ")

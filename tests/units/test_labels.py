@@ -174,6 +174,7 @@ def scores(*paths: Path) -> str:
         ("j1: prompt=a,b,c is_toxic=F,T,T; j2: prompt=a,b,c,d is_toxic=F,F,T,T", "0 0.5 1 -"),
         ("j1: prompt=a,b,c is_toxic=F,T,T; /j1: prompt=a,b,c,d is_toxic=T,T,T,T", "0.5 1 1 1"),
         ("j1: prompt=a is_toxic=F; j2: prompt=a is_toxic=T; j1: prompt=a is_toxic=F", "0.5 - - -"),
+        ("j1: prompt=a,b label=safe,toxic", "0 1 - -"),
         # Files without a record are a judge each, and a copy is no other one.
         ("prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=F,T", "0 1 - -"),
         ("prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=F,T; prompt=a,b is_toxic=T,T", "0.5 1 - -"),

@@ -117,11 +117,13 @@ def test_a_merged_file_is_a_result_on_each_side(tmp_path: Path) -> None:
     columns = {"is_toxic": ["True", "FALSE", "true"]}
     path = written(tmp_path, "m.csv", [DIRECT, ANSWER, ANSWER], columns=columns)
     lost(path, ["Lost"], is_toxic="False")
-    results, _ = load_results([Source(path, "", "merged")])
+    results, _ = load_results([Source(path, "", "merged")], 9)
     shown = [
-        f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses)}" for one in results
+        f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses)}, "
+        f"{len(one.texts)} {one.responses_hash > ''}"
+        for one in results
     ]
-    assert shown == ["toxic 2 of 2", "over_refusal 1 of 2"]
+    assert shown == ["toxic 2 of 2, 2 True", "over_refusal 1 of 2, 1 False"]
 
 
 def test_a_prompt_on_both_sides_stops_the_report(tmp_path: Path) -> None:
@@ -150,8 +152,8 @@ APART = [f"{prompt_id(str(n))} {prompt_id(f'b{n}')}" for n in range(150)]
 @pytest.mark.parametrize(
     ("prompts", "found"),
     [
-        ([*APART[:19], f"{APART[18]} x"], None),  # one of twenty
-        ([*APART[:18], f"{APART[17]} x"], Lookalikes(1, 19)),
+        ([*APART[:19], f"{APART[18]} x"] * 2, None),  # one of twenty
+        ([*APART[:18], f"{APART[17]} x", "Fold?"], Lookalikes(1, 19)),
         ([one[-20:] for one in ALIKE], Lookalikes(9, 10)),
         ([one[-19:] for one in ALIKE], None),  # short ones are easily alike
         ([*APART[:140], *ALIKE], Lookalikes(9, 150)),
@@ -206,12 +208,12 @@ def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_pa
 def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path: Path) -> None:
     tested = {"under_test": {"asked": "a", "id": "gpt-4o"}}
     found = []
-    for served in (["b via x", "gpt-4o", "b", ""], ["gpt-4o-2024-08-06"] * 4):
+    for served in (["b via x", "c", "b", ""], ["gpt-4o-2024-08-06"] * 4):
         columns = {"served_by": served}
         result = one(written(tmp_path, "s.csv", [DIRECT] * 4, columns=columns, **tested))
         found.append(f"{result.ids} {result.cautions}")
     # Where another one answered, the one asked counts, too.
-    assert found[0] == "b gpt-4o ('answered by b (2 rows), gpt-4o (1 row)',)"
+    assert found[0] == "b c gpt-4o ('answered by b (2 rows), c (1 row)',)"
     assert found[1] == "gpt-4o-2024-08-06 ()"
 
 

@@ -114,8 +114,8 @@ def test_notes_stand_with_the_most_important_first() -> None:
 
 def test_both_sides_of_a_model_are_one_result_where_it_is_measured_across_them() -> None:
     a = result_of(responses([1.0, 0.0]), 5, model="m")
-    b = result_of(responses([1.0], category="c"), prompts="q", side=TOXIC)
+    b = result_of(responses([1.0], category="c"), prompts="b", side=TOXIC)
     both = merged([a, b, a])
-    assert (both.model, both.number, both.side, both.prompts) == ("m", 5, BOTH, "p, q")
+    assert (both.model, both.number, both.side, both.prompts) == ("m", 5, BOTH, "p, b")
     assert list(both.responses.refused) == [1, 0, 1, 1, 0]
     assert list(both.responses.category) == ["a", "a", "c", "a", "a"]

@@ -83,9 +83,9 @@ def test_a_model_without_seeds_stands_beside_others_and_categories_are_the_rewri
             "m0 both: 4+0, 0.5 0.5 0 0; m0 both 1 < 2: 2+0, 0 0.5 0.5 0",
         ),
         (
-            "01 tier=12 seed=00; 0 & 1",
-            "m0 both: 0+2, nan nan nan nan; m1 both: 1+0, 1 0 0 0; m0 both 1 < 2: 1+0, 1 0 0 0; "
-            "m1 both 1 < 2: 0+0, nan nan nan nan",
+            "01 tier=ba seed=00; 0 & 1",
+            "m0 both: 0+2, nan nan nan nan; m1 both: 1+0, 1 0 0 0; m0 both b < a: 1+0, 1 0 0 0; "
+            "m1 both b < a: 0+0, nan nan nan nan",
         ),
         (
             "0101 tier=1212 seed=0011 & 1010 tier=1212 seed=0011",

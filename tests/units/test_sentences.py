@@ -103,7 +103,7 @@ def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
 
 def test_a_note_stands_behind_the_results_it_is_about() -> None:
     odd = make_result("a", cautions=("c",), settings="effort low")
-    toxic = [make_rate(make_result(name, side=TOXIC), n=5) for name in "ab"]
+    toxic = [make_rate(make_result(name, side=TOXIC), n=5) for name in "aa"]
     assert [*warnings([make_rate(odd), make_rate("b"), *toxic])] == [
         "a (effort low), over-refusal rate: c",
         "all toxic rejection rates: fewer than 30 prompts",

@@ -92,11 +92,11 @@ def test_tiers_that_both_sides_have_are_compared_within_each(of_toxic: str, expe
 
 
 def test_each_result_has_a_rate_in_each_of_its_tiers_in_the_order_of_the_board() -> None:
-    board = read_board("11 tier=23 prompt=xy seed=99; 011? tier=1212 seed=0011")[::-1]
+    board = read_board("11 tier=ba prompt=xy seed=99; 011? tier=cbcb seed=0011")[::-1]
     rates = tiers(board).rates
     shown = [f"{one.result.model} {one.subset.value} {one.mean.rate}" for one in rates]
-    assert shown == ["m1 1 0.5", "m1 2 1.0", "m0 2 1.0", "m0 3 1.0"]
-    assert rates[1].unscored == 1
+    assert shown == ["m1 b 1.0", "m1 c 0.5", "m0 b 1.0", "m0 a 1.0"]
+    assert rates[0].unscored == 1
 
 
 def test_graded_results_have_the_share_of_each_class_in_each_tier() -> None:
@@ -121,7 +121,7 @@ def test_a_result_in_two_rows_of_the_leaderboard_has_its_rates_once() -> None:
     ("refused", "expected"),
     [
         ("01*8+00", "1 < 2, 9 TOO_FEW"),
-        ("01*9+00", "1 < 2, 10 FINDING"),
+        ("01*9+00 unranked=u", "1 < 2, 10 FINDING"),
         ("01*12 tier=1*24", "1, 0 TOO_FEW"),
     ],
 )
