@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(path / "toxic.csv", ("prompt",), [("Rude?",)])
     write_csv(path / "empty.csv", ("prompt",), [])
     write_csv(path / "r.csv", ("prompt", "response", "label"), [("Why?", "Fold it.", "answer")])
-    write_csv(path / "rewritten.csv", ("prompt", "toxic_seed"), [("Why?", "Rude?")])
+    write_csv(path / "rewritten.csv", ("prompt", "toxic_seed", "sample"), [("Why?", "Rude?", "1")])
     write_csv(path / "xstest", ("prompt",), [("A file with the name of a set.",)])
     for name in ("talk", "talk2"):
         text = json.dumps({"messages": TURNS, "topic": name})
