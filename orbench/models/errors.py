@@ -1,5 +1,6 @@
 """What can go wrong with a request, and what an error status means for it and for the run."""
 
+import math
 import os
 import re
 import time
@@ -75,6 +76,7 @@ WRONG_KEY_MESSAGE = re.compile(
     r"(?:invalid|incorrect|malformed) (?:proxy )?(?:api|access)[ _-]?(?:key|token)\b",
     re.I,
 )
+WAITS = {"retry-after-ms": 0.001, "retry-after": 1.0}  # header -> seconds in its unit
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
 PLACEHOLDERS = ("none", "empty")  # keys that are none; judges say "none" too
 # What reading JSON raises that has another shape than expected.
@@ -167,7 +169,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
         return Fatal(f"{reason}; {_after_404(reply, model)}")
     if status < 500 and status not in (408, 409, 429):
         return BadRequest(reason)
-    if status == 429 or "retry-after" in reply.headers:
+    if status == 429 or any(name in reply.headers for name in WAITS):
         return RateLimited(reason, _retry_after(reply.headers))
     return ServerError(reason)
 
@@ -184,10 +186,14 @@ def _after_404(reply: ErrorReply, model: Model) -> str:
 
 
 def _retry_after(headers: Texts) -> float:
-    """Return the seconds to wait by retry-after-ms or retry-after; 0 if neither says."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    """Return the seconds to wait by retry-after-ms or retry-after; 0 if neither says a finite
+    number.
+    """
+    for name, scale in WAITS.items():
         with suppress(KeyError, ValueError):
-            return max(0.0, float(headers[name]) * scale)
+            seconds = float(headers[name]) * scale
+            if math.isfinite(seconds):
+                return max(0.0, seconds)
     with suppress(KeyError, ValueError):  # HTTP allows a date, too (RFC 9110, 10.2.3)
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return 0.0
