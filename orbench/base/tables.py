@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from orbench.base.messages import UserError, clean, storable
+from orbench.base.messages import UserError, clean, one_line, storable
 from orbench.base.prompts import MESSAGES, with_prompt
 from orbench.base.words import Json, Row
 
@@ -117,6 +117,9 @@ def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
             if not text.startswith("["):
                 text = "[" + ",".join(filter(str.strip, text.split("\n"))) + "]"
             records = json.loads(text)
+        for number, record in enumerate(records, start=1):
+            if not isinstance(record, dict):
+                raise UserError(f"{path}, row {number} is no JSON object: {one_line(str(record))}")
         columns = columns_in(records)
         yield list(map(storable, columns))
         for record in records:
