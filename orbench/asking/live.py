@@ -279,6 +279,8 @@ def try_endpoints(models: Iterable[Model]) -> None:
     quota.
     """
     for model in dict.fromkeys(models):
+        if model.moved_by:
+            say(f"{model.id} at {model.address}{model.moved_by}")
         asyncio.run(_try(model))
 
 

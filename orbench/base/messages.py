@@ -13,6 +13,8 @@ from typing import Any, TextIO
 
 # Where messages go; stderr, unless a program keeps what a stage says in a file.
 SAYS_TO: ContextVar[TextIO | None] = ContextVar("SAYS_TO", default=None)
+ROOT = Path(__file__).resolve().parents[2]  # of the repository
+FROM_FILE: dict[str, Path] = {}  # environment variables -> the `.env` that set them
 
 
 class UserError(Exception):
@@ -92,17 +94,22 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def read_environment_file() -> None:
-    """Load the nearest `.env`: in the working directory, above it, or in the repository.
+    """Load `.env` in the working directory, then that in the repository's root.
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    from dotenv import find_dotenv, load_dotenv
+    from dotenv import dotenv_values
 
-    path = find_dotenv(usecwd=True) or Path(__file__).resolve().parents[2] / ".env"
-    try:
-        load_dotenv(path)
-    except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
-        raise UserError(f"{path} cannot be read: {error}") from None
+    FROM_FILE.clear()
+    for path in (Path(".env"), ROOT / ".env"):
+        try:
+            values = dotenv_values(path)
+        except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
+            raise UserError(f"{path} cannot be read: {error}") from None
+        for name, value in values.items():
+            if value is not None and name not in os.environ:
+                os.environ[name] = value
+                FROM_FILE[name] = path
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from orbench.base.messages import UserError, did_you_mean
+from orbench.base.messages import FROM_FILE, UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Json, Texts, Values
 
@@ -98,6 +98,14 @@ class Model(NamedTuple):
     def address(self) -> str:
         """Return the endpoint in one spelling, for keys and records."""
         return self.base_url.rstrip("/").replace("://127.0.0.1", "://localhost")
+
+    @property
+    def moved_by(self) -> str:
+        """Return `, by OPENAI_BASE_URL in .env` if a file moved the provider; "" otherwise."""
+        variable = f"{self.provider.upper()}_BASE_URL"
+        if variable in FROM_FILE and self.base_url == os.environ.get(variable):
+            return f", by {variable} in {FROM_FILE[variable]}"
+        return ""
 
     @property
     def key_needed(self) -> bool:

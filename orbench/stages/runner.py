@@ -54,7 +54,7 @@ def say_before(stage: Stage) -> None:
     """Report which models are asked, and what is wrong with the input."""
     for model in stage.models:
         if model.id != model.asked or model.base_url != model.settings.base_url:
-            say(f"{model.id} at {model.address}")
+            say(f"{model.id} at {model.address}{model.moved_by}")
     before = stage.input_record
     path = stage.table.file
     recorded = before.get("output", {}).get("csv")

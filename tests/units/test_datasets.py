@@ -159,19 +159,20 @@ def test_a_script_ends_with_one_line(
     assert messages.run_script(lambda argv: 7) == 7
 
 
-@pytest.mark.parametrize(("folder", "key"), [("a/b", "near"), (".", "far"), ("a", "set")])
-def test_the_nearest_env_file_counts_and_variables_that_are_set_win(
+@pytest.mark.parametrize(("folder", "key"), [("a", "near"), (".", "far"), ("a", "set")])
+def test_the_env_file_of_the_folder_counts_and_variables_that_are_set_win(
     desk: Desk, folder: str, key: str
 ) -> None:
-    (desk.folder / "a" / "b").mkdir(parents=True)
-    desk.write(".env", "ODD_KEY=far\n")
-    desk.write("a/.env", "ODD_KEY=near\n")
-    desk.prompts(1)
     desk.serve()
+    for path, own in ((".env", "far"), ("a/.env", "near"), ("a/b/x", "")):
+        desk.write(path, f"ODD_KEY={own}\nOPENAI_BASE_URL={desk.url}\n")
+    desk.prompts(1)
     run = ("--api_key_env=ODD_KEY", f"--input_file={desk.folder / 'p.csv'}")
     env = {"ODD_KEY": key} if key == "set" else {}
-    assert desk.stage(ALIGN, *run, cwd=desk.folder / folder, env=env).returncode == 0
+    done = desk.stage(ALIGN, *run, url="", cwd=desk.folder / folder, env=env)
+    assert "/v1, by OPENAI_BASE_URL in .env\n" in done.stderr
     assert f"Bearer {key}" in desk.server.headers
+    desk.stage(ALIGN, *run, url="", cwd=desk.folder / "a/b", status=1)  # no file above counts
 
 
 def test_an_env_file_that_is_no_text_is_named(desk: Desk) -> None:
