@@ -48,6 +48,7 @@ from orbench.stages.stage import output_path
 EVOLVED_BY = "evolve_prompts"  # in run records
 PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of stage 2
 PER_PARENT = 5  # rewrites
+OF_A_ROW = ("unscored", "bad_request")  # kinds of failures that say nothing about a model
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
 
@@ -247,11 +248,14 @@ def run_step(
     flags = flags | {"input_file": path, "output_path": csv, "overwrite": True, "quiet": True}
     log = path.with_name("log.txt")
     with log.open("a") as file:
-        status = run_stage(script, flags, file).status
-    left_out = any(model["left_out"] for model in read_record(csv).get("models", ()))
-    faults = {row["error_type"] for row in failed_rows(csv)}
-    if left_out or (status == 1 and faults - {"unscored", "bad_request"}):
-        raise UserError(f"{script} stopped; see the end of {log}")
+        outcome = run_stage(script, flags, file)
+    causes = [outcome.stopped]
+    causes += [model["left_out"] for model in read_record(csv).get("models", ())]
+    if outcome.status == 1:
+        failed = failed_rows(csv)
+        causes += [row["error"] for row in failed if row["error_type"] not in OF_A_ROW]
+    if cause := next(filter(None, causes), ""):
+        raise UserError(f"{script} stopped: {cause}; all it said is in {log}")
     if not csv.is_file():
         return {}
     return {row["prompt"]: row for row in read_csv(csv).rows}

@@ -129,11 +129,11 @@ def end(run: StageRun, counts: Counts) -> Outcome:
         status = 1
         _say_nothing(run, counts)
     if counts.nothing:
-        return Outcome(status)
+        return Outcome(status, stopped=run.stopped)
     path, *others = run.stage.outputs.values()
     for other in others:
         say(f"also written: {other}")
-    return Outcome(status, path, counts.written)
+    return Outcome(status, path, counts.written, stopped=run.stopped)
 
 
 def _say_nothing(run: StageRun, counts: Counts) -> None:

@@ -26,6 +26,7 @@ class Outcome(NamedTuple):
     tokens: int = 0  # estimated, in the prompts of these
     cost: float = 0.0  # of these, at most
     models: Models = ()  # that these go to
+    stopped: str = ""  # why the run asked no further
 
 
 def words_of(flags: Json) -> list[str]:
