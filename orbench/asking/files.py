@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Run, pending
 from orbench.base.messages import UserError, counted, say
-from orbench.base.tables import file_name_part, write_bytes
+from orbench.base.tables import file_name_part, write_text
 from orbench.base.words import Json
 from orbench.models import client, errors
 from orbench.models.providers import Model, Models
@@ -99,7 +99,7 @@ def export_requests(requests: Sequence[Request], output: Path, models: Models) -
         try:  # it replaces an earlier export and nothing else
             if target.exists() and not REQUESTS.match(target.read_bytes()):
                 raise UserError(f"{target} exists and holds no requests; name another file")
-            write_bytes(target, b"".join(lines))
+            write_text(target, b"".join(lines).decode())
         except OSError as error:
             raise UserError(f"{target} cannot be written: {error.strerror}") from None
         say(f"{counted(len(lines), 'request')} written to {target}")

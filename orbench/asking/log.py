@@ -21,6 +21,7 @@ from io import BytesIO
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, say
+from orbench.base.secrets import masked
 from orbench.base.tables import sync_folder
 from orbench.base.words import Json
 from orbench.models.errors import MALFORMED, cleaned
@@ -108,7 +109,7 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
         if key in self:
             return
         values = {name: value for name, value in answer._asdict().items() if value}
-        line = json.dumps({"key": key.hex(), "text": "", **values}).encode() + b"\n"
+        line = masked(json.dumps({"key": key.hex(), "text": "", **values})).encode() + b"\n"
         with self._disk_faults():
             self[key] = self._write(line)
             self._reserve()

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TextIO
 
+from orbench.base.secrets import keep_environment_secret, masked
+
 # Where messages go; stderr, unless a program keeps what a stage says in a file.
 SAYS_TO: ContextVar[TextIO | None] = ContextVar("SAYS_TO", default=None)
 ROOT = Path(__file__).resolve().parents[2]  # of the repository
@@ -27,7 +29,7 @@ def say(line: str) -> None:
     """
     stream = SAYS_TO.get() or sys.stderr
     try:
-        print(clean(line), file=stream, flush=True)
+        print(masked(clean(line)), file=stream, flush=True)
     except OSError:
         _silence(stream)
 
@@ -119,6 +121,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> int:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
         read_environment_file()
+        keep_environment_secret()
         return main(list(map(storable, sys.argv[1:])))
     except (UserError, OSError) as error:
         why = str(error)

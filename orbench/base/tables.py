@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from orbench.base.messages import UserError, clean, one_line, storable
 from orbench.base.prompts import MESSAGES, with_prompt
+from orbench.base.secrets import masked
 from orbench.base.words import Json, Row
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
@@ -204,7 +205,7 @@ class CsvWriter(WholeFile):
 
     def write(self, row: Row) -> None:
         """Append a row; a missing cell is empty. Raises OSError."""
-        cells = [row.get(column, "") for column in self._columns]
+        cells = [masked(row.get(column, "")) for column in self._columns]
         # Python 3.11 leaves a lone \r unquoted if lines end in \n; readers would split the row.
         writer = csv.writer(
             self.file,
@@ -236,7 +237,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a small text file whole, as `write_bytes` does."""
-    write_bytes(path, text.encode())
+    write_bytes(path, masked(text).encode())
 
 
 def make_folder(folder: Path) -> None:

@@ -124,9 +124,12 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
 
     try:  # without redirects, which turn a POST into a GET and lose the request
         http_client = openai.DefaultAioHttpClient(follow_redirects=False)
-    except (OSError, ValueError, httpx2.InvalidURL) as error:
+    except OSError as error:
         why = one_line(str(error))
-        raise UserError(f"check SSL_CERT_FILE, SSL_CERT_DIR and proxy variables: {why}") from None
+        raise UserError(f"check SSL_CERT_FILE and SSL_CERT_DIR: {why}") from None
+    except (ValueError, httpx2.InvalidURL):  # what it says can hold a part of a password
+        example = "a URL such as http://host:3128"
+        raise UserError(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not {example}") from None
     return openai.AsyncOpenAI(
         api_key=key or "none",  # the package requires one
         base_url=base_url,

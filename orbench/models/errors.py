@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
+from orbench.base.secrets import MASK, keep_secret
 from orbench.base.words import Json, Texts
 from orbench.models.providers import ALIASES, Model, alias_variable
 from orbench.refusals.api import refusal_in_error
@@ -207,7 +208,7 @@ COPIED_ALONG = re.compile(r"^[\s\"']*(?:Bearer\s+)?|[\s\"']+$", re.I)  # with a 
 
 def key_of(model: Model) -> str:
     """Return the key of a model's endpoint from the environment, "" if it is not set."""
-    return COPIED_ALONG.sub("", os.environ.get(model.key_variable, ""))
+    return keep_secret(COPIED_ALONG.sub("", os.environ.get(model.key_variable, "")))
 
 
 def masked(text: str, key: str) -> str:
@@ -215,8 +216,8 @@ def masked(text: str, key: str) -> str:
     if not key or key.lower() in PLACEHOLDERS:
         return text
     if len(key) >= LONG_KEY:
-        return text.replace(key, "[key]")
-    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
+        return text.replace(key, MASK)
+    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", MASK, text)
 
 
 def cleaned(value: Any, key: str, levels: int = DEEPEST) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
+from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.stages.stage import Stage
 
@@ -36,7 +37,7 @@ def settings_of(stage: Stage) -> dict[str, str]:
     settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
     for name, value in stage.parameters.items():
         settings[name] = json.dumps(value, sort_keys=True)
-    return settings
+    return {name: masked(value) for name, value in settings.items()}  # as they are recorded
 
 
 def check_not_replaced(stage: Stage) -> None:

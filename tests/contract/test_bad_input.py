@@ -104,6 +104,23 @@ def test_a_block_by_policy_is_stored_without_the_key(desk: Desk, status: int, mo
     assert not any(KEY.encode() in content for content in desk.files().values())
 
 
+def test_no_part_of_a_key_that_comes_in_two_is_written(desk: Desk) -> None:
+    desk.prompts(1)
+    half = len(KEY) // 2
+    parts = [{"type": "text", "text": part} for part in (KEY[:half], KEY[half:])]
+    about = {"model": KEY[:half], "provider": KEY[half:]}
+    desk.serve(Reply(json.dumps({**about, "choices": [{"message": {"content": parts}}]})))
+    flags = (f"--base_url={desk.url}/{KEY}", f'--extra_body={{"api_key": "{KEY}"}}')
+    for _ in range(2):
+        desk.stage(ALIGN, *flags)
+    assert desk.sent == 1 and desk.server.requests[0]["api_key"] == KEY
+    desk.server.reply = error(404)
+    said = desk.stopped(ALIGN, *flags, "--output_path=n.csv")  # names the address
+    assert "[key] (many end in /v1)" in said
+    for content in [said, *map(bytes.decode, desk.files().values())]:
+        assert KEY[:half] not in content and KEY[half:] not in content
+
+
 # -- outputs -----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,47 @@
+"""API keys, which no file and no message may hold.
+
+`masked` is the last step before anything is written, and so catches what nothing before it could
+see: a key that a server sends in two parts, one in a flag, one in an address. Servers' texts are
+masked when they arrive, too, see orbench.models.errors: there, a short key can be told from a word.
+"""
+
+import os
+
+LONG = 16  # characters; a text that a user wrote holds no key of this length by chance
+NAMES = ("_API_KEY", "_TOKEN")  # how the variables end that hold a key
+MASK = "[key]"
+_keys: set[str] = set()
+
+
+def keep_secret(key: str) -> str:
+    """Return a key; from now on it is masked."""
+    if len(key) >= LONG:
+        _keys.add(key)
+    return key
+
+
+def keep_environment_secret() -> None:
+    """Mask the keys in the environment."""
+    for name, value in os.environ.items():
+        if name.endswith(NAMES):
+            keep_secret(value)
+
+
+def masked(text: str) -> str:
+    """Return a text without the keys, and without any half of one."""
+    for key in _keys:
+        text = _without(text.replace(key, MASK), key)
+    return text
+
+
+def _without(text: str, key: str) -> str:
+    """Return a text without what it has in common with a key, from half of it on."""
+    half = len(key) // 2
+    for start in range(len(key) - half + 1):
+        end = start + half
+        while key[start:end] in text:
+            end += 1
+            if end > len(key) or key[start:end] not in text:
+                text = text.replace(key[start : end - 1], MASK)
+                break
+    return text
