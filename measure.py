@@ -11,6 +11,9 @@ Each endpoint first gets one short test request. Rerun the same command to resum
 sends nothing to the model again.
 """
 
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
 import gc
 import sys
 from argparse import Namespace

@@ -14,12 +14,16 @@ a gateway). Ends with a table of refusal rates.
 """
 
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say

@@ -15,10 +15,13 @@ Writes to --output_dir, in input order (docs/new_prompts.md has the rules):
 """
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from os.path import dirname, realpath
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+from collections.abc import Sequence
 
 from orbench.base.messages import run_script, tell
 from orbench.stages.flags import Parser

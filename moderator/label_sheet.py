@@ -13,12 +13,16 @@ The second command reports how far annotators agree, and writes prompt, annotato
 far the judges agree with people.
 """
 
-import argparse
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.prompts import prompt_id_of

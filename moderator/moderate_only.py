@@ -14,13 +14,18 @@ verdict, and debatable whether they disagree.
 """  # noqa: E501 - a command that can be copied stands on one line
 
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of

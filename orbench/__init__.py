@@ -15,14 +15,28 @@ report    result files into tables, pictures and a page
 
 import os
 import sys
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # typing takes a while to import
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from orbench.refusals.detect import Verdict
+
+
+def _end(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
+    """Ctrl-C while a script's modules are still being imported: one line, and status 130."""
+    if KeyboardInterrupt in (kind, type(error.__cause__)):  # a class being made wraps it
+        os.write(2, b"interrupted; run the same command to resume\n")
+        os._exit(130)
+    sys.__excepthook__(kind, error, trace)
+
+
+# Only in a clone: a program that has installed the package has its own way to end.
+_IN_CLONE = os.path.exists(os.path.join(os.path.dirname(__file__), "../measure.py"))
+if _IN_CLONE and sys.excepthook is sys.__excepthook__:
+    sys.excepthook = _end
 
 __all__ = ["classify"]
-
-if TYPE_CHECKING:
-    from orbench.refusals.detect import Verdict
 
 
 def classify(text: str) -> "Verdict":
@@ -30,18 +44,3 @@ def classify(text: str) -> "Verdict":
     from orbench.refusals import detect
 
     return detect.classify(text)
-
-
-def _end_quietly(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Ctrl-C while a script's modules are still being imported: status 130, no traceback."""
-    if issubclass(kind, KeyboardInterrupt):
-        os._exit(130)
-    sys.__excepthook__(kind, error, trace)
-
-
-# Only in a clone: a program that has installed the package has its own way to end.
-_IN_CLONE = Path(__file__).parents[1].joinpath("measure.py").exists()
-if _IN_CLONE and sys.excepthook is sys.__excepthook__:
-    sys.excepthook = _end_quietly

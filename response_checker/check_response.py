@@ -10,14 +10,18 @@ count), answer_category (direct_answer, ...) and answer_type_response (the judge
 or api:... for the API's own refusal).
 """
 
-import json
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import json
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean

@@ -28,12 +28,15 @@ Removes files from the last run that this run does not write. Exit status 4: a g
 not met; 1: one cannot be decided.
 """
 
-import gc
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from os.path import dirname, realpath
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import gc
+from collections.abc import Sequence
 
 from orbench.base.messages import run_script, tell
 from orbench.stages.flags import Parser

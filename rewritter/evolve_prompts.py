@@ -9,15 +9,19 @@ refused_share and the judges' columns); the others of the last round to ..._more
 rewrites with their outcome to ..._candidates.csv.
 """
 
+import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
 import argparse
 import random
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, say
 from orbench.base.near_duplicates import near_duplicates

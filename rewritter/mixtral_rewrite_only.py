@@ -6,13 +6,17 @@ Reads a CSV with the columns prompt (the seed) and, optionally, category. Writes
 seed: prompt (the rewrite), toxic_seed, category, and the input's other columns.
 """
 
-import argparse
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError

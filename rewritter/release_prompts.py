@@ -8,12 +8,16 @@ and their near-duplicates are left out. Each model first gets one short test req
 command to resume.
 """
 
-import argparse
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.base.messages import UserError, run_script, say
 from orbench.base.tables import file_name_part, make_folder, read_csv

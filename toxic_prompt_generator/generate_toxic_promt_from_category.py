@@ -8,14 +8,18 @@ for 20 seeds, until there are enough different ones.
 Writes ./{category}_prompts.csv with the columns: prompt, category
 """
 
-import argparse
 import sys
+from os.path import dirname, realpath
+
+sys.path.insert(0, dirname(dirname(realpath(__file__))))
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import argparse
 from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository root, for orbench
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, counted, say

@@ -161,7 +161,7 @@ def test_what_the_hub_does_not_give_is_one_line(desk: Desk) -> None:
 
 
 # What is being imported when the signal comes: the suite, or openai under the event loop.
-@pytest.mark.parametrize("module", ["orbench.", "dotenv", "openai"])
+@pytest.mark.parametrize("module", ["argparse", "orbench.", "dotenv", "openai"])
 def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: str) -> None:
     desk.prompts(3)
     desk.serve()
@@ -178,5 +178,6 @@ def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: st
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n",
     )
-    desk.stage(ALIGN, env={"PYTHONPATH": str(desk.folder)}, own_process=True, status=130)
-    assert not desk.sent
+    env = {"PYTHONPATH": str(desk.folder)}
+    done = desk.stage(ALIGN, env=env, own_process=True, status=130)
+    assert not desk.sent and "interrupted" in done.stderr
