@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orbench.stages.prompt_sets import stratified_sample
-from tests.conftest import ALIGN, CHECK, MODERATE, REWRITE, Desk, Done
-from tests.server import KEY, Body, Server, by_number, error, number_of, prompt_of
+from tests.conftest import ALIGN, MODERATE, REWRITE, Desk, Done
+from tests.server import KEY, Body, Server, error, prompt_of
 
 # -- stage 2 -----------------------------------------------------------------------------------
 
@@ -33,14 +33,6 @@ def test_a_few_odd_seeds_do_not_keep_the_others_from_being_asked_again(desk: Des
 def panel(desk: Desk, n: int, *flags: str, judges: str = "gpt-a,gpt-b,gpt-c", **more: Any) -> Done:
     desk.prompts(n)
     return desk.stage(MODERATE, f"--moderator_model={judges}", *flags, **more)
-
-
-def test_a_substitute_that_gives_no_verdict_is_not_paid_for_again(desk: Desk) -> None:
-    desk.serve("Hm.")
-    panel(desk, 30, "--substitute=gpt-d", status=None)
-    sent = desk.sent
-    panel(desk, 30, "--substitute=gpt-d", status=None)
-    assert desk.sent == sent
 
 
 # What a judge answers that is gone; None: it cannot be reached.
@@ -101,20 +93,3 @@ def test_a_category_has_its_share_of_a_sample_however_small_it_is() -> None:
     taken = [stratified_sample(rows, limit, 0) for limit in range(11)]
     of_b = [sum(row["category"] == "b" for row in rows) for rows in taken]
     assert (of_b[:5], of_b[6:]) == ([0] * 5, [1] * 5)
-
-
-# -- stage 5 -----------------------------------------------------------------------------------
-
-
-def test_stage_5_carries_the_rows_without_a_response_into_its_own_failed_file(desk: Desk) -> None:
-    desk.prompts(6)
-    desk.serve(by_number({1: error(400, "too odd"), 4: ""}))
-    desk.stage(ALIGN, "--output_path=r.csv", status=3)
-    done = desk.stage(CHECK, "--check_model=rules", status=3)
-    assert done.stdout == "o.csv\n"
-    assert list(map(number_of, desk.failed())) == [1, 4]
-    assert len(desk.rows()) == 4
-    assert re.search(r"overall +4 +0 .* 0\.0-70\.0", done.stderr)  # with the two
-    desk.remove("r.run.json")  # now nobody knows whose r_failed.csv is
-    desk.stage(CHECK, "--check_model=rules", "--overwrite")
-    assert not desk.failed()

@@ -97,17 +97,6 @@ def test_an_output_that_is_an_input_stops_the_run(tmp_path: Path, name: str) -> 
         assert inside.read_text() == content and names_in(inside.parent) == [name]
 
 
-def test_the_pages_name_is_said_unless_someone_else_says_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = model(tmp_path, "a", 4)
-    folder = run(tmp_path, path, html=True)
-    assert f"page: {folder / 'results.html'}\n" in capsys.readouterr().err
-    run(tmp_path, path, html=True, names_page=False)
-    run(tmp_path, path)
-    assert "page:" not in capsys.readouterr().err
-
-
 # -- what the terminal shows -----------------------------------------------------------------------
 
 
