@@ -16,11 +16,10 @@ verdict, and debatable whether they disagree.
 import sys
 from os.path import dirname, realpath
 
-sys.path.insert(0, dirname(dirname(realpath(__file__))))
+sys.path.insert(0, dirname(dirname(realpath(__file__))))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Sequence

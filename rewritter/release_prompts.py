@@ -11,7 +11,7 @@ command to resume.
 import sys
 from os.path import dirname, realpath
 
-sys.path.insert(0, dirname(dirname(realpath(__file__))))
+sys.path.insert(0, dirname(dirname(realpath(__file__))))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split

@@ -6,10 +6,12 @@ masked when they arrive, too, see orbench.models.errors: there, a short key can 
 """
 
 import os
+import re
 
 LONG = 16  # characters; a text that a user wrote holds no key of this length by chance
 NAMES = ("_API_KEY", "_TOKEN")  # how the variables end that hold a key
 MASK = "[key]"
+DIGIT = re.compile(r"\d")
 _keys: set[str] = set()
 
 
@@ -35,10 +37,15 @@ def masked(text: str) -> str:
 
 
 def _without(text: str, key: str) -> str:
-    """Return a text without what it has in common with a key, from half of it on."""
+    """Return a text without what it has in common with a key, from half of it on.
+
+    A half without a digit stays: it can be words, such as those of "sk-no-key-required".
+    """
     half = len(key) // 2
     for start in range(len(key) - half + 1):
         end = start + half
+        if not DIGIT.search(key, start, end):
+            continue
         while key[start:end] in text:
             end += 1
             if end > len(key) or key[start:end] not in text:
