@@ -16,6 +16,7 @@ from orbench.report.measures import (
     Association,
     Compared,
     Comparison,
+    Comparisons,
     Counted,
     Outcome,
     Rate,
@@ -109,6 +110,6 @@ def hedging(rates: Rates) -> Analysis:
     return Analysis(comparisons=compare(chosen))
 
 
-def of_models(comparisons: Sequence[Comparison], counted: Counted) -> list[Comparison]:
+def of_models(comparisons: Comparisons, counted: Counted) -> list[Comparison]:
     """Return the comparisons of models by one rate."""
     return [one for one in comparisons if one.kind is Compared.MODELS and one.a.counted is counted]

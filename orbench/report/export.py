@@ -5,7 +5,6 @@ aggregates, without prompts and responses.
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.grouping import grouped
@@ -13,9 +12,9 @@ from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
 from orbench.report.columns import RANK, RATES, SCORE, Cell, can_lead
-from orbench.report.measures import Rate
+from orbench.report.measures import Rate, Rates
 from orbench.report.rates import overall
-from orbench.report.standings import Report, Standing
+from orbench.report.standings import Board, Report
 from orbench.report.tables import csv_row
 
 NAME = "orbench"
@@ -46,7 +45,7 @@ def write_summary(output: Path, report: Report) -> None:
     write_text(output.with_suffix(".json"), text + "\n")
 
 
-def _summary(rate: Rate, board: Sequence[Standing]) -> Json:
+def _summary(rate: Rate, board: Board) -> Json:
     standings = [standing for standing in board if rate.result in standing.results]
     standing = standings[0] if len(standings) == 1 else None
     entry: Json = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
@@ -83,7 +82,7 @@ def write_eee(folder: Path, report: Report) -> list[Path]:
     return paths
 
 
-def _model(name: str, rates: Sequence[Rate]) -> Json:
+def _model(name: str, rates: Rates) -> Json:
     """Return the rates of a model on one side. name: of the file."""
     result = rates[0].result
     now = f"{time.time():.0f}"

@@ -3,17 +3,17 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.report.compare import of_models
-from orbench.report.measures import Comparison, Counted, Outcome
+from orbench.report.measures import Comparisons, Counted, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import remarks
-from orbench.report.standings import Report, Standing
+from orbench.report.standings import Board, Report, Standing
 from orbench.stats.intervals import Interval
 
 
@@ -26,7 +26,7 @@ def findings(report: Report) -> Iterator[str]:
         yield f"{part}: {finding}." if part else f"{finding}."
 
 
-def _sentences(models: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
+def _sentences(models: Board, compared: Comparisons) -> Iterator[str]:
     """Yield the finding on the models of a group. compared: of all groups."""
     ranked = [model for model in models if model.is_ranked]
     measured = ranked or models
@@ -61,7 +61,7 @@ def _rates(model: Standing) -> str:
 # -- two or more ranked models -------------------------------------------------------------------
 
 
-def _compared(ranked: Sequence[Standing], compared: Sequence[Comparison]) -> Iterator[str]:
+def _compared(ranked: Board, compared: Comparisons) -> Iterator[str]:
     """Yield who is the best, the figures, and what speaks against it."""
     first = ranked[0]
     if first.youden:
@@ -85,7 +85,7 @@ def _compared(ranked: Sequence[Standing], compared: Sequence[Comparison]) -> Ite
         yield f"Note: {'; '.join(dict.fromkeys(against))}"
 
 
-def _claims(leaders: Sequence[Standing], best: str) -> Iterator[str]:
+def _claims(leaders: Board, best: str) -> Iterator[str]:
     """Yield who has what is best. leaders: whom no other model is shown to beat.
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
@@ -98,7 +98,7 @@ def _claims(leaders: Sequence[Standing], best: str) -> Iterator[str]:
         yield f"{names} has {best}"
 
 
-def _distance(comparisons: Sequence[Comparison]) -> str:
+def _distance(comparisons: Comparisons) -> str:
     """Return how far the next model is from the best one. comparisons: those of the best one."""
     findings = [one for one in comparisons if one.is_finding]
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
@@ -111,7 +111,7 @@ def _distance(comparisons: Sequence[Comparison]) -> str:
     return f"{next_one}, {difference} on {prompts}"
 
 
-def _undecided(comparisons: Sequence[Comparison]) -> str:
+def _undecided(comparisons: Comparisons) -> str:
     """Return why nobody is ahead, and what true difference would be found."""
     undecided = [one for one in comparisons if not one.is_finding]
     why = "; ".join(dict.fromkeys(one.outcome for one in undecided)) or Outcome.TOO_FEW

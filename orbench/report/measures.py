@@ -229,6 +229,9 @@ class Comparison:
         return self.fewer if self.a.side.is_toxic else self.more
 
 
+Comparisons = Sequence[Comparison]
+
+
 class Associated(StrEnum):
     """What refusals may go with."""
 
@@ -264,5 +267,5 @@ class Analysis(NamedTuple):
     """What an analysis adds to a report."""
 
     rates: Rates = ()
-    comparisons: Sequence[Comparison] = ()
+    comparisons: Comparisons = ()
     associations: Sequence[Association] = ()

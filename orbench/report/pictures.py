@@ -22,7 +22,7 @@ from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
 from orbench.base.words import Side
 from orbench.report.categories import CategoryTable, category_tables
-from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Kind, Rate
+from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Kind, Rates
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC, Result
 from orbench.report.scatter import axes_over, percents_of, scatters
@@ -167,7 +167,7 @@ def heat_map(table: CategoryTable) -> Figure:
     return figure
 
 
-def toxicity_curves(rates: Sequence[Rate]) -> Figure:
+def toxicity_curves(rates: Rates) -> Figure:
     """Draw a line per model, refusal rate by score, with intervals."""
     figure = Figure((NARROW, 3.4))
     axes = figure.subplots()

@@ -5,7 +5,7 @@ reads a sentence back: decide from the objects.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from orbench.base.messages import counted
@@ -16,10 +16,12 @@ from orbench.report.measures import (
     Association,
     Compared,
     Comparison,
+    Comparisons,
     Counted,
     Kind,
     Outcome,
     Rate,
+    Rates,
     Subset,
 )
 from orbench.report.numerals import percent, points
@@ -79,7 +81,7 @@ def notes_of(rate: Rate) -> Iterator[str]:
         yield f"fewer than {FEW_PROMPTS} prompts"
 
 
-def warnings(rates: Sequence[Rate]) -> Iterator[str]:
+def warnings(rates: Rates) -> Iterator[str]:
     """Yield what a reader must know before any number: each note on the rates of a side, behind
     the models that it is about. rates: overall ones.
     """
@@ -100,7 +102,7 @@ def warnings(rates: Sequence[Rate]) -> Iterator[str]:
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def rate_lines(rates: Sequence[Rate]) -> Iterator[str]:
+def rate_lines(rates: Rates) -> Iterator[str]:
     """Yield a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
     judges = {rate.result.judge for rate in rates}
     for rate in rates:
@@ -116,7 +118,7 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[str]:
         yield f"{name}: {rate.side.rate} {measured} ({known})"
 
 
-def small_subset_lines(rates: Sequence[Rate]) -> Iterator[str]:
+def small_subset_lines(rates: Rates) -> Iterator[str]:
     """Yield where prompts with an agreed label or pairs are few, or prompts lack a partner.
 
     rates: of all kinds.
@@ -136,7 +138,7 @@ def small_subset_lines(rates: Sequence[Rate]) -> Iterator[str]:
 # -- comparisons ---------------------------------------------------------------------------------
 
 
-def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def comparison_lines(comparisons: Comparisons) -> Iterator[str]:
     """Yield a line for each comparison; if they are many, their number, and some with a finding.
 
     comparisons: of models, by one rate.

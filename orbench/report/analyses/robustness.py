@@ -9,7 +9,7 @@ from math import nan
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
-from orbench.report.measures import Comparison, Robustness
+from orbench.report.measures import Comparison, Comparisons, Robustness
 from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
@@ -17,7 +17,7 @@ FEWEST = 4  # analyses, from which on their number is reported
 
 
 def with_robustness(
-    comparisons: Sequence[Comparison], results: Sequence[Result], labels: Labels | None
+    comparisons: Comparisons, results: Sequence[Result], labels: Labels | None
 ) -> list[Comparison]:
     """Return the comparisons; those with a finding know in how many analyses it stands.
 
