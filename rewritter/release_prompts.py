@@ -53,8 +53,10 @@ def main(argv: Sequence[str]) -> int:
     for category in args.categories:
         files += moderated(work / file_name_part(category), category, args, others)
     if not any(read_csv(hits).rows for hits in files[::2]):
-        why = "no target refused a safe rewrite (see the lines `candidates`)"
-        raise UserError(f"{why}; {work} is kept; try other --targets under another --name")
+        raise UserError(
+            f"no target refused a safe rewrite (see the lines `candidates`); {work} is kept; "
+            "try other --targets under another --name"
+        )
     build: Json = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
     return int(load("moderator/build_dataset.py").main(words_of(others | build)))
 

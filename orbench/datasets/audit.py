@@ -67,8 +67,10 @@ def write_sheets(
     for number, sheet in enumerate(sheets):
         random.Random(number).shuffle(sample)
         write_csv(sheet, SHEET, sample)
-    names = ", ".join(map(str, sheets))
-    say(f"{counted(len(sample), 'prompt')} to label: {names}; keep {key.name} from annotators")
+    say(
+        f"{counted(len(sample), 'prompt')} to label: {', '.join(map(str, sheets))}; "
+        f"keep {key.name} from annotators"
+    )
     return key
 
 
@@ -84,8 +86,10 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
     for one, other in combinations(paths, 2):
         # Two people who agree on all prompts still have them in different orders.
         if sheets[one] == sheets[other] or one.stem == other.stem:
-            why = "have the same labels or the same name"
-            raise UserError(f"{one} and {other} {why}; an annotator has one sheet")
+            raise UserError(
+                f"{one} and {other} have the same labels or the same name; "
+                "an annotator has one sheet"
+            )
     rows = []
     for path, sheet in sheets.items():
         for row in sheet:

@@ -131,8 +131,9 @@ def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
             agreed = pair.both + pair.neither
             share = f"{agreed / n:.1%}"
         kappa, *_ = pair.kappa(n) or (None,)
-        agree = f"{a} and {b} agree on {share} of {n:,} texts"
-        lines.append(f"{agree}, Cohen's kappa {coefficient(kappa)}")
+        lines.append(
+            f"{a} and {b} agree on {share} of {n:,} texts, Cohen's kappa {coefficient(kappa)}"
+        )
     alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))
     lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
     return lines

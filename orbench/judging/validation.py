@@ -116,8 +116,11 @@ def _bias(judged: DataFrame) -> str:
     gap = difference(labeled, others, paired=False)
     if not gap.p < BIASED_AT:
         return ""
-    shares = f"{100 * gap.a.rate:.0f} % of them are refusals, but {100 * gap.b.rate:.0f} %"
-    return f"the labeled rows are not a random sample: {shares} of the other rows"
+    return (
+        "the labeled rows are not a random sample: "
+        f"{100 * gap.a.rate:.0f} % of them are refusals, "
+        f"but {100 * gap.b.rate:.0f} % of the other rows"
+    )
 
 
 def _corrected(rows: DataFrame, bias: str) -> list[float] | None:

@@ -105,10 +105,11 @@ def _distance(comparisons: Comparisons) -> str:
     gap = nearest.gap
     ends = sorted(map(abs, gap.interval))  # a finding excludes 0
     interval = Interval(*ends)
-    difference = f"a difference of {100 * abs(gap.difference):.1f} points {interval}"
-    prompts = f"the {gap.a.prompts:,} prompts with a verdict from both"
-    next_one = f"{nearest.worse.result.short} follows with {percent(nearest.worse)}"
-    return f"{next_one}, {difference} on {prompts}"
+    return (
+        f"{nearest.worse.result.short} follows with {percent(nearest.worse)}, "
+        f"a difference of {100 * abs(gap.difference):.1f} points {interval} "
+        f"on the {gap.a.prompts:,} prompts with a verdict from both"
+    )
 
 
 def _undecided(comparisons: Comparisons) -> str:
@@ -118,6 +119,7 @@ def _undecided(comparisons: Comparisons) -> str:
     enough = [one.detectable for one in undecided if one.outcome is not Outcome.TOO_FEW]
     largest = 100 * np.max(enough, initial=0)
     if largest > 0:  # not if one is not known
-        difference = f"a true difference of {largest:.1f} points"
-        why += f"; {difference} would be found with a probability of 80 %"
+        why += (
+            f"; a true difference of {largest:.1f} points would be found with a probability of 80 %"
+        )
     return why

@@ -71,8 +71,10 @@ def notes_of(rate: Rate) -> Iterator[str]:
     if details.refused_to_judge:
         yield f"the judge refused to judge {counted(details.refused_to_judge, 'row')}"
     if details.not_about_safety:
-        refusals = counted(details.refused, "refusal")
-        yield f"{details.not_about_safety:,} of {refusals} for the provider's terms, not for safety"
+        yield (
+            f"{details.not_about_safety:,} of {counted(details.refused, 'refusal')} "
+            "for the provider's terms, not for safety"
+        )
     if details.other_model:
         yield f"served by a different model: {counted(details.other_model, 'row')}"
     if rate.mean.assumed:
@@ -154,8 +156,10 @@ def comparison_lines(comparisons: Comparisons) -> Iterator[str]:
         if one.a.counted is Counted.HEDGED:
             rate = "share of hedged responses"
         judge = f", {one.judge}" if len(judges) > 1 else ""
-        names = f"{one.a.result.short} - {one.b.result.short}{judge}"
-        yield f"{names}, {rate}: {points(one.gap)}: {finding_of(one)}"
+        yield (
+            f"{one.a.result.short} - {one.b.result.short}{judge}, {rate}: "
+            f"{points(one.gap)}: {finding_of(one)}"
+        )
 
 
 def finding_of(comparison: Comparison) -> str:
@@ -167,8 +171,10 @@ def finding_of(comparison: Comparison) -> str:
         return words
     if comparison.is_finding:
         a = comparison.a
-        less = f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts}"
-        words = f"{less} than {comparison.more.result.short}"
+        words = (
+            f"{comparison.fewer.result.short} {FEWER[a.counted]} {a.side.prompts} "
+            f"than {comparison.more.result.short}"
+        )
     elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
         words += f", corrected for {comparison.family} pairs"
     against = "; ".join(remarks(comparison))
@@ -180,8 +186,9 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     a = comparison.a.result
     b = comparison.b.result
     if a.prompt_set != b.prompt_set:
-        n = comparison.gap.a.prompts
-        yield f"on {n:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts"
+        yield (
+            f"on {comparison.gap.a.prompts:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts"
+        )
     apart = _days_apart(a, b)
     if apart > FAR_APART:
         yield f"measured {apart} days apart"
@@ -190,8 +197,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     if a.judge != b.judge:
         yield "judged by different versions of the rules"
     if a.lookalikes or b.lookalikes:
-        rewrites = f"{a.side.prompts} may be rewrites of one another"
-        yield f"{rewrites}, so intervals may be too narrow"
+        yield (f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow")
     for result in (a, b):
         texts = [result.doubt, *result.unranked, *result.cautions]
         known = "; ".join(filter(None, texts))
@@ -221,8 +227,7 @@ def trend_lines(associations: Iterable[Association]) -> Iterator[str]:
             name = one.result.label
             if one.result.side != BOTH:
                 name += f", {one.result.side.name}"
-            seeds = counted(one.n, "seed")
-            yield f"{name}: refusals by tier ({one.value}): {trend} ({seeds})"
+            yield f"{name}: refusals by tier ({one.value}): {trend} ({counted(one.n, 'seed')})"
 
 
 def trend_words(found: Association) -> str:
@@ -236,5 +241,7 @@ def trend_words(found: Association) -> str:
 
 def correlation_line(found: Correlation) -> str:
     """Return Spearman's rho between both rates, with its interval."""
-    interval = f"[{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.models}: Spearman's ρ between the two rates {found.rho:.4f} {interval}"
+    return (
+        f"{found.models}: Spearman's ρ between the two rates {found.rho:.4f} "
+        f"[{found.low:.2f}, {found.high:.2f}]"
+    )

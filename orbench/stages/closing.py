@@ -120,8 +120,10 @@ def end(run: StageRun, counts: Counts) -> Outcome:
     status = 3 if counts.aside else 0
     if run.interrupted:
         status = 130
-        left = counted(counts.rows[NOT_ASKED], "row")
-        say(f"interrupted: {left} left; run the same command to resume")
+        say(
+            f"interrupted: {counted(counts.rows[NOT_ASKED], 'row')} left; "
+            "run the same command to resume"
+        )
     elif run.stopped:
         status = 1
         say(f"error: {run.stopped}")
@@ -139,12 +141,11 @@ def end(run: StageRun, counts: Counts) -> Outcome:
 def _say_nothing(run: StageRun, counts: Counts) -> None:
     """Report that there is no result, and where to look."""
     stage = run.stage
-    none = f"none of the {counted(len(run.plan), 'request')} gave a result"
     if counts.kept:
         where = f"{stage.output} and its failed rows are kept from an earlier run"
     else:
         where = f"see {stage.beside(FAILED if counts.aside else '.answers.jsonl')}"
-    say(f"error: {none}; {where}")
+    say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
     if counts.rows["unscored"]:
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 

@@ -186,8 +186,10 @@ def gates(text: str) -> str:
     """Accept what `--fail_if` may say; several with semicolons between."""
     text = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
     if not GATES.fullmatch(text):
-        how = f"'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, PERCENT from 1 to below 100"
-        raise argparse.ArgumentTypeError(f"{text!r} is no gate; write {how}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no gate; write 'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, "
+            "PERCENT from 1 to below 100"
+        )
     return text
 
 

@@ -103,8 +103,9 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
         available = sorted({NUMBER.sub("*", name) for name in names})
         why = f"the files there are {clean(', '.join(available))[:600]}"
     except errors.GatedRepoError:
-        page = f"huggingface.co/datasets/{repository}"
-        raise UserError(f"accept the terms on {page}, then set HF_TOKEN") from None
+        raise UserError(
+            f"accept the terms on huggingface.co/datasets/{repository}, then set HF_TOKEN"
+        ) from None
     except errors.LocalEntryNotFoundError:
         why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
     except errors.RevisionNotFoundError:

@@ -66,8 +66,10 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
     if not (Path(name).exists() or "." in name or "/" in name):
-        known = f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
-        raise UserError(f"{name}: no such file or prompt set; {known}")
+        raise UserError(
+            f"{name}: no such file or prompt set; "
+            f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
+        )
     columns = [given.get(column, column) for column in dict.fromkeys([*needed, *given])]
     table = read_csv(name, columns, hint=hint)
     for ours, theirs in given.items():
@@ -75,8 +77,10 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
             continue
         taken = MESSAGES if ours == "prompt" and MESSAGES in table.columns else ours
         if taken in table.columns:
-            both = f"{table.path} has the columns {taken!r} and {theirs!r}"
-            raise UserError(f"{both}; drop --{ours}_column, or rename {taken!r}")
+            raise UserError(
+                f"{table.path} has the columns {taken!r} and {theirs!r}; "
+                f"drop --{ours}_column, or rename {taken!r}"
+            )
         table.columns.append(ours)
         table.rows = [row | {ours: row[theirs]} for row in table.rows]
     return table

@@ -71,8 +71,9 @@ def check_settings(path: Path, settings: Values, flag: str) -> None:
     before = path.read_text(encoding="utf-8", errors="replace").split("\n")
     others = [line for line in before if line not in lines]
     if others:
-        begun = f"{path.parent} was begun with {', '.join(others)}"
-        raise UserError(f"{begun}; use that, or choose another {flag}")
+        raise UserError(
+            f"{path.parent} was begun with {', '.join(others)}; use that, or choose another {flag}"
+        )
 
 
 def load(script: str) -> ModuleType:

@@ -78,9 +78,10 @@ def finish(run: StageRun) -> Outcome:
         if not counts.nothing:
             run.stage.closing.save()
     except OSError as error:
-        kept = "the answers are in the log: rerun the same command"
-        why = f"{run.stage.output} cannot be written: {error.strerror}"
-        raise UserError(f"{why}; {kept}") from None
+        raise UserError(
+            f"{run.stage.output} cannot be written: {error.strerror}; "
+            "the answers are in the log: rerun the same command"
+        ) from None
     return closing.end(run, counts)
 
 
