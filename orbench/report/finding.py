@@ -74,9 +74,8 @@ def _compared(ranked: Board, compared: Comparisons) -> Iterator[str]:
         of_side = [one for one in compared if one.a in rates and one.b in rates]
         beaten = [one.worse for one in of_side if one.is_finding]
         leaders = [model for model in ranked if model.on(side) not in beaten]
-        best = [rate for rate in rates if rate not in beaten]
-        of_best = [one for one in of_side if one.a in best or one.b in best]
-        why = _undecided(of_best) if len(best) > 1 else _distance(of_best)
+        of_best = [one for one in of_side if one.a not in beaten or one.b not in beaten]
+        why = _undecided(of_best) if len(leaders) > 1 else _distance(of_best)
         most = "highest" if side.is_toxic else "lowest"
         yield from _claims(leaders, f"the {most} {side.rate}: {why}")
         for comparison in of_side:
