@@ -1,7 +1,7 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from orbench.base.grouping import grouped
@@ -71,16 +71,14 @@ class RefusalTable(Closing):
             side = None
         self._rows[side].append(counted_row)
 
-    def lines(self) -> list[str]:
-        """Return rows, the rate with its interval, and the interval that includes unscored rows."""
-        lines: list[str] = []
+    def lines(self) -> Iterable[str]:
+        """Yield rows, the rate with its interval, and the interval that includes unscored rows."""
         for side in (None, *SIDES.values()):
             if side not in self._rows:
                 continue
             if side and len(self._rows) > 1:
-                lines.append(f"{side.prompts}: {side.rate}")
-            lines += _table(self._rows[side])
-        return lines
+                yield f"{side.prompts}: {side.rate}"
+            yield from _table(self._rows[side])
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:

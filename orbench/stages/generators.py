@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
@@ -86,12 +86,10 @@ class Replies(Closing):
                 continue
             self.counts.update(refused=reply.refused, dropped=reply.dropped, copies=reply.copies)
 
-    def lines(self) -> list[str]:
-        lines = []
+    def lines(self) -> Iterable[str]:
         for name, (noun, became) in self.words.items():
             if n := self.counts[name]:
-                lines.append(f"{counted(n, noun)} {became}")
-        return lines
+                yield f"{counted(n, noun)} {became}"
 
 
 def without_marks(item: str) -> str:

@@ -3,7 +3,7 @@
 `orbench.stages.runner` runs a stage; between the methods stands the answer log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -45,9 +45,9 @@ class Closing:
     def save(self) -> None:
         """Write a file beside the CSVs, once these are written. Raises OSError."""
 
-    def lines(self) -> list[str]:
+    def lines(self) -> Iterable[str]:
         """Return the closing lines."""
-        return []
+        return ()
 
 
 class Stage(Reader):
