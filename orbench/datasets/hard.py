@@ -22,7 +22,7 @@ Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 def decided(
     paths: Sequence[Path], given: Mapping[Path, str], least: int
-) -> tuple[dict[str, str], list[Row]]:
+) -> tuple[Texts, list[Row]]:
     """Return the models' families, and the rows of the table `_models.csv`. Raises UserError.
 
     given: the families that --family names. least: how many must refuse.

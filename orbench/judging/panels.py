@@ -14,7 +14,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
-from orbench.base.words import NO_CATEGORY, Json, Row, optional_flag
+from orbench.base.words import NO_CATEGORY, Json, Row, Texts, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
@@ -146,7 +146,7 @@ def coefficient(value: float | None) -> str:
     return f"{value:.3f}"
 
 
-def judges_of(record: Record) -> dict[str, str]:
+def judges_of(record: Record) -> Texts:
     """Return stage 3's judges of the prompts, a substitute included, by the columns of their votes.
 
     record: of the file with the votes. None are known from the record of another stage.

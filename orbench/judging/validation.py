@@ -21,6 +21,7 @@ from orbench.base.words import (
     SIDES,
     Json,
     Row,
+    Rows,
     bad_cell,
     category_of,
     human_label,
@@ -58,7 +59,7 @@ def check_labels(table: Table, column: str) -> None:
             raise bad_cell(row, column, place, f"a known label ({known})")
 
 
-def compared_with_people(rows: Sequence[Row], column: str, check_model: str) -> Json:
+def compared_with_people(rows: Rows, column: str, check_model: str) -> Json:
     """Return what `<stem>.validation.json` holds; undefined figures are None.
 
     rows: the scored ones, with prompt, response, answer_category and the labels in `column`; if

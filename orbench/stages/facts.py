@@ -179,7 +179,7 @@ def _input_of(stage: Stage) -> Record:
     return source
 
 
-def _time_of(run: StageRun, counts: Counts, path: Path) -> dict[str, str]:
+def _time_of(run: StageRun, counts: Counts, path: Path) -> Record:
     """Return when the answers in a CSV were asked for. path: of the CSV."""
     start = run.start.isoformat(timespec="seconds")
     if counts.answers["reused"]:  # some of the answers are of an earlier run

@@ -202,7 +202,7 @@ def picture_formats(text: str) -> tuple[str, ...]:
 
 
 # By the name that flags.toml uses.
-TYPES: dict[str, Callable[[str], Any]] = {
+TYPES = {
     "count": number(int, 1, inf, "of at least 1"),
     "extra_body": extra_body,
     "folder": Path,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from orbench.base.messages import counted
 from orbench.base.prompts import same
@@ -109,7 +109,7 @@ def without_marks(item: str) -> str:
     return item
 
 
-NEARLY: Final = 0.8  # Jaccard index of a copy
+NEARLY = 0.8  # Jaccard index of a copy
 _LINES = re.compile(r"\n+(?:\w+: *)?|\[\[|\]\]")  # without a label such as `Seed:`
 _PLACEHOLDER = re.compile(
     r"\d*(?:st|nd|rd|th|[a-z])?|one|two|three|four|five|six|seven|eight|nine|ten|first|second|third|"
