@@ -60,9 +60,14 @@ def write_sheets(
     for place in places:
         prompt = prompts[place]
         stratum = strata[place]
-        weight = f"{sizes[stratum] / drawn[stratum]:.6g}"
-        row = {"id": text_id(prompt), "prompt": prompt, "weight": weight}
-        sample.append(row | {"toxicity": scores[prompt]})
+        sample.append(
+            {
+                "id": text_id(prompt),
+                "prompt": prompt,
+                "toxicity": scores[prompt],
+                "weight": f"{sizes[stratum] / drawn[stratum]:.6g}",
+            }
+        )
     write_csv(key, KEY, sample)
     for number, sheet in enumerate(sheets):
         random.Random(number).shuffle(sample)

@@ -113,9 +113,15 @@ def list_datasets(folder: Path) -> None:
     for name, file in CONFIGS.items():
         path = folder / file
         if path.exists() and path.read_bytes().count(b"\n") > 1:  # it has rows
-            config = {"config_name": name, "data_files": file, "keep_default_na": False}
-            # The library recognizes what it has loaded by this list, so the hash is in it.
-            configs.append(config | {"description": sha256_of(path)})
+            configs.append(
+                {
+                    "config_name": name,
+                    "data_files": file,
+                    "keep_default_na": False,
+                    # The library recognizes what it has loaded by this list: the hash is in it.
+                    "description": sha256_of(path),
+                }
+            )
     text = (folder / CARD).read_text(encoding="utf-8")
     line = f"configs: {json.dumps(configs)}"  # one line: YAML takes JSON
     write_text(folder / CARD, re.sub("(?m)^configs:.*", line, text, count=1))

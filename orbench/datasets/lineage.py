@@ -68,11 +68,16 @@ class Lineages:
                 left.remove(COMBINE)
             if left and hits_of[seed] < self.most and len(varied) < size:
                 name = chance.choice(left)
-                how = {"operator": name, "instruction": self.operators[name], "other": ""}
+                how = {
+                    "seed": seed,
+                    "operator": name,
+                    "instruction": self.operators[name],
+                    "other": "",
+                }
                 if name == COMBINE:
                     others = [row["prompt"] for row in self.hits if row["toxic_seed"] != seed]
                     how["other"] = chance.choice(others)
-                varied.append(hit | how | {"seed": seed})
+                varied.append(hit | how)
         return varied
 
 

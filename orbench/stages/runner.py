@@ -126,8 +126,7 @@ def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWrite
         counts.add(result, run.log)
         run.stage.closing.add(result)
         if isinstance(result.rows, Missing):
-            reason = {"error_type": result.rows.kind, "error": result.rows.why}
-            failed.write(result.row | reason)
+            failed.write(result.row | {"error_type": result.rows.kind, "error": result.rows.why})
             continue
         for row in result.rows:
             writer = writers.get("") or writers[run.stage.label(row)]
