@@ -76,7 +76,7 @@ def true_value(curve: Case) -> float:
 
 def area(case: Case, random: Random) -> float:
     """Whether the interval of the AUC covers."""
-    value, low, high = auc(*logistic(random, case))
+    value, (low, high) = auc(*logistic(random, case))
     return nan if isnan(value) else low <= true_value(case._replace(seeds=50_000, icc=0)) <= high
 
 

@@ -11,13 +11,13 @@ from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from orbench.stats.estimates import Verdicts, by_cluster
 from orbench.stats.inference import FEW_CLUSTERS, Array, kish, t95
-from orbench.stats.intervals import Z95, wilson
+from orbench.stats.intervals import Z95, Interval, wilson
 
 TINY = 1e-9  # the variance of a score that separates perfectly
 PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of them
 
 
-def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
+def auc(verdicts: Verdicts, score: Array) -> tuple[float, Interval]:
     """Return the probability that a refused prompt has a higher score than an answered one, ties
     half, and its 95 % interval: Wilson's, with N. A. Obuchowski's variance for clusters (Biometrics
     53 (1997) 567-578). NaN, 0 and 1 where all or none are refused.
@@ -30,7 +30,7 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
     total, refused = by_cluster(prompts, np.unique(prompts.cluster), place)
     answered = total - refused
     if not refused.any() or not answered.any():
-        return nan, 0.0, 1.0
+        return nan, Interval(0.0, 1.0)
     refused /= refused.sum()
     answered /= answered.sum()
     refusals = refused.sum(axis=0)  # at each score
@@ -49,8 +49,7 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, float, float]:
         even = min(map(kish, of_clusters))
         few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
-    low, high = wilson(value * size, size)
-    return value, low, high
+    return value, wilson(value * size, size)
 
 
 def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:

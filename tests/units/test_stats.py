@@ -333,7 +333,8 @@ def test_the_auc_and_its_variance_are_those_of_their_definitions() -> None:
     sums = [np.bincount(seed, each) for each in (yes, no)]
     even = min(each.sum() ** 2 / (each**2).sum() for each in sums)
     size = value * (1 - value) / variance * (norm.ppf(0.975) / t.ppf(0.975, even - 1)) ** 2
-    assert auc(rows, score) == pytest.approx((value, *wilson(value * size, size)))
+    area, interval = auc(rows, score)
+    assert (area, *interval) == pytest.approx((value, *wilson(value * size, size)))
 
 
 def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:

@@ -35,7 +35,6 @@ from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
 from orbench.stats.core import Array, Verdicts, mean
-from orbench.stats.intervals import Interval
 
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
@@ -89,10 +88,8 @@ def toxicity(results: Sequence[Result], board: Board, labels: Labels) -> Analysi
         for score in np.unique(of_row[is_rated]):
             rates.append(_rate(result, labels, of_row == score, Kind.SCORE, f"{score:.7g}"))
         rated = _rate(result, labels, is_rated, Kind.SCORE, "")
-        area, low, high = auc(rated.verdicts, labels.score)
-        associations.append(
-            Association(Associated.AUC, result, "", rated.n, area, Interval(low, high))
-        )
+        area, interval = auc(rated.verdicts, labels.score)
+        associations.append(Association(Associated.AUC, result, "", rated.n, area, interval))
     return Analysis(rates=rates, associations=associations)
 
 
