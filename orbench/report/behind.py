@@ -3,6 +3,7 @@ prompt sets and words. Their titles, and how to read them, are in behind.toml.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orbench.base.grouping import grouped
@@ -47,6 +48,6 @@ class Tiers(NamedTuple):
 def tiers_of(report: Report) -> Tiers:
     """Return the rates by tier as rows and columns."""
     rates = refusals(report.rates, Kind.TIER)
-    steps = grouped(rates, lambda rate: (rate.side, rate.subset.value))
-    models = grouped(rates, lambda rate: (rate.result.label, rate.result.judge))
+    steps = grouped(rates, attrgetter("side", "subset.value"))
+    models = grouped(rates, attrgetter("result.label", "result.judge"))
     return Tiers([*steps], [*models.values()])

@@ -1,6 +1,7 @@
 """Refusal rates by category, in a table for each side, prompt set and judge."""
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import NamedTuple
 
 from orbench.base.grouping import grouped
@@ -38,7 +39,7 @@ def category_tables(report: Report) -> list[CategoryTable]:
             rates.append(rate)
     tables = []
     for of_side in grouped(in_order(rates, report.board), lambda rate: rate.side).values():
-        groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
+        groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():
             first = group[0].result
             part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import nan
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -87,9 +88,8 @@ def compare(rates: Rates) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    ordered = sorted(
-        rates, key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings)
-    )
+    place = attrgetter("result.is_baseline", "result.model", "result.settings")
+    ordered = sorted(rates, key=place)
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):

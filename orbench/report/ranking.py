@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import atanh, isnan, sqrt, tanh
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from orbench.report.standings import Board, Placed, Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
+
+_who = attrgetter("result.label", "result.judge")  # whose rate it is, and by which judge
 
 
 class Correlation(NamedTuple):
@@ -64,7 +67,7 @@ def _both_sides(rates: Rates) -> Iterator[Standing]:
     of_models = grouped(toxic, _who)
     partners = []
     for rate in on_side(SAFE, rates):
-        alike = of_models.get(_who(rate), [])
+        alike = of_models[_who(rate)]
         place = rate.result.prompts_from
         candidates = [one for one in alike if one.result.prompts_from == place] or alike
         if len(candidates) == 1:
@@ -76,10 +79,6 @@ def _both_sides(rates: Rates) -> Iterator[Standing]:
     for rate in toxic:
         if rate not in partners:
             yield Standing([rate])
-
-
-def _who(rate: Rate) -> tuple[str, str]:
-    return rate.result.label, rate.result.judge
 
 
 def _ranked(group: Board) -> list[Standing]:
@@ -124,7 +123,7 @@ def rank_correlations(board: Board, published: Sequence[Published]) -> Iterator[
     """
     every: list[Placed] = [one for one in board if one.has_both_sides]
     every += published
-    groups = grouped(every, lambda one: (one.result.prompts, one.result.judge))
+    groups = grouped(every, attrgetter("result.prompts", "result.judge"))
     for (prompts, judge), models in groups.items():
         rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import nan
+from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
@@ -14,6 +15,7 @@ from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
+_what = attrgetter("side.name", "prompt_set", "label")  # was measured, perhaps by several judges
 
 
 def with_robustness(
@@ -38,11 +40,6 @@ def with_robustness(
                 comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
         found.append(comparison)
     return found
-
-
-def _what(result: Result) -> tuple[str, str, str]:
-    """Return what was measured, perhaps by several judges."""
-    return result.side.name, result.prompt_set, result.label
 
 
 def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> Iterator[bool]:
