@@ -11,7 +11,7 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import Side
 from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES, Column
 from orbench.report.compare import of_models
-from orbench.report.measures import Associated, Compared, Counted, Kind, Rate
+from orbench.report.measures import Associated, Compared, Counted, Kind, Rates
 from orbench.report.rates import refusals
 from orbench.report.standings import Report
 from orbench.report.tables import Grid, grid
@@ -42,7 +42,7 @@ class Tiers(NamedTuple):
     """The rates by tier: models in rows, tiers in columns."""
 
     steps: list[tuple[Side, str]]  # with the tier
-    models: list[list[Rate]]  # all rates of a model
+    models: list[Rates]  # all rates of a model
 
 
 def tiers_of(report: Report) -> Tiers:

@@ -9,7 +9,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.words import SIDES, Side
 from orbench.report.published import is_on_or_bench
-from orbench.report.standings import Placed, Published, Report, Standing
+from orbench.report.standings import Board, Placed, Published, Report
 
 STEPS = (5, 10, 20)  # percent between two ticks; an axis has at most five steps
 
@@ -66,7 +66,7 @@ def axes_over(rows: Sequence[Placed]) -> dict[Side, Axis]:
 class Scatter(NamedTuple):
     """Both rates of the models of a group, in the order of the leaderboard."""
 
-    standings: list[Standing]
+    standings: Board
     gray: list[Published]  # about the same prompts
     x: Axis  # over-refusal
     y: Axis  # toxic rejection

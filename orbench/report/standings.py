@@ -7,7 +7,7 @@ from math import isnan
 from typing import NamedTuple
 
 from orbench.base.words import Side
-from orbench.report.measures import Association, Comparison, Rate
+from orbench.report.measures import Association, Comparisons, Rate, Rates
 from orbench.report.results import SAFE, TOXIC, Result, merged
 from orbench.stats.core import Difference
 
@@ -147,9 +147,9 @@ class Report:
     """All that a report shows, complete before anything is written."""
 
     results: list[Result]
-    rates: list[Rate]
-    comparisons: list[Comparison]
+    rates: Rates
+    comparisons: Comparisons
     associations: list[Association]
-    board: list[Standing]
+    board: Board
     published: list[Published]  # empty: not wanted, or about other prompts
     label_lines: list[str]  # what to know about the labels of --toxicity

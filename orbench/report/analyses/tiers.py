@@ -19,7 +19,7 @@ from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate, with_shares
 from orbench.report.results import BOTH, SAFE, TOXIC, Responses, Result, merged
-from orbench.report.standings import Board, Standing
+from orbench.report.standings import Board
 from orbench.stats.core import FEW_CLUSTERS, Verdicts, difference, worst_case_p
 
 
@@ -28,7 +28,7 @@ class Scale(NamedTuple):
 
     tiers: list[str]  # the lowest first
     sides: list[Side]  # within which tiers are compared, or across both
-    standings: list[Standing]
+    standings: Board
 
 
 def tiers(board: Board) -> Analysis:
