@@ -1,6 +1,7 @@
 """Refusal rates by category, in a table for each side, prompt set and judge."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -28,17 +29,14 @@ class CategoryTable(NamedTuple):
         return f"{title}: {self.part}" if self.part else title
 
 
-def category_tables(report: Report) -> list[CategoryTable]:
-    """Return a table for each side, prompt set and judge. Results without categories are left
-    out.
-    """
+def category_tables(report: Report) -> Iterator[CategoryTable]:
+    """Yield a table for each side, prompt set and judge, without results that have no category."""
     results = {rate.result for rate in refusals(report.rates, Kind.MACRO)}
     rates = []
     for rate in report.rates:
         if rate.counted is Counted.REFUSED and rate.result in results:
             rates.append(rate)
-    tables = []
-    for of_side in grouped(in_order(rates, report.board), lambda rate: rate.side).values():
+    for of_side in grouped(in_order(rates, report.board), attrgetter("side")).values():
         groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():
             first = group[0].result
@@ -48,5 +46,4 @@ def category_tables(report: Report) -> list[CategoryTable]:
                 by_result[rate.result][rate.subset] = rate
             categories = {rate.subset for rate in refusals(group, Kind.CATEGORY)}
             subsets = [*sorted(categories), OVERALL]
-            tables.append(CategoryTable(first.side, part, subsets, by_result))
-    return tables
+            yield CategoryTable(first.side, part, subsets, by_result)

@@ -87,7 +87,7 @@ def write_page(
         axes=rate_axes(report),
         shares=shares_of_classes(report),
         scatters=[*scatters(report)],
-        category_tables=category_tables(report),
+        category_tables=[*category_tables(report)],
         matrices=matrices(report),
         pairs=pairs(report),
         grids=grids(report),
