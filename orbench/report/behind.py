@@ -21,16 +21,16 @@ TEXTS = toml_beside(__file__)
 
 def sections(report: Report) -> dict[str, Grid]:
     """Return a table for each part of behind.toml, in the order of the page. Some have no rows."""
-    rates = grouped(report.rates, lambda rate: rate.subset.kind)
-    compared = grouped(report.comparisons, lambda pair: pair.kind)
-    associated = grouped(report.associations, lambda found: found.kind)
+    rates = grouped(report.rates, attrgetter("subset.kind"))
+    compared = grouped(report.comparisons, attrgetter("kind"))
+    associated = grouped(report.associations, attrgetter("kind"))
     parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [
         ("hedging", COMPARISONS, of_models(report.comparisons, Counted.HEDGED)),
         ("toxicity", RATES, rates[Kind.LABEL]),
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),
         ("pairs", RATES, rates[Kind.PAIRS]),
         ("pairs_comparison", COMPARISONS, compared[Compared.PAIRS]),
-        ("tiers", RATES, refusals(report.rates, Kind.TIER)),
+        ("tiers", RATES, rates[Kind.TIER]),
         ("tiers_trend", ASSOCIATIONS, associated[Associated.TREND]),
         ("drift", COMPARISONS, compared[Compared.SETS]),
         ("triggers", ASSOCIATIONS, associated[Associated.WORD]),

@@ -110,7 +110,7 @@ def _balance(standing: Standing) -> Rate:
     responses = standing.result.responses
     wanted = np.where(responses.is_toxic, responses.refused, 1 - responses.refused)
     verdicts = responses.verdicts()._replace(refused=wanted, category=responses.is_toxic)
-    smaller = min(standing.sides, key=lambda rate: rate.n)
+    smaller = min(standing.sides, key=attrgetter("n"))
     return replace(smaller, verdicts=verdicts)
 
 
