@@ -47,8 +47,10 @@ BIASED_AT = 0.001  # p of the difference between labeled rows and others
 def check_labels(table: Table, column: str) -> None:
     """Raise UserError for a missing column, an unknown label or weight; a blank cell is none."""
     if column not in table.columns:
-        meant = did_you_mean(column, table.columns)
-        raise UserError(f"{table.path} has no column {column!r} for --validate_against{meant}")
+        raise UserError(
+            f"{table.path} has no column {column!r} for --validate_against"
+            f"{did_you_mean(column, table.columns)}"
+        )
     for number, row in enumerate(table.rows, start=1):
         place = f"{table.path}, row {number}"
         weight = row.get(WEIGHT, "").strip()

@@ -40,8 +40,10 @@ def write_summary(output: Path, report: Report) -> None:
 
     A result in several rows of the leaderboard has neither rank nor score.
     """
-    entries = [_summary(rate, report.board) for rate in overall(report.rates)]
-    content = {"version": SUMMARY_VERSION, "results": entries}
+    content = {
+        "version": SUMMARY_VERSION,
+        "results": [_summary(rate, report.board) for rate in overall(report.rates)],
+    }
     text = json.dumps(content, indent=2, ensure_ascii=False)
     write_text(output.with_suffix(".json"), text + "\n")
 

@@ -103,10 +103,9 @@ def _distance(comparisons: Comparisons) -> str:
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
     gap = nearest.gap
     ends = sorted(map(abs, gap.interval))  # a finding excludes 0
-    interval = Interval(*ends)
     return (
         f"{nearest.worse.result.short} follows with {percent(nearest.worse)}, "
-        f"a difference of {100 * abs(gap.difference):.1f} points {interval} "
+        f"a difference of {100 * abs(gap.difference):.1f} points {Interval(*ends)} "
         f"on the {gap.a.prompts:,} prompts with a verdict from both"
     )
 

@@ -33,8 +33,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, doc: str | None, *groups: str, **marks: str) -> None:
         """groups: of flags.toml, which come first. marks: what stands for {mark} in their help."""
-        as_written = argparse.RawDescriptionHelpFormatter
-        super().__init__(description=doc, formatter_class=as_written, allow_abbrev=False)
+        super().__init__(
+            description=doc,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         self.marks = marks
         self.advanced: list[argparse.Action] = []
         self.add(self, *groups)
@@ -69,8 +72,9 @@ class Parser(argparse.ArgumentParser):
         names = [name[1] for word in args if (name := FLAG.fullmatch(word))]
         unknown = [name for name in names if name not in known]
         if unknown:
-            meant = did_you_mean(unknown[0], known)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+            self.error(
+                f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(unknown[0], known)}"
+            )
         parsed = super().parse_args(args, namespace)
         parsed.command = [self.prog, *args]
         if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
@@ -177,8 +181,9 @@ def extra_body(text: str) -> Json:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
     if reserved := sorted(OWN_FIELDS & value.keys()):
-        name = reserved[0]
-        raise argparse.ArgumentTypeError(f"{name} cannot be set here: the suite sets it itself")
+        raise argparse.ArgumentTypeError(
+            f"{reserved[0]} cannot be set here: the suite sets it itself"
+        )
     return value
 
 

@@ -111,8 +111,10 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
             raise UserError(f"{without_query(name)} holds no prompts, or --limit is 0")
         for row in rows:
             if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
-                text = one_line(shown_question(row))
-                raise UserError(f"in --prompts and in --toxic, remove it from one: {text}")
+                raise UserError(
+                    "in --prompts and in --toxic, remove it from one: "
+                    f"{one_line(shown_question(row))}"
+                )
         ids[side] = ids_of(rows)
         of_other_side |= ids[side]
     return ids
