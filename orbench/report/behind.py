@@ -10,7 +10,6 @@ from orbench.base.grouping import grouped
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Side
 from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES, Column
-from orbench.report.compare import of_models
 from orbench.report.measures import Associated, Compared, Counted, Kind, Rates
 from orbench.report.rates import refusals
 from orbench.report.standings import Report
@@ -25,7 +24,7 @@ def sections(report: Report) -> dict[str, Grid]:
     compared = grouped(report.comparisons, attrgetter("kind"))
     associated = grouped(report.associations, attrgetter("kind"))
     parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [
-        ("hedging", COMPARISONS, of_models(report.comparisons, Counted.HEDGED)),
+        ("hedging", COMPARISONS, report.of_models(Counted.HEDGED)),
         ("toxicity", RATES, rates[Kind.LABEL]),
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),
         ("pairs", RATES, rates[Kind.PAIRS]),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.measures import OVERALL, Counted, Kind, Rate, Subset
-from orbench.report.ranking import in_order
 from orbench.report.rates import refusals
 from orbench.report.results import Result
 from orbench.report.standings import Report
@@ -36,7 +35,7 @@ def category_tables(report: Report) -> Iterator[CategoryTable]:
     for rate in report.rates:
         if rate.counted is Counted.REFUSED and rate.result in results:
             rates.append(rate)
-    for of_side in grouped(in_order(rates, report.board), attrgetter("side")).values():
+    for of_side in grouped(report.in_order(rates), attrgetter("side")).values():
         groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():
             first = group[0].result

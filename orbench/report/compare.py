@@ -17,7 +17,6 @@ from orbench.report.measures import (
     Association,
     Compared,
     Comparison,
-    Comparisons,
     Counted,
     Outcome,
     Rate,
@@ -108,8 +107,3 @@ def hedging(rates: Rates) -> Analysis:
         if rate.subset == OVERALL and rate.counted is Counted.HEDGED
     ]
     return Analysis(comparisons=compare(chosen))
-
-
-def of_models(comparisons: Comparisons, counted: Counted) -> list[Comparison]:
-    """Return the comparisons of models by one rate."""
-    return [one for one in comparisons if one.kind is Compared.MODELS and one.a.counted is counted]

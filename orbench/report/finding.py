@@ -9,7 +9,6 @@ import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
-from orbench.report.compare import of_models
 from orbench.report.measures import Comparisons, Counted, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import remarks
@@ -19,7 +18,7 @@ from orbench.stats.intervals import Interval
 
 def findings(report: Report) -> Iterator[str]:
     """Yield the finding on each group of models with the same prompts and judge."""
-    compared = of_models(report.comparisons, Counted.REFUSED)
+    compared = report.of_models(Counted.REFUSED)
     for models in grouped(report.board, lambda standing: standing.group).values():
         finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
         part = models[0].part

@@ -39,7 +39,7 @@ from orbench.report.results import Result
 from orbench.report.scatter import WHOLE, scatters
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
-from orbench.report.tables import LEGEND, grids, whole_rates
+from orbench.report.tables import LEGEND, grids
 
 FOLDER = Path(__file__).parent
 REASONS = toml_beside(__file__, "reasons.toml")
@@ -83,7 +83,7 @@ def write_page(
     page = JINJA.get_template("page.html").render(
         report=report,
         finding=findings(report),
-        notes=[*warnings(whole_rates(report))],
+        notes=[*warnings(report.whole)],
         axes=rate_axes(report),
         shares=shares_of_classes(report),
         scatters=[*scatters(report)],

@@ -6,13 +6,11 @@ from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
-from orbench.report.compare import of_models
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
 from orbench.report.results import Result
 from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
-from orbench.report.tables import placed, shares_of, whole_rates
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
 
@@ -38,7 +36,7 @@ SHARES = {
 def rate_axes(report: Report) -> dict[Side, Axis | None]:
     """Return the axis of each side with rates; None if only published models have them."""
     measured = axes_over(report.board)
-    shown = axes_over(placed(report))
+    shown = axes_over(report.placed)
     return {side: measured.get(side) for side in shown}
 
 
@@ -58,7 +56,7 @@ def doubts_of(rate: Rate) -> Iterator[str]:
 
 def shares_of_classes(report: Report) -> dict[tuple[int, Counted], Rate]:
     """Return the shares of graded results that are scored, by number and by class."""
-    return {(rate.result.number, rate.counted): rate for rate in shares_of(report) if rate.n}
+    return {(rate.result.number, rate.counted): rate for rate in report.shares if rate.n}
 
 
 # -- heat maps -----------------------------------------------------------------------------------
@@ -75,7 +73,7 @@ def shade(rate: Rate) -> int:
 
 def pairs(report: Report) -> dict[tuple[int, int], Comparison]:
     """Return the comparisons of models, by the numbers of both results."""
-    compared = of_models(report.comparisons, Counted.REFUSED)
+    compared = report.of_models(Counted.REFUSED)
     return {(pair.a.result.number, pair.b.result.number): pair for pair in compared}
 
 
@@ -90,6 +88,6 @@ def seen_by(result: Result, pair: Comparison) -> Difference:
 
 def matrices(report: Report) -> list[list[Result]]:
     """Return the results of each matrix: those of a side and judge, if they are few."""
-    results = [rate.result for rate in whole_rates(report)]
+    results = [rate.result for rate in report.whole]
     groups = grouped(results, attrgetter("side", "judge_any_version"))
     return [members for members in groups.values() if 1 < len(members) <= MOST_IN_MATRIX]

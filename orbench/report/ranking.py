@@ -51,12 +51,6 @@ def _shared(standing: Standing) -> tuple[str, ...]:
     return standing.result.judge, *prompt_sets
 
 
-def in_order(rates: Rates, board: Board) -> list[Rate]:
-    """Return the rates in the order of the leaderboard."""
-    results = [result for standing in board for result in standing.results]
-    return sorted(rates, key=lambda rate: results.index(rate.result))
-
-
 def _both_sides(rates: Rates) -> Iterator[Standing]:
     """Yield each safe rate with the toxic one that belongs to it, then the other toxic ones.
 

@@ -7,7 +7,17 @@ from math import isnan
 from typing import NamedTuple
 
 from orbench.base.words import Side
-from orbench.report.measures import Association, Comparisons, Rate, Rates
+from orbench.report.measures import (
+    OVERALL,
+    Association,
+    Compared,
+    Comparison,
+    Comparisons,
+    Counted,
+    Rate,
+    Rates,
+)
+from orbench.report.rates import overall
 from orbench.report.results import SAFE, TOXIC, Result, merged
 from orbench.stats.core import Difference
 
@@ -153,3 +163,36 @@ class Report:
     board: Board
     published: list[Published]  # empty: not wanted, or about other prompts
     label_lines: list[str]  # what to know about the labels of --toxicity
+
+    @property
+    def placed(self) -> list[Placed]:
+        """Return the rows of the leaderboard, published models last."""
+        return [*self.board, *self.published]
+
+    @property
+    def whole(self) -> list[Rate]:
+        """Return the refusal rates over all prompts, in the leaderboard's order."""
+        return self.in_order(overall(self.rates))
+
+    @property
+    def shares(self) -> list[Rate]:
+        """Return the shares of graded classes over all prompts, in the leaderboard's order."""
+        shares = [
+            rate
+            for rate in self.rates
+            if rate.subset == OVERALL and rate.counted is not Counted.REFUSED
+        ]
+        return self.in_order(shares)
+
+    def in_order(self, rates: Rates) -> list[Rate]:
+        """Return rates in the order of the leaderboard."""
+        results = [result for standing in self.board for result in standing.results]
+        return sorted(rates, key=lambda rate: results.index(rate.result))
+
+    def of_models(self, counted: Counted) -> list[Comparison]:
+        """Return the comparisons of models by one rate."""
+        return [
+            one
+            for one in self.comparisons
+            if one.kind is Compared.MODELS and one.a.counted is counted
+        ]

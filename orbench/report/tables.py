@@ -24,12 +24,10 @@ from orbench.report.columns import (
     Shown,
     cell_of,
 )
-from orbench.report.compare import of_models
-from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Rate
-from orbench.report.ranking import in_order
-from orbench.report.rates import on_side, overall
+from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER, Counted
+from orbench.report.rates import on_side
 from orbench.report.sentences import warnings
-from orbench.report.standings import Placed, Report
+from orbench.report.standings import Report
 
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
@@ -101,40 +99,20 @@ class Grids(NamedTuple):
 
 def grids(report: Report) -> Grids:
     """Return the tables of a report."""
-    rates = whole_rates(report)
+    rates = report.whole
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
-    compared = of_models(report.comparisons, Counted.REFUSED)
+    compared = report.of_models(Counted.REFUSED)
     by_api = [rate for rate in rates if rate.details.api > 0]
     return Grids(
-        [grid("Leaderboard", BOARD, placed(report))],
+        [grid("Leaderboard", BOARD, report.placed)],
         by_side,
-        [grid("Shares of graded responses", RATES, shares_of(report))],
+        [grid("Shares of graded responses", RATES, report.shares)],
         [grid("Refusals by the API", RATES, by_api)],
         [_of_categories(one) for one in category_tables(report)],
         [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     )
-
-
-def placed(report: Report) -> list[Placed]:
-    """Return the rows of the leaderboard, published models last."""
-    return [*report.board, *report.published]
-
-
-def whole_rates(report: Report) -> list[Rate]:
-    """Return the refusal rates over all prompts, in the leaderboard's order."""
-    return in_order(overall(report.rates), report.board)
-
-
-def shares_of(report: Report) -> list[Rate]:
-    """Return the shares of graded classes over all prompts, in the leaderboard's order."""
-    shares = [
-        rate
-        for rate in report.rates
-        if rate.subset == OVERALL and rate.counted is not Counted.REFUSED
-    ]
-    return in_order(shares, report.board)
 
 
 def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid:
@@ -166,7 +144,7 @@ def write_csvs(folder: Path, report: Report) -> None:
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),
-        "leaderboard.csv": (BOARD, placed(report)),
+        "leaderboard.csv": (BOARD, report.placed),
     }
     for file, (columns, items) in tables.items():
         names = [column.name for column in columns if column.name]
@@ -194,7 +172,7 @@ def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
     lines: what to know before the figures, after the notes on results. Raises OSError.
     """
     parts = ["# Results"]
-    for line in [*warnings(whole_rates(report)), *lines]:
+    for line in [*warnings(report.whole), *lines]:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""

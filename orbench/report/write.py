@@ -8,7 +8,6 @@ from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.report import export, sentences
-from orbench.report.compare import of_models
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
 from orbench.report.ranking import rank_correlations
@@ -71,7 +70,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     export.write_summary(table, made)
     lines = [*made.label_lines]
     lines += sentences.small_subset_lines(made.rates)
-    lines += sentences.comparison_lines(of_models(made.comparisons, Counted.HEDGED))
+    lines += sentences.comparison_lines(made.of_models(Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines):
         say(line)
@@ -95,7 +94,7 @@ def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
     if not all(rate.result.is_demo for rate in rates):
         notes = [*sentences.warnings(rates), *lines]
     # Else the finding says the first; the rest is about what few prompts cannot show.
-    compared = of_models(made.comparisons, Counted.REFUSED)
+    compared = made.of_models(Counted.REFUSED)
     return [*notes, *sentences.rate_lines(rates), *sentences.comparison_lines(compared)]
 
 

@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.report.compare import compare, of_models
+from orbench.report.compare import compare
 from orbench.report.measures import Compared, Comparison, Counted, Outcome
+from orbench.report.standings import Report
 from orbench.stats.core import difference, worst_case_p
 from orbench.stats.power import detectable_difference
 from tests.results import measured, models, responses, verdicts_of
@@ -118,7 +119,8 @@ def test_comparisons_of_models_are_told_from_others_by_what_is_counted() -> None
     found = compared("a 1/2 judge=v7 judge_any_version=v, b 1/2 judge=v8 judge_any_version=v")
     hedged = replace(found, a=replace(found.a, counted=Counted.HEDGED))
     sets = replace(found, kind=Compared.SETS)
-    assert of_models([sets, hedged, found], Counted.REFUSED) == [found]
-    assert of_models([sets, hedged, found], Counted.HEDGED) == [hedged]
+    report = Report([], [], [sets, hedged, found], [], [], [], [])
+    assert report.of_models(Counted.REFUSED) == [found]
+    assert report.of_models(Counted.HEDGED) == [hedged]
     # Models are compared across versions of the rules, sets within one.
     assert (found.judge, sets.judge) == ("v", "v7")

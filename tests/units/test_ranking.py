@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
 
 from orbench.report.compare import compare
-from orbench.report.ranking import in_order, leaderboard, rank_correlations
+from orbench.report.ranking import leaderboard, rank_correlations
 from orbench.report.results import SAFE
-from orbench.report.standings import Published, Standing
+from orbench.report.standings import Published, Report, Standing
 from orbench.stats.core import difference
 from tests.results import measured, models
 
@@ -109,7 +109,7 @@ def test_the_best_stands_first_and_what_is_not_ranked_last_with_the_reasons(
 
 def test_rates_follow_the_order_of_the_board() -> None:
     rates = models("a 20/100 80/100, b 10/100 90/100, c 5/100 95/100")
-    ordered = in_order(rates, leaderboard(rates))
+    ordered = Report([], rates, [], [], leaderboard(rates), [], []).whole
     assert [one.result.label for one in ordered] == list("ccbbaa")
 
 
