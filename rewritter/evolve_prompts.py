@@ -189,16 +189,17 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
         for prompt, row in rewrites.items():
             if same(prompt) not in known:
                 known.add(same(prompt))
-                candidate = {
-                    "prompt": prompt,
-                    "category": row["category"],
-                    "toxic_seed": row["seed"],
-                    "parent": row["toxic_seed"],
-                    "operator": row["operator"],
-                    "round": number,
-                    "outcome": "answered",
-                }
-                candidates.append(candidate)
+                candidates.append(
+                    {
+                        "prompt": prompt,
+                        "category": row["category"],
+                        "toxic_seed": row["seed"],
+                        "parent": row["toxic_seed"],
+                        "operator": row["operator"],
+                        "round": number,
+                        "outcome": "answered",
+                    }
+                )
     return candidates
 
 
