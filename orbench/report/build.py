@@ -65,7 +65,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     if options.pairs:
         analyses.append(pairs(board))
     analyses += [hedging(measured), tiers(board), drift(whole), trigger_words(prompts, board)]
-    comparisons = with_robustness(compare(whole), results, labels)
+    comparisons = [*with_robustness(compare(whole), results, labels)]
     associations: list[Association] = []
     for analysis in analyses:
         measured += analysis.rates

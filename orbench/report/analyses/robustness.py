@@ -20,14 +20,13 @@ _what = attrgetter("side.name", "prompt_set", "label")  # was measured, perhaps 
 
 def with_robustness(
     comparisons: Comparisons, results: Sequence[Result], labels: Labels | None
-) -> list[Comparison]:
-    """Return the comparisons; those with a finding know in how many analyses it stands.
+) -> Iterator[Comparison]:
+    """Yield the comparisons; those with a finding know in how many analyses it stands.
 
     An analysis is a judge (or rubric) of both models, all prompts or those whose label all agree
     with, and unscored rows left out, as answers or as refusals.
     """
     judged = grouped(results, _what)
-    found = []
     for comparison in comparisons:
         if comparison.is_finding:
             held: list[bool] = []
@@ -38,8 +37,7 @@ def with_robustness(
                     held += _held(comparison.gap, a, b, labels)
             if len(held) >= FEWEST:
                 comparison = replace(comparison, robustness=Robustness(sum(held), len(held)))
-        found.append(comparison)
-    return found
+        yield comparison
 
 
 def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> Iterator[bool]:
