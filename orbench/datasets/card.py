@@ -132,8 +132,7 @@ def table_of(chosen: Chosen, hashes: Iterable[str]) -> list[str]:
     counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
     table = [["category", *chosen], ["---"] * (1 + len(chosen))]
     for category in sorted(set().union(*counts)):
-        name = category.replace("|", "/")
-        table.append([name, *(f"{count[category]:,}" for count in counts)])
+        table.append([category.replace("|", "/"), *(f"{count[category]:,}" for count in counts)])
     table.append([OVERALL, *(f"{count.total():,}" for count in counts)])
     table.append(["prompt set hash", *hashes])
     return [f"| {' | '.join(row)} |" for row in table]

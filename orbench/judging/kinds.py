@@ -159,8 +159,7 @@ def read_reply(
             why = "the judge declines"
     if verdict:
         return Opinion(verdict, answer.text, judge)
-    end = one_line(answer.text[-150:])
-    return Missing(fault, f"{why}; the reply ends: {end!r}")
+    return Missing(fault, f"{why}; the reply ends: {one_line(answer.text[-150:])!r}")
 
 
 def _guards_verdict(kind: JudgeKind, text: str, about: About) -> tuple[str | None, str]:

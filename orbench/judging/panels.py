@@ -128,8 +128,7 @@ def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
         n = sum(pair)
         share = "none"
         if n:
-            agreed = pair.both + pair.neither
-            share = f"{agreed / n:.1%}"
+            share = f"{(pair.both + pair.neither) / n:.1%}"
         kappa, *_ = pair.kappa(n) or (None,)
         lines.append(
             f"{a} and {b} agree on {share} of {n:,} texts, Cohen's kappa {coefficient(kappa)}"

@@ -76,14 +76,13 @@ def compared_with_people(rows: Rows, column: str, check_model: str) -> Json:
         categories = {name: _figures(part) for name, part in labeled.groupby("category")}
     judged = frame[~frame["api"]]  # the API's refusals are not the judge's
     bias = _bias(judged)
-    sides = frame.groupby("side")
     return {
         "check_model": check_model,
         "column": column,
         "overall": _figures(labeled),
         "categories": categories,
         "bias": bias,
-        "corrected": {name: _corrected(part, bias) for name, part in sides},
+        "corrected": {name: _corrected(part, bias) for name, part in frame.groupby("side")},
         "unlabeled": len(frame) - len(labeled),
     }
 

@@ -87,8 +87,7 @@ def compare(rates: Rates) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    place = attrgetter("result.is_baseline", "result.model", "result.settings")
-    ordered = sorted(rates, key=place)
+    ordered = sorted(rates, key=attrgetter("result.is_baseline", "result.model", "result.settings"))
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):

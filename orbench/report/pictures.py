@@ -63,11 +63,9 @@ def pictures(report: Report) -> Iterator[tuple[str, Figure]]:
         if group.gray:
             notes.append("gray: published with OR-Bench (25 of 32 on earlier prompts), trend")
         results = [result for model in models for result in model.results]
-        figure = scatter(models, group.gray, notes)
-        yield _drawn("scatter", figure, results, models[0].part)
+        yield _drawn("scatter", scatter(models, group.gray, notes), results, models[0].part)
     for table in category_tables(report):
-        name = f"heatmap_{table.side.name}"
-        yield _drawn(name, heat_map(table), table.rates, table.part)
+        yield _drawn(f"heatmap_{table.side.name}", heat_map(table), table.rates, table.part)
     by_score = refusals(report.rates, Kind.SCORE)
     if by_score:
         yield _drawn(ON_PAGE, toxicity_curves(by_score), [])

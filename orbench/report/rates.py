@@ -80,8 +80,7 @@ def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
 
 def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
     """Return the rate of refusals with its details. responses: those of the subset."""
-    plain = rate(result, responses.verdicts(), subset)
-    return replace(plain, details=_details(responses))
+    return replace(rate(result, responses.verdicts(), subset), details=_details(responses))
 
 
 def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:

@@ -64,12 +64,11 @@ class RefusalTable(Closing):
     def _count(self, row: Row, refused: bool | None) -> None:
         prompt = prompt_id_of(row)
         seed = seed_id_of(row) or prompt
-        counted_row = CountedRow(category_of(row), prompt, seed, refused)
         try:
             side = side_of(row, "")
         except UserError:  # a user's own column `is_toxic` holds other words
             side = None
-        self._rows[side].append(counted_row)
+        self._rows[side].append(CountedRow(category_of(row), prompt, seed, refused))
 
     def lines(self) -> Iterable[str]:
         """Yield rows, the rate with its interval, and the interval that includes unscored rows."""

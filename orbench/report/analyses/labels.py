@@ -63,8 +63,7 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     table, lines = read_labels(paths)
     of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
     known = of_prompts["score"].count()
-    without = len(of_prompts) - known
-    lines.append(f"toxicity: {known:,} prompts with a score, {without:,} without")
+    lines.append(f"toxicity: {known:,} prompts with a score, {len(of_prompts) - known:,} without")
     score, weight, toxic = of_prompts.to_numpy().T
     return Labels(score, weight, toxic, lines)
 
