@@ -8,8 +8,7 @@ WIDENED = " ‡"  # the mark of an interval that unscored rows widen
 
 def percent(rate: Rate) -> str:
     """Return a rate with its interval: `12.3 % [10.0, 14.6]`, and a mark if it is widened."""
-    shown = f"{100 * rate.mean.rate:.1f} % {rate.interval}"
-    return shown + WIDENED if rate.is_widened else shown
+    return f"{100 * rate.mean.rate:.1f} % {rate.interval}" + WIDENED * rate.is_widened
 
 
 def points(gap: Difference) -> str:
