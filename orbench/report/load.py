@@ -15,7 +15,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.records import FAILED, check_whole, failed_rows, read_record, under_test
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Json, Row, Rows
+from orbench.base.words import Row, Rows
 from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
@@ -76,7 +76,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     lost = failed_rows(path)
     _check_apart(table, lost)
     tested = under_test(record).id
-    rows: list[Json] = []
+    rows = []
     for number, row in enumerate(table.rows + lost, start=1):
         rows.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
     scored = len(table.rows)

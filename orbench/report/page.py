@@ -105,7 +105,7 @@ def write_page(
 def _data(results: Sequence[Result]) -> Json:
     """Return what the page's script reads; rows refer to results by their number."""
     names = []
-    rows: list[list[object]] = []
+    rows = []
     for result in results:
         names.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
         for text in result.texts:

@@ -100,7 +100,7 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
     `read_input`. Raises UserError for a set of the other side, an empty one, or a prompt on both
     sides.
     """
-    ids = dict[str, set[str]]()
+    ids = {}
     of_other_side = set[str]()
     for side, name in prompts.items():
         named = PROMPT_SETS.get(name)

@@ -11,7 +11,6 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import read_csv, sha256_of
-from orbench.base.words import Json
 from orbench.judging.panels import (
     RATED,
     PanelVotes,
@@ -119,7 +118,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     id, with the columns of `Labels`. Raises UserError.
     """
     votes = PanelVotes()
-    ratings = dict[str, list[Json]]()  # by what a file holds: a copy counts once
+    ratings = {}  # by what a file holds: a copy counts once
     lines = []
     for path in paths:
         table = read_csv(path, ["prompt"])
