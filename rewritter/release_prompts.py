@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
             f"no target refused a safe rewrite (see the lines `candidates`); {work} is kept; "
             "try other --targets under another --name"
         )
-    build: Json = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
+    build = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
     return int(load("moderator/build_dataset.py").main(words_of(others | build)))
 
 

@@ -61,7 +61,7 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
 
 def _check_outputs(args: Namespace, names: Sequence[str]) -> None:
     """Raise UserError if a file would be replaced that is an input or another tool's."""
-    folder: Path = args.output_dir
+    folder = args.output_dir
     if (folder / CARD).exists() and not has_card(folder):
         raise UserError(f"{folder / CARD} was not written by this tool; name another folder")
     outputs = [folder / DROPPED]

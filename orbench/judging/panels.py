@@ -81,7 +81,7 @@ class ModerationColumns:
         self.panel = len(judges) > 1
         self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
         self.judge_columns = {}  # without a panel they are the text's
-        self.added: list[str] = []  # all, in order
+        self.added = []  # all, in order
         if self.panel:
             self.added += self.panel_columns
         for judge in judges:

@@ -165,7 +165,7 @@ def _verdict(line: str, table: _Spellings) -> str | None:
         return None
     *sentences, last = _SENTENCE_END.split(head)
     last = re.sub(r"\w*[^\W\x00-\x7f]\w*(?=.*:\W*\Z)", "verdict", last)  # in any language
-    before: list[str] = []
+    before = []
     clause = last
     if not _PLAIN.issuperset(_words(last)):
         *before, clause = _CLAUSE_END.split(last)

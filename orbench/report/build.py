@@ -18,7 +18,7 @@ from orbench.report.published import is_on_or_bench, published_models
 from orbench.report.ranking import leaderboard
 from orbench.report.rates import overall, rates
 from orbench.report.results import Source
-from orbench.report.standings import Published, Report
+from orbench.report.standings import Report
 from orbench.report.write import Options, write
 
 
@@ -36,7 +36,7 @@ def report(options: Options) -> int:
 
 def find_sources(options: Options) -> list[Source]:
     """Return the files to report on. Raises UserError."""
-    sources: list[Source] = []
+    sources = []
     for side, texts in options.given.items():
         for text in texts:
             sources += sources_of(text, side)
@@ -71,7 +71,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
         measured += analysis.rates
         comparisons += analysis.comparisons
         associations += analysis.associations
-    published: list[Published] = []
+    published = []
     if options.with_published and (not board or any(map(is_on_or_bench, board))):
         published = published_models()
     lines = labels.lines if labels else []

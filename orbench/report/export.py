@@ -51,7 +51,7 @@ def write_summary(output: Path, report: Report) -> None:
 def _summary(rate: Rate, board: Board) -> Json:
     standings = [standing for standing in board if rate.result in standing.results]
     standing = standings[0] if len(standings) == 1 else None
-    entry: Json = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
+    entry = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
     for column in RATES:
         if column.name not in LEFT_OUT:
             entry[column.name] = _rounded(column.cell(rate))

@@ -140,7 +140,7 @@ def _of_categories(table: CategoryTable) -> Grid:
 
 def write_csvs(folder: Path, report: Report) -> None:
     """Write the CSVs. Raises OSError."""
-    tables: dict[str, tuple[Sequence[Column], Sequence[object]]] = {
+    tables = {
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),

@@ -25,7 +25,7 @@ def pairs(board: Board) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
-    rates: list[Rate] = []
+    rates = []
     rivals = defaultdict[bool, list[tuple[Rate, Rate]]](list)
     for step in _steps(board):
         rates += step
