@@ -112,7 +112,7 @@ def read_sheets(paths: Sequence[Path]) -> list[Row]:
 
 def label_line(rows: Rows) -> str:
     """Return Krippendorff's alpha of the annotators. rows: as `read_sheets` returns them."""
-    votes = defaultdict[str, list[bool]](list)
+    votes = defaultdict(list)
     for row in rows:
         votes[row["id"]].append(row["label"] == "toxic")
     annotators = {row["annotator"] for row in rows}

@@ -89,7 +89,7 @@ def warnings(rates: Rates) -> Iterator[str]:
     """
     for side in SIDES.values():
         of_side = on_side(side, rates)
-        noted = defaultdict[str, list[str]](list)
+        noted = defaultdict(list)
         for rate in of_side:
             for note in dict.fromkeys(notes_of(rate)):
                 noted[note].append(f"{rate.result.label}, {side.rate}")

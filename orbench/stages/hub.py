@@ -94,7 +94,7 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
                 repository, repo_type="dataset", revision=revision, allow_patterns=patterns
             )
         )
-        files = list[Path]()
+        files = []
         for pattern in patterns:
             files += sorted(folder.glob(pattern))
         if len({NUMBER.sub("", str(file)) for file in files}) == 1 and _all_parts(files):

@@ -101,7 +101,7 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
     sides.
     """
     ids = {}
-    of_other_side = set[str]()
+    of_other_side = set()
     for side, name in prompts.items():
         named = PROMPT_SETS.get(name)
         if named and named.side != side:
@@ -149,7 +149,7 @@ def _of_set(wanted: PromptSet) -> Table:
     if wanted.prompt == "prompt":
         columns[MESSAGES] = MESSAGES
     folder, paths = fetch(wanted)
-    all_rows = list[Row]()
+    all_rows = []
     for path in paths:
         table = read_csv(path, [wanted.prompt], hint=HINT)
         all_rows += table.rows
