@@ -138,17 +138,17 @@ class Search(Lineages):
 
     def write(self) -> None:
         """Write the CSVs, and the run record of the main one."""
-        candidates = self.candidates
-        columns = columns_in(candidates, CANDIDATE)
-        write_csv(beside(self.output, "_candidates.csv"), columns, candidates)
+        columns = columns_in(self.candidates, CANDIDATE)
+        write_csv(beside(self.output, "_candidates.csv"), columns, self.candidates)
         columns.remove("outcome")
         hits = self.hits
         wanted = hits[: self.args.wanted]
         write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
-        families = self.families.values()
-        card.write_dataset_record(self.output, wanted, inputs, self.args, EVOLVED_BY, families)
+        card.write_dataset_record(
+            self.output, wanted, inputs, self.args, EVOLVED_BY, self.families.values()
+        )
 
 
 def play(search: Search, folder: Path, parents: Rows) -> None:

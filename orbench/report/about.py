@@ -143,7 +143,7 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     given = source.get("side")
     if given in SIDES.keys() - {side.name}:
         raise UserError(f"{path}: {name} holds {SIDES[given].prompts}; give it to --{given}")
-    every = source.get("rows") or 0
+    every = source.get("rows", 0)
     if prompt_count >= every:
         return name
     how = ", sampled proportionally by category" if source.get("sampled") else ""
