@@ -73,7 +73,7 @@ class Search(Lineages):
             self.families[target.asked] = target.family or target.id
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets come from fewer than {args.min_refusing} families")
-        self.judges = len([resolve(name) for name in judges_named(args.judges)])
+        self.judges = len([*map(resolve, judges_named(args.judges))])
         # Requests for a parent at most, repeats aside.
         self.cost = 1 + PER_PARENT * (len(self.families) + self.judges)
         self.excluded = prompts_of(args.exclude)

@@ -76,8 +76,7 @@ def results_on(side: Side, standings: Board) -> list[Result]:
     """Return each model's result on a side, or both as one."""
     if side == BOTH:
         return [standing.result for standing in standings]
-    rates = [standing.on(side) for standing in standings]
-    return [rate.result for rate in rates if rate]
+    return [result for standing in standings for result in standing.results if result.side == side]
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
