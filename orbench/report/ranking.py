@@ -20,7 +20,7 @@ from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
 
-_who = attrgetter("result.label", "result.judge")  # whose rate it is, and by which judge
+_who = attrgetter("result.label", "result.judge")  # of a rate
 
 
 class Correlation(NamedTuple):

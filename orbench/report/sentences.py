@@ -197,7 +197,7 @@ def remarks(comparison: Comparison) -> Iterator[str]:
     if a.judge != b.judge:
         yield "judged by different versions of the rules"
     if a.lookalikes or b.lookalikes:
-        yield (f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow")
+        yield f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow"
     for result in (a, b):
         texts = [result.doubt, *result.unranked, *result.cautions]
         known = "; ".join(filter(None, texts))

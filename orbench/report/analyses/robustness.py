@@ -15,7 +15,8 @@ from orbench.report.results import Result
 from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
-_what = attrgetter("side.name", "prompt_set", "label")  # was measured, perhaps by several judges
+# What was measured, perhaps by several judges.
+_what = attrgetter("side.name", "prompt_set", "label")
 
 
 def with_robustness(
