@@ -117,7 +117,7 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
         yield Step(side, ALIGN, where | of_model | sample)
         checked = folder / side / judge / stem / responses.name
         where = {"input_file": responses, "output_path": checked}
-        how = {"check_model": args.judge, "rubric": args.rubric}
+        how = {"check_model": args.judge, "rubric": args.rubric, "base_url": args.judge_base_url}
         yield Step(side, CHECK, where | how | judges)
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"

@@ -63,7 +63,7 @@ class Moderator(JudgedStage):
         names = list(self.judges)
         if args.substitute:
             names.append(args.substitute)
-        models = [settings.model_of(name, args) for name in names]
+        models = [settings.model_of(name, args, "OPENAI_BASE_URL") for name in names]
         check_different(models)
         self.verdict_columns = ModerationColumns(self.column, names)
         self.panel = self.verdict_columns.panel

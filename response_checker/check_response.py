@@ -49,6 +49,7 @@ from orbench.stages.stage import (
 )
 
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
+OWN_SERVER = "OPENAI_BASE_URL, or --judge_base_url of measure.py"  # what sets its address
 
 
 class ResponseChecker(JudgedStage):
@@ -184,7 +185,7 @@ def deciders(args: Namespace) -> tuple[bool, list[Model]]:
         return True, []
     name = args.check_model.removeprefix(f"{flags.RULES}+")
     try:
-        return name != args.check_model, [settings.model_of(name, args)]
+        return name != args.check_model, [settings.model_of(name, args, OWN_SERVER)]
     except UserError as error:
         raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
 

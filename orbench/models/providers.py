@@ -123,15 +123,20 @@ class Model(NamedTuple):
 Models = Sequence[Model]
 
 
-def resolve(name: str, *, base_url: str = "", key_variable: str = "") -> Model:
-    """Return a model with its endpoint; base_url, key_variable: any other one. Raises UserError."""
+def resolve(
+    name: str, *, base_url: str = "", key_variable: str = "", own_server: str = "OPENAI_BASE_URL"
+) -> Model:
+    """Return a model with its endpoint; base_url, key_variable: any other one. Raises UserError.
+
+    own_server: what sets the address of a server of one's own, for the message.
+    """
     if not name.strip() or name.endswith("/"):
         raise UserError(f"{name!r} names no model; write provider/model-id")
     target = os.environ.get(alias_variable(name), "") or ALIASES.get(name, name)
     provider, slash, id_ = target.partition("/")
     if not slash or provider not in PROVIDERS:
         id_ = target
-        provider = "custom" if base_url else _provider_of(target)
+        provider = "custom" if base_url else _provider_of(target, own_server)
     default = PROVIDERS.get(provider, PROVIDERS["openai"])
     protocol = default.protocol
     if base_url:
@@ -194,7 +199,7 @@ def _checked(url: str) -> str:
     raise UserError(f"{shown!r} is not a base URL such as {example}")
 
 
-def _provider_of(id_: str) -> str:
+def _provider_of(id_: str, own_server: str) -> str:
     """Return the provider of a bare model id. Raises UserError if the id does not show it."""
     if id_ in IN_PROCESS:
         return id_
@@ -206,5 +211,5 @@ def _provider_of(id_: str) -> str:
     rest = id_.partition("/")[2]
     known = [f"{provider}/{rest}" for provider in PROVIDERS] if rest else [*ALIASES, *IN_PROCESS]
     names = f"write provider/{id_} (providers: {', '.join(PROVIDERS)})"
-    server = "for your own server set --base_url or OPENAI_BASE_URL"
+    server = f"for your own server set {own_server}"
     raise UserError(f"unknown provider for {id_!r}; {names}; {server}{did_you_mean(id_, known)}")

@@ -14,9 +14,15 @@ THINKERS_MAX_TOKENS = 16_000  # an answer's 1,000, the rest for the thinking bef
 JUDGE_MAX_TOKENS = 4096  # the most that the oldest Claude takes; a verdict is some 300
 
 
-def model_of(name: str, args: Namespace) -> Model:
-    """Return the model a flag names, at the endpoint that other flags name. Raises UserError."""
-    return resolve(name, base_url=args.base_url, key_variable=args.api_key_env or "")
+def model_of(
+    name: str, args: Namespace, own_server: str = "--base_url or OPENAI_BASE_URL"
+) -> Model:
+    """Return the model a flag names, at the endpoint that other flags name. Raises UserError.
+
+    own_server: see `resolve`.
+    """
+    key = args.api_key_env or ""
+    return resolve(name, base_url=args.base_url, key_variable=key, own_server=own_server)
 
 
 def parameters_of(args: Namespace, model: Model, needed: Values = MappingProxyType({})) -> Json:

@@ -58,7 +58,7 @@ def test_the_line_on_an_unknown_provider_names_all_and_what_was_meant() -> None:
     assert str(error.value) == (
         "unknown provider for 'gorq/x'; write provider/gorq/x (providers: openai, anthropic, "
         "gemini, mistral, together, openrouter, groq, deepseek, xai, ollama, vllm, scripted, "
-        "smollm2); for your own server set --base_url or OPENAI_BASE_URL. Did you mean groq/x?"
+        "smollm2); for your own server set OPENAI_BASE_URL. Did you mean groq/x?"
     )
 
 
