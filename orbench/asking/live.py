@@ -28,7 +28,7 @@ from orbench.models.errors import (
     RateLimited,
     TransientError,
 )
-from orbench.models.providers import IN_PROCESS, Model, Models
+from orbench.models.providers import IN_PROCESS, PROVIDERS, Model, Models, address_variable
 from orbench.models.requests import Answer, Missing, Prices, Request, user
 
 FAILURES_IN_A_ROW = 20  # of a model, with no answer in between: it is left out
@@ -293,7 +293,10 @@ async def _try(model: Model) -> None:
         raise UserError(f"{model.asked}: {error}") from None
     except (TransientError, BadRequest) as error:
         if str(error).startswith(NO_CONNECTION):
-            mend = "is the server running? Set --base_url (for a judge: ..._BASE_URL)"
+            of_judge = "--judge_base_url"
+            if model.provider in PROVIDERS:
+                of_judge += f" or {address_variable(model.provider)}"
+            mend = f"is the server running? Set --base_url (for a judge: {of_judge})"
             raise UserError(f"no connection to {model.address}: {mend}") from None
     finally:
         await client.close()

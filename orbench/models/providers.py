@@ -102,7 +102,7 @@ class Model(NamedTuple):
     @property
     def moved_by(self) -> str:
         """Return `, by OPENAI_BASE_URL in .env` if a file moved the provider; "" otherwise."""
-        variable = f"{self.provider.upper()}_BASE_URL"
+        variable = address_variable(self.provider)
         if variable in FROM_FILE and self.base_url == os.environ.get(variable):
             return f", by {variable} in {FROM_FILE[variable]}"
         return ""
@@ -143,7 +143,7 @@ def resolve(
         protocol = CHAT
     elif provider == "openai" and ONLY_RESPONSES.search(id_):
         protocol = RESPONSES
-    url = base_url or os.environ.get(f"{provider.upper()}_BASE_URL") or default.base_url
+    url = base_url or os.environ.get(address_variable(provider)) or default.base_url
     key_variable = key_variable or default.key_variable
     return Model(name, provider, id_, _checked(url), key_variable, protocol)
 
@@ -188,6 +188,11 @@ def _bare_id(model: str) -> str:
 def alias_variable(alias: str) -> str:
     """Return the environment variable that moves an alias: ORBENCH_MODEL_GEMINI_1_5."""
     return "ORBENCH_MODEL_" + re.sub(r"[^A-Z0-9]", "_", alias.upper())
+
+
+def address_variable(provider: str) -> str:
+    """Return the environment variable that moves a provider: OPENAI_BASE_URL."""
+    return f"{provider.upper()}_BASE_URL"
 
 
 def _checked(url: str) -> str:
