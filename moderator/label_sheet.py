@@ -14,9 +14,9 @@ far the judges agree with people.
 """
 
 import sys
-from os.path import dirname, realpath
+from os.path import realpath
 
-sys.path.insert(0, dirname(dirname(realpath(__file__))))  # the repository root
+sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
