@@ -15,7 +15,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 import gc
-import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
@@ -255,4 +254,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    run_script(main)

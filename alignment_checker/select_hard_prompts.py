@@ -73,4 +73,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    run_script(main)

@@ -37,4 +37,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    run_script(main)

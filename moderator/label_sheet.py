@@ -83,4 +83,4 @@ def scores_in(table: Table) -> Texts:
 
 
 if __name__ == "__main__":
-    sys.exit(run_script(main))
+    run_script(main)

@@ -166,4 +166,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    sys.exit(as_script(run))
+    as_script(run)

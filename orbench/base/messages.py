@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from orbench.base.secrets import keep_environment_secret, masked
 
@@ -114,32 +114,32 @@ def read_environment_file() -> None:
                 FROM_FILE[name] = path
 
 
-def run_script(main: Callable[[Sequence[str]], int]) -> int:
-    """Run a script's main and return the exit status; errors become one line on stderr."""
+def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Run a script's main and exit with its status; errors become one line on stderr."""
+    status = 1
     _on_signals(_interrupt)
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
         read_environment_file()
         keep_environment_secret()
-        return main(list(map(storable, sys.argv[1:])))
+        status = main(list(map(storable, sys.argv[1:])))
     except (UserError, OSError) as error:
         why = str(error)
         if isinstance(error, OSError) and error.filename:
             why = f"{error.filename}: {error.strerror}"
         say(f"error: {why}")
-        return 1
     except ModuleNotFoundError as error:
         say(
             f"error: {error.name} is not installed here: "
             "activate the environment (after make demo: . .venv/bin/activate)"
         )
-        return 1
     except KeyboardInterrupt:
         say("interrupted; run the same command to resume")
-        return 130
+        status = 130
     finally:
         _on_signals(_leave)
+    sys.exit(status)
 
 
 def _silence(stream: TextIO) -> None:

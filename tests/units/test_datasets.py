@@ -154,9 +154,11 @@ def test_a_script_ends_with_one_line(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(messages, "_on_signals", lambda act: None)
-    assert messages.run_script(main) == status
+    with pytest.raises(SystemExit, match=str(status)):
+        messages.run_script(main)
     assert capsys.readouterr().err == line
-    assert messages.run_script(lambda argv: 7) == 7
+    with pytest.raises(SystemExit, match="7"):
+        messages.run_script(lambda argv: 7)
 
 
 @pytest.mark.parametrize(("folder", "key"), [("a", "near"), (".", "far"), ("a", "set")])
