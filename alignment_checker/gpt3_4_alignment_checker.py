@@ -21,7 +21,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -185,9 +184,9 @@ def described(args: Namespace) -> str:
     return ", ".join(filter(None, words))
 
 
-def run(argv: Sequence[str]) -> Outcome:
+def run(args: Namespace) -> Outcome:
     """Run stage 4 with these flags. Raises UserError."""
-    return run_stage(AlignmentChecker(parser().parse_args(argv)))
+    return run_stage(AlignmentChecker(args))
 
 
 def parser() -> flags.Parser:
@@ -211,4 +210,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

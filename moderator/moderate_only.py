@@ -146,9 +146,9 @@ class Votes(Closing):
         return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]
 
 
-def run(argv: Sequence[str]) -> Outcome:
+def run(args: Namespace) -> Outcome:
     """Run stage 3 with these flags. Raises UserError."""
-    return run_stage(Moderator(parser().parse_args(argv)))
+    return run_stage(Moderator(args))
 
 
 def parser() -> flags.Parser:
@@ -166,4 +166,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

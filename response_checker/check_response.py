@@ -190,9 +190,9 @@ def deciders(args: Namespace) -> tuple[bool, list[Model]]:
         raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
 
 
-def run(argv: Sequence[str]) -> Outcome:
+def run(args: Namespace) -> Outcome:
     """Run stage 5 with these flags. Raises UserError."""
-    return run_stage(ResponseChecker(parser().parse_args(argv)))
+    return run_stage(ResponseChecker(args))
 
 
 def parser() -> flags.Parser:
@@ -213,4 +213,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

@@ -266,8 +266,7 @@ def run_step(
     return {row["prompt"]: row for row in read_csv(csv).rows}
 
 
-def run(argv: Sequence[str]) -> Outcome:
-    args = parser().parse_args(argv)
+def run(args: argparse.Namespace) -> Outcome:
     output = output_path(args.output_path, Path(f"{args.seeds.stem}_evolved.csv"))
     search = Search(args, output)
     if args.dry_run:
@@ -290,4 +289,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

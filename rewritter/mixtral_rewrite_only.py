@@ -14,7 +14,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,9 @@ class Rewriter(Stage):
         return {**row, "prompt": row["toxic_seed"]}
 
 
-def run(argv: Sequence[str]) -> Outcome:
+def run(args: argparse.Namespace) -> Outcome:
     """Run stage 2 with these flags. Raises UserError."""
-    return run_stage(Rewriter(parser().parse_args(argv)))
+    return run_stage(Rewriter(args))
 
 
 def parser() -> flags.Parser:
@@ -115,4 +115,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

@@ -16,7 +16,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -147,9 +147,9 @@ class SeedGenerator(Stage):
         return True
 
 
-def run(argv: Sequence[str]) -> Outcome:
+def run(args: argparse.Namespace) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
-    stage = SeedGenerator(parser().parse_args(argv))
+    stage = SeedGenerator(args)
     if stage.finished:
         check_not_replaced(stage)
         say(f"{stage.output} is complete; --overwrite reads the answers again")
@@ -175,4 +175,4 @@ def parser() -> flags.Parser:
 
 
 if __name__ == "__main__":
-    as_script(run)
+    as_script(run, parser)

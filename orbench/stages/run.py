@@ -1,5 +1,6 @@
 """What programs that run stages share: a stage in the same process, and settings on resume."""
 
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from importlib import import_module
@@ -11,6 +12,7 @@ from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
 from orbench.base.words import Json, Values
 from orbench.models.providers import Models
+from orbench.stages.flags import Parser
 
 # The run is part of a program that shows the rates, and what to know about them, itself.
 BRIEF = ContextVar("BRIEF", default=False)
@@ -51,7 +53,8 @@ def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False
     outer_brief = BRIEF.set(brief)
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
-        outcome: Outcome = load(script).run(words_of(flags))
+        module = load(script)
+        outcome: Outcome = module.run(module.parser().parse_args(words_of(flags)))
     finally:
         SAYS_TO.reset(outer)
         BRIEF.reset(outer_brief)
@@ -81,14 +84,14 @@ def load(script: str) -> ModuleType:
     return import_module(script.removesuffix(".py").replace("/", "."))
 
 
-def as_script(run: Callable[[Sequence[str]], Outcome]) -> NoReturn:
-    """Run a stage as a script of its own, and exit with its status.
+def as_script(run: Callable[[Namespace], Outcome], parser: Callable[[], Parser]) -> NoReturn:
+    """Run a stage as a script of its own, and exit with its status. parser: of its flags.
 
     stdout gets one line, the path of the CSV.
     """
 
     def main(argv: Sequence[str]) -> int:
-        outcome = run(argv)
+        outcome = run(parser().parse_args(argv))
         if outcome.path:
             tell(outcome.path)
         return outcome.status
