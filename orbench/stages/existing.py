@@ -37,7 +37,7 @@ def settings_of(stage: Stage) -> dict[str, str]:
     settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
     for name, value in stage.parameters.items():
         settings[name] = json.dumps(value, sort_keys=True)
-    return {name: masked(value) for name, value in settings.items()}  # as they are recorded
+    return settings
 
 
 def check_not_replaced(stage: Stage) -> None:
@@ -65,7 +65,7 @@ def _differences(stage: Stage, earlier: Path) -> list[str]:
     differences = []
     for name in before | now:
         was = str(before.get(name))
-        value = str(now.get(name))
+        value = masked(str(now.get(name)))  # as it is recorded
         if was != value:
             differences.append(f"{name} was {one_line(was)}, now {one_line(value)}")
     return differences
