@@ -44,11 +44,8 @@ def _without(text: str, key: str) -> str:
     half = len(key) // 2
     for start in range(len(key) - half + 1):
         end = start + half
-        if not DIGIT.search(key, start, end):
-            continue
-        while key[start:end] in text:
-            end += 1
-            if end > len(key) or key[start:end] not in text:
-                text = text.replace(key[start : end - 1], MASK)
-                break
+        if key[start:end] in text and DIGIT.search(key, start, end):
+            while end < len(key) and key[start : end + 1] in text:
+                end += 1
+            text = text.replace(key[start:end], MASK)
     return text
