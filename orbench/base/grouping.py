@@ -10,7 +10,7 @@ Key = TypeVar("Key")
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Return the items by key, both in the order in which they first occur."""
-    groups = defaultdict[Key, list[Item]](list)
+    groups = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
     return groups

@@ -41,7 +41,7 @@ def near_duplicates(sides: Mapping[str, Sequence[str]], similarity: float) -> di
     # crc32 is the same on each machine.
     blank = MinHash(num_perm=HASHES, seed=1, hashfunc=zlib.crc32)
     before: list[Sided] = []
-    resembled = dict[str, Sided]()
+    resembled = {}
     for side, texts in sides.items():
         for text in texts:
             signature = blank.copy()

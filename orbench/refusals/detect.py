@@ -150,9 +150,9 @@ def _evidence(text: str, end: str) -> list[Evidence]:
 
     Each rule counts at most once in the opening and once later.
     """
-    evidences: list[Evidence] = []
+    evidences = []
     read: list[str] = []  # sentences that say something
-    peeled: list[tuple[str, str]] = []  # the same, see `_peel`
+    peeled = []  # the same, see `_peel`
     for piece in SENTENCE.findall(text)[:_SENTENCES]:
         whole = piece.strip(" -*#>,:'")
         opening = len(read) < _OPENING

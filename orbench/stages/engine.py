@@ -138,7 +138,7 @@ def not_in_batches(stage: Stage, requests: list[Request]) -> list[Request]:
     """Return the requests that are not under way in batches. Raises UserError."""
     from orbench.asking.batch import read_batches
 
-    under_way = set[str]()
+    under_way = set()
     for batch in read_batches(stage.beside(".batches.json")):
         under_way.update(batch.keys)
     return [request for request in requests if request.key.hex() not in under_way]
