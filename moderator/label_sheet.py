@@ -20,7 +20,7 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def draw_sheet(args: argparse.Namespace) -> Path:
+def draw_sheet(args: Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
     refused = set()
     for path in args.results:

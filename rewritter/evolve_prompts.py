@@ -16,8 +16,8 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import argparse
 import random
+from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
@@ -60,7 +60,7 @@ SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_token
 class Search(Lineages):
     """A search. What it knows is in the CSVs of its finished rounds."""
 
-    def __init__(self, args: argparse.Namespace, output: Path) -> None:
+    def __init__(self, args: Namespace, output: Path) -> None:
         """Raises UserError."""
         seeds = read_csv(args.seeds, DESCENT[:2]).rows
         super().__init__(seeds, toml_beside(__file__, "operators.toml"), args.wanted)
@@ -266,7 +266,7 @@ def run_step(
     return {row["prompt"]: row for row in read_csv(csv).rows}
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Namespace) -> Outcome:
     output = output_path(args.output_path, Path(f"{args.seeds.stem}_evolved.csv"))
     search = Search(args, output)
     if args.dry_run:

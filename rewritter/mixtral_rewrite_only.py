@@ -13,7 +13,7 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import argparse
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Rewriter(Stage):
     name = "rewritter"
     asks = 3  # for a reply without any prompt
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: Namespace) -> None:
         """Raises UserError for an input that was rewritten already, among others."""
         prompt_file, self.template = prompt_template(__file__, args.prompt_file)
         self.marks = [name for name in EXTRA_MARKS if f"{{{name}}}" in self.template]
@@ -95,7 +95,7 @@ class Rewriter(Stage):
         return {**row, "prompt": row["toxic_seed"]}
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Namespace) -> Outcome:
     """Run stage 2 with these flags. Raises UserError."""
     return run_stage(Rewriter(args))
 

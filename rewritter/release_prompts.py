@@ -15,7 +15,7 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import argparse
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     return int(load("moderator/build_dataset.py").main(words_of(others | build)))
 
 
-def moderated(stem: Path, category: str, args: argparse.Namespace, others: Json) -> list[str]:
+def moderated(stem: Path, category: str, args: Namespace, others: Json) -> list[str]:
     """Return the CSVs with the hits and the moderated seeds of a category. Raises UserError."""
     seeds = step(
         "toxic_prompt_generator/generate_toxic_promt_from_category.py",

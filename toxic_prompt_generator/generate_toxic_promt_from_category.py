@@ -15,7 +15,7 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import argparse
+from argparse import Namespace
 from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
@@ -44,7 +44,7 @@ BY_NAME = {category.name: category for category in CATEGORIES}
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
 
 
-def _category(args: argparse.Namespace) -> Choice:
+def _category(args: Namespace) -> Choice:
     """Return the category that --category names. Ends the script for a new one without
     --new_category.
     """
@@ -64,7 +64,7 @@ class SeedGenerator(Stage):
     name = "toxic_prompt_generator"
     panel = True  # a request that failed is made up for by others
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: Namespace) -> None:
         category = _category(args)
         self.category = category
         self.wanted = args.num_toxic_prompts
@@ -147,7 +147,7 @@ class SeedGenerator(Stage):
         return True
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Namespace) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
     stage = SeedGenerator(args)
     if stage.finished:
