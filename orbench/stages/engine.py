@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,7 @@ class StageRun(Run):
 
     def results(self) -> Iterator[Result]:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
-        planned = (self._result(row, items) for row, items in self.plan)
-        yield from self.stage.together(planned)
+        yield from self.stage.together(starmap(self._result, self.plan))
         for row in self.stage.lost:
             yield Result(row, Missing(row["error_type"], row.get("error", "")))
 
