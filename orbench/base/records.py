@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.base.messages import UserError, clean, without_query
+from orbench.base.messages import ROOT, UserError, clean, without_query
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
 from orbench.base.words import VERDICTS, Json, Row
 
@@ -134,12 +134,11 @@ def failed_hash(csv: Path) -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return those of the suite, with its commit ("" outside of a repository), and of Python."""
-    root = Path(__file__).resolve().parents[2]
     commit = ""
-    if (root / ".git").exists():
+    if (ROOT / ".git").exists():
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]
         with suppress(OSError):  # there is no git
-            described = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            described = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             commit = described.stdout.strip()
     return {"orbench": VERSION, "commit": commit, "python": platform.python_version()}
 

@@ -114,8 +114,7 @@ def test_the_record_says_if_the_code_had_uncommitted_changes(
     commit = "git init -q; echo 1 > f; git add f; git -c user.name=a -c user.email=a@b commit -qm 1"
     desk.shell(f"{commit}; git worktree add -q w")
     for folder in ("", "w/"):
-        path = desk.folder / folder / "orbench/base/records.py"
-        monkeypatch.setattr(records, "__file__", str(path))
+        monkeypatch.setattr(records, "ROOT", desk.folder / folder)
         for ending in ("", "-dirty"):
             assert re.fullmatch("[0-9a-f]{7,40}" + ending, records.versions.__wrapped__()["commit"])
             desk.write(f"{folder}f", "2")
