@@ -79,7 +79,7 @@ WRONG_KEY_MESSAGE = re.compile(
 )
 WAITS = {"retry-after-ms": 0.001, "retry-after": 1.0}  # header -> seconds in its unit
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
-PLACEHOLDERS = ("none", "empty")  # keys that are none; judges say "none" too
+PLACEHOLDERS = ("", "none", "empty")  # keys that are none; judges say "none" too
 # What reading JSON raises that has another shape than expected.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 DEEPEST = 40  # levels of a server's JSON that are read
@@ -213,7 +213,7 @@ def key_of(model: Model) -> str:
 
 def masked(text: str, key: str) -> str:
     """Return a text without a key: a long one anywhere, a short one as a whole word."""
-    if not key or key.lower() in PLACEHOLDERS:
+    if key.lower() in PLACEHOLDERS:
         return text
     if len(key) >= LONG_KEY:
         return text.replace(key, MASK)
