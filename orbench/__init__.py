@@ -32,7 +32,7 @@ def _end(kind: type[BaseException], error: BaseException, trace: "TracebackType 
 
 
 # Only in a clone: a program that has installed the package has its own way to end.
-_IN_CLONE = os.path.exists(os.path.join(os.path.dirname(__file__), "../measure.py"))
+_IN_CLONE = os.path.exists(f"{os.path.dirname(__file__)}/../measure.py")
 if _IN_CLONE and sys.excepthook is sys.__excepthook__:
     sys.excepthook = _end
 
