@@ -1,9 +1,9 @@
 """The flags of the scripts, which are in flags.toml, and their types. Imports nothing heavy."""
 
-import argparse
 import json
 import os
 import re
+from argparse import Action, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
@@ -28,18 +28,18 @@ FLAGS = toml_beside(__file__)
 FLAG = re.compile(r"(--?[A-Za-z][^= ]*)(=.*)?", re.DOTALL)  # a word of a command line
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(ArgumentParser):
     """argparse with the script's docstring as its description, as it was written."""
 
     def __init__(self, doc: str | None, *groups: str, **marks: str) -> None:
         """groups: of flags.toml, which come first. marks: what stands for {mark} in their help."""
         super().__init__(
             description=doc,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self.marks = marks
-        self.advanced: list[argparse.Action] = []
+        self.advanced: list[Action] = []
         self.add(self, *groups)
 
     def add(self, to: Any, *groups: str, as_typed: bool = False) -> None:
@@ -101,7 +101,7 @@ class Parser(argparse.ArgumentParser):
 def true_or_false(text: str) -> bool:
     """Read true or false, in any letter case."""
     if text.lower() not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+        raise ArgumentTypeError(f"{text!r} is neither true nor false")
     return text.lower() == "true"
 
 
@@ -115,7 +115,7 @@ def input_path(text: str) -> Path:
 def given(text: str) -> str:
     """Accept a text that is not empty, as "$unset" in a shell is."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty")
+        raise ArgumentTypeError("it is empty")
     return text
 
 
@@ -136,7 +136,7 @@ def judge_name(text: str) -> str:
 def variable_name(text: str) -> str:
     """Accept the name of an environment variable; never show anything else: it may be the key."""
     if text not in os.environ and not re.fullmatch(r"[A-Z_][A-Z0-9_]{1,40}", text):
-        raise argparse.ArgumentTypeError("put the key in an environment variable and give its name")
+        raise ArgumentTypeError("put the key in an environment variable and give its name")
     return text
 
 
@@ -146,7 +146,7 @@ def number(read: type[float], least: float, most: float, limits: str) -> Callabl
 
     def value(text: str) -> float:
         if not least <= read(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not a {kind} {limits}")
+            raise ArgumentTypeError(f"{text} is not a {kind} {limits}")
         return read(text)
 
     value.__name__ = kind
@@ -167,7 +167,7 @@ def prices(text: str) -> Prices:
     """Read `IN,OUT` or `IN,OUT,CACHED`."""
     values = [float(word) for word in text.split(",")]
     if len(values) not in (2, 3) or min(values) < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not IN,OUT[,CACHED] such as 2.5,10,1.25")
+        raise ArgumentTypeError(f"{text!r} is not IN,OUT[,CACHED] such as 2.5,10,1.25")
     values.append(values[0])  # what cached tokens cost if no third price says otherwise
     return Prices(*values[:3])
 
@@ -177,11 +177,11 @@ def extra_body(text: str) -> Json:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
+        raise ArgumentTypeError(f"this is not JSON: {one_line(str(error))}") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
+        raise ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
     if reserved := sorted(OWN_FIELDS & value.keys()):
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"{reserved[0]} cannot be set here: the suite sets it itself"
         )
     return value
@@ -191,7 +191,7 @@ def gates(text: str) -> str:
     """Accept what `--fail_if` may say; several with semicolons between."""
     text = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
     if not GATES.fullmatch(text):
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"{text!r} is no gate; write 'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, "
             "PERCENT from 1 to below 100"
         )
@@ -202,7 +202,7 @@ def picture_formats(text: str) -> tuple[str, ...]:
     """`png,pdf` -> ("png", "pdf")."""
     names = tuple(dict.fromkeys(text.lower().replace(" ", "").split(",")))
     for unknown in set(names).difference(FORMATS):
-        raise argparse.ArgumentTypeError(f"{unknown!r} is not one of {', '.join(FORMATS)}")
+        raise ArgumentTypeError(f"{unknown!r} is not one of {', '.join(FORMATS)}")
     return names
 
 
