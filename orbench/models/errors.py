@@ -136,18 +136,19 @@ def reply_of(status: int, body: Any, model: Model, headers: Any = None) -> Error
 
 @contextmanager
 def transient_errors(model: Model) -> Iterator[None]:
-    """Raise TransientError for what the openai package raises, except for error statuses."""
+    """Raise TransientError for what the openai package raises, except for error statuses.
+
+    Its timeout errors are of the connection: an attempt has a time limit of its own.
+    """
     import aiohttp
     import openai
 
     try:
         yield
     except (openai.APIConnectionError, aiohttp.ClientError) as error:
-        # openai's own for timeouts too; it lets aiohttp's for an answer that is no HTTP through.
-        cause = str(error.__cause__ or error) or "timeout"
-        late = isinstance(error, openai.APITimeoutError)
-        fault = TimedOut if late else ConnectionLost
-        raise fault(f"no answer: {shown(cause, model)}") from error
+        # openai lets aiohttp's error for an answer that is no HTTP through.
+        cause = str(error.__cause__ or error)
+        raise ConnectionLost(f"no answer: {shown(cause, model)}") from error
     except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
         raise TransientError("the body is not JSON (a gateway's page?), or was cut off") from error
 
