@@ -6,7 +6,10 @@
 import random
 from collections import deque
 from collections.abc import Callable
+from heapq import heapreplace
 from typing import NamedTuple
+
+from orbench.asking.inquiry import Limits
 
 
 class Rejection(NamedTuple):
@@ -14,6 +17,12 @@ class Rejection(NamedTuple):
 
     status: int = 429
     retry_after: float | None = None  # seconds
+
+
+ROWS = 1000
+LATENCY_S = 0.2
+A_SECOND = Rejection(retry_after=1.0)
+OVERLOADED = Rejection(503)
 
 
 class Endpoint:
@@ -27,6 +36,10 @@ class Endpoint:
 
     def leave(self) -> None:
         """An answer that `ask` promised has gone out."""
+
+    def takes(self, at: float) -> float:
+        """How long an answer takes to a request that arrives then."""
+        return LATENCY_S
 
 
 class AtRandom(Endpoint):
@@ -107,36 +120,92 @@ class InFlight(Endpoint):
         self.now -= 1
 
 
-ROWS = 1000
-LATENCY_S = 0.2
-A_SECOND = Rejection(retry_after=1.0)
-OVERLOADED = Rejection(503)
+class Queue(Endpoint):
+    """A server of one's own: a request waits for a slot, and is dropped when the client leaves."""
+
+    def __init__(self, slots: int, each: float, timeout: float) -> None:
+        self.free = [0.0] * slots  # from when on each slot is
+        self.each, self.timeout = each, timeout
+
+    def takes(self, at: float) -> float:
+        start = max(at, self.free[0])
+        end = min(start + self.each, at + self.timeout)
+        if start < end:
+            heapreplace(self.free, end)
+        return start + self.each - at
+
+
+class Goals(NamedTuple):
+    """At most: wall seconds, and rejections (or timeouts) a row."""
+
+    wall: float
+    rejected: float
 
 
 class Scene(NamedTuple):
-    """An endpoint and the goals: wall seconds, rejections a prompt."""
+    """An endpoint; goals if rejections take as long as answers, and if they come at once."""
 
     endpoint: Callable[[], Endpoint]
-    wall: float
-    rejected: float = 1.0
+    slow: Goals
+    quick: Goals
+    rows: int = ROWS
+    limits: Limits = Limits(concurrency=64)
 
 
-# The least possible: 3.2 s without a rejection, 19.2 s at 50 a second, 25 s in 8 slots, 240 s at
-# 200 a minute.
+PATIENT = Limits(timeout=10)  # as many in flight as `Pace` chooses: the server is local
+
+# The least possible: 3.2 s for 1,000 rows without a rejection, 19.2 s at 50 a second, 25 s in 8
+# slots, 240 s at 200 a minute; 15 s for 60 rows of 1 s in 4 slots, 16 s for 1,000 in 64.
 SCENES = {
-    "no rejection": Scene(Endpoint, 5),
-    "20 % 429 at random": Scene(lambda: AtRandom(0.2, A_SECOND), 14),
-    "20 % 503 at random": Scene(lambda: AtRandom(0.2, OVERLOADED), 16),
-    "50 a second, bucket": Scene(lambda: Bucket(50, "1"), 1.4 * 19.2, 0.15),
-    "50 a second, bucket, no Retry-After": Scene(lambda: Bucket(50, "none"), 1.4 * 19.2, 0.15),
-    "50 a second, sliding": Scene(lambda: Sliding(50, 1, "1"), 1.4 * 19.2, 0.15),
-    "50 a second, sliding, no Retry-After": Scene(lambda: Sliding(50, 1, "none"), 1.4 * 19.2, 0.15),
-    "8 slots": Scene(lambda: InFlight(8, A_SECOND), 1.5 * 25),
-    "outage of 10 s": Scene(lambda: Outage(1, 11, A_SECOND), 25),
-    "outage of 10 s, 503": Scene(lambda: Outage(1, 11, OVERLOADED), 25),
-    "outage of 120 s": Scene(lambda: Outage(1, 121, A_SECOND), 140),
-    "outage of 120 s, 503": Scene(lambda: Outage(1, 121, OVERLOADED), 140),
-    "200 a minute": Scene(lambda: Sliding(200, 60, "true"), 1.5 * 240),
-    "200 a minute, Retry-After 1": Scene(lambda: Sliding(200, 60, "1"), 1.5 * 240),
-    "200 a minute, no Retry-After": Scene(lambda: Sliding(200, 60, "none"), 1.5 * 240),
+    "no rejection": Scene(Endpoint, Goals(6, 0), Goals(6, 0)),
+    "20 % 429 at random": Scene(
+        lambda: AtRandom(0.2, A_SECOND), Goals(12, 0.3), Goals(12, 0.3), 1319
+    ),
+    "5 % 429 at random": Scene(
+        lambda: AtRandom(0.05, A_SECOND, seed=1), Goals(10, 0.07), Goals(10, 0.07), 1319
+    ),
+    "20 % 503 at random": Scene(lambda: AtRandom(0.2, OVERLOADED), Goals(15, 0.3), Goals(14, 0.3)),
+    "50 a second, bucket": Scene(lambda: Bucket(50, "1"), Goals(18, 0.15), Goals(18, 0.15), 750),
+    "50 a second, bucket, no Retry-After": Scene(
+        lambda: Bucket(50, "none"), Goals(22, 0.12), Goals(22, 0.1)
+    ),
+    "50 a second, sliding": Scene(lambda: Sliding(50, 1, "1"), Goals(26, 0.15), Goals(26, 0.15)),
+    "50 a second, sliding, no Retry-After": Scene(
+        lambda: Sliding(50, 1, "none"), Goals(24, 0.15), Goals(24, 0.13)
+    ),
+    "8 slots": Scene(lambda: InFlight(8, A_SECOND), Goals(37.5, 0.16), Goals(37.5, 0.15)),
+    "4 slots that queue": Scene(
+        lambda: Queue(4, 1, 10), Goals(19.5, 5 / 60), Goals(19.5, 5 / 60), 60, PATIENT
+    ),
+    "4 slots that queue, 64 in flight": Scene(
+        lambda: Queue(4, 1, 10),
+        Goals(19.5, 24 / 60),
+        Goals(19.5, 24 / 60),
+        60,
+        PATIENT._replace(concurrency=64),
+    ),
+    "64 slots that queue": Scene(
+        lambda: Queue(64, 1, 10), Goals(22, 0), Goals(22, 0), 1000, PATIENT
+    ),
+    "5 % 429 at random, own gateway": Scene(
+        lambda: AtRandom(0.05, A_SECOND, seed=1), Goals(10, 0.07), Goals(10, 0.07), 1319, PATIENT
+    ),
+    "50 a second, own gateway": Scene(
+        lambda: Bucket(50, "1"), Goals(18, 0.33), Goals(18, 0.15), 750, PATIENT
+    ),
+    "outage of 10 s": Scene(lambda: Outage(1, 11, A_SECOND), Goals(20, 0.15), Goals(17, 0.15)),
+    "outage of 10 s, 503": Scene(
+        lambda: Outage(1, 11, OVERLOADED), Goals(20, 0.15), Goals(20, 0.15)
+    ),
+    "outage of 120 s": Scene(lambda: Outage(1, 121, A_SECOND), Goals(130, 0.2), Goals(130, 0.2)),
+    "outage of 120 s, 503": Scene(
+        lambda: Outage(1, 121, OVERLOADED), Goals(130, 0.2), Goals(130, 0.2)
+    ),
+    "200 a minute": Scene(lambda: Sliding(200, 60, "true"), Goals(265, 0.25), Goals(265, 0.28)),
+    "200 a minute, Retry-After 1": Scene(
+        lambda: Sliding(200, 60, "1"), Goals(265, 0.33), Goals(265, 0.36)
+    ),
+    "200 a minute, no Retry-After": Scene(
+        lambda: Sliding(200, 60, "none"), Goals(265, 0.33), Goals(265, 0.36)
+    ),
 }

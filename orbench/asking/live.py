@@ -26,6 +26,7 @@ from orbench.models.errors import (
     Fatal,
     Forbidden,
     RateLimited,
+    TimedOut,
     TransientError,
 )
 from orbench.models.providers import IN_PROCESS, PROVIDERS, Model, Models, address_variable
@@ -217,6 +218,8 @@ class _Session:
         else:
             self.store(request, answer)
             lane.pace.answered(sent, self.loop.time())
+            if request.model in self.client.queueing:
+                lane.pace.start_small(self.loop.time())
         lane.alone_until = 0.0
         self.pump()
 
@@ -256,6 +259,8 @@ class Progress:
         self._n += 1
         now = time.monotonic()
         state = f"failed {len(run.failed):,}, retries {run.retries}"
+        if run.retried[TimedOut.kind]:
+            state += "; lower --concurrency?"
         if cost := run.tokens.cost(self.prices):
             state = f"{cost}, {state}"
         seconds_left = (now - self._start) / self._n * (self.total - self._n)

@@ -4,8 +4,14 @@ A rejection is a 429 or any other fault that can pass; both are treated alike.
 
 - `size` requests may be in flight. Each window without many rejections adds a little to it, each
   one with many cuts it by twice the share rejected, at most by half, and spaces requests out to
-  the rate that was answered. If two cuts in a row leave that share much the same, rejections come
-  at random: from then on it does not count, and the cuts are undone.
+  the rate that was answered.
+- A limit rejects nothing below it. If requests are rejected soon after a cut, a deeper one follows;
+  if they are rejected after that, too, they are rejected at random: from then on their share does
+  not count, and the cuts are undone.
+- A request that times out while others are answered stood in a queue: from then on only so many
+  are in flight as are answered in half of that time.
+- A server of one's own has slots in place of a limit. It is asked a few requests at first, and
+  twice as many for as long as answers take no longer for it.
 - A rejected request waits by itself: as long as Retry-After says, or longer each time.
 - After as many rejections in a row as may be in flight, one probe goes out every few seconds. The
   first answer opens the gate again, at a smaller size.
@@ -23,20 +29,24 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from orbench.asking.inquiry import Limits
-from orbench.models.errors import TransientError
+from orbench.models.errors import TimedOut, TransientError
 from orbench.models.providers import Model
 
 WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
 GROWTH = 0.04  # of the size, and at least of ten, added after a window
-FEW = 0.02  # a share rejected that never matters
+FEW = 0.05  # a share rejected that never matters: if a limit rejects it, that is cheap
 MOST = 0.5  # one that never counts as random
 CHANCE = 3.0  # standard deviations above the usual share that count as many rejections
-CUTS = 2  # in a row that change the share rejected little: the rejections come at random
+SOON = 5  # windows after a cut in which a limit rejects next to nothing
+LEFT = 4  # rejections in them that are too many for a limit
 RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
 RATE_S = 1.0  # over which the rate of answers is taken: the shortest period that limits have
 MOST_ANSWERS = 10_000  # whose times are kept
 MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can recover
+DEEPER = 1.25  # the margin of a cut that tells a limit from rejections at random
 FASTER = 0.021  # added to the rate's growth in a window, for each second since the last cut
+SMALL = 4  # requests in flight at first, to a server of one's own
+LONGER_QUEUE = 1.5  # times as long as with half as many: the answers stand in a queue
 ROW = 12  # rejections in a row, at least, before only probes go out
 PROBE_S = 3.0  # between two probes
 FIRST_WAIT_S = 0.5  # of a request without Retry-After
@@ -93,17 +103,25 @@ class Pace:
     closed = False  # whether only probes go out
     over = ""  # why the endpoint is given up, once it is
     _told = _reached = False  # of a long pause; whether any connection has come about
-    _cuts = _row = 0  # in a row: cuts; rejections without an answer in between
-    _share = _random = 0.0  # rejected before the last cut; at any size
+    _row = 0  # rejections without an answer in between
+    _random = 0.0  # the share rejected at any size
+    _soon = _left = 0  # windows for which a cut is new; rejections in them
+    _deeper = _first = False  # the kind of the last cut
     _due = _row_since = _probe_at = 0.0
     _spacing = 0.0  # seconds between requests, as rejections taught
     _since = -math.inf  # requests sent before that say nothing about this size
     _ended = _rejected = 0  # in this window
+    _seconds = 0.0  # that its answers took
 
     def __init__(self, model: Model, limits: Limits, say: Callable[[str], None]) -> None:
         """say: takes a line for the user."""
         self.limit = limits.concurrency or model.settings.concurrency  # the most in flight
         self.size = float(self.limit)  # how many may be in flight
+        self._starts_small = limits.concurrency is None and not model.settings.many_at_once
+        self._doubles = False  # while answers take no longer for it
+        self._before = math.inf  # seconds that an answer took with half as many in flight
+        if model.local:
+            self.start_small(-math.inf)
         self.answers = _Answers()
         self._name = model.asked
         self._say = say
@@ -111,6 +129,13 @@ class Pace:
         self.max_retries = limits.max_retries
         self._least_spacing = 60 / (limits.requests_per_minute or math.inf)
         self._held: list[float] = []  # rejections that do not count yet: when they were sent
+
+    def start_small(self, now: float) -> None:
+        """Ask few requests at once, and then more: the server may have few slots, and a queue."""
+        if self._starts_small:
+            self._starts_small = False
+            self._doubles = True
+            self._resize(min(self.size, SMALL), now)
 
     def take(self, now: float) -> bool:
         """Return whether a request may go out now; it is counted if so."""
@@ -129,7 +154,7 @@ class Pace:
     def answered(self, sent: float, now: float) -> None:
         """Count an answer to a request that was sent then."""
         self.answers.add(sent, now)
-        if self._spacing and sent < self._since:  # was in flight when the rate was taken
+        if self._first and sent < self._since:  # was in flight when the rate was taken
             self._spacing = min(self._spacing, self.answers.spacing(now))
         self._row = 0
         self._reached = True
@@ -145,9 +170,12 @@ class Pace:
 
         before: how often this request was rejected before. `over` may be set now.
         """
-        # A rejection keeps its place for as long as an answer takes, or a few places would send,
-        # and be rejected, many times a second.
-        heappush(self._held, sent)
+        if isinstance(fault, TimedOut) and self.answers.spacing(now):
+            self._shorten_queue(sent, now)
+        else:
+            # A rejection keeps its place for as long as an answer takes, or a few places would
+            # send, and be rejected, many times a second.
+            heappush(self._held, sent)
         wait = fault.wait
         self._reached |= not str(fault).startswith(NO_CONNECTION)
         if not self._row:
@@ -174,6 +202,14 @@ class Pace:
             gap = max(PROBE_S, wait)
             self._say(f"{self._name}: paused; sending one request every {gap:.0f} s ({fault})")
 
+    def _shorten_queue(self, sent: float, now: float) -> None:
+        """Have no more in flight than are answered in half of the time that this one waited."""
+        self.in_flight -= 1
+        self._doubles = False
+        answered = (now - sent) / self.answers.spacing(now)
+        if sent >= self._since:
+            self._resize(min(self.size, answered / 2), now)
+
     def _end(self, sent: float, now: float, *, rejected: bool) -> None:
         """Take a request out of flight; set the size if that ends a window."""
         self.in_flight -= 1
@@ -181,25 +217,47 @@ class Pace:
             return
         self._ended += 1
         self._rejected += rejected
-        if self._ended < WINDOW:
+        self._seconds += now - sent
+        if self._doubles and self.size < self.limit:
+            self._try_twice_as_many(now)
+        elif self._ended >= (self.size if self._random else WINDOW):
+            self._end_window(self._rejected / self._ended, now)
+
+    def _try_twice_as_many(self, now: float) -> None:
+        """Double the size after a few answers, unless they took longer than with half of it."""
+        if self._ended < max(SMALL, self.size / 2):
             return
-        share = self._rejected / self._ended
+        seconds = self._seconds / self._ended
+        if seconds < LONGER_QUEUE * self._before:
+            self._before = seconds
+            self._resize(2 * self.size, now)
+        else:
+            self._resize(self.size, now)
+
+    def _end_window(self, share: float, now: float) -> None:
+        """Set the size by the share rejected in a window."""
+        if self._soon and share <= MOST:
+            self._soon -= 1
+            self._left += self._rejected
+            if self._left >= LEFT:
+                self._test_again(share, now)
+                return
         usual = max(FEW, self._random)
         many = share > usual + CHANCE * math.sqrt(usual * (1 - usual) / self._ended)
-        alike = self._share / 2 < share <= MOST  # the last cut left as many rejections
-        if many and alike and self._cuts == CUTS:  # they come at random
-            self._undo_cuts(now)
-        elif many:
-            if not alike:
-                self._cuts = 0
+        if many:
             self._cut(share, now)
         elif self._ended >= self.size:
             self._grow(share, now)
 
-    def _undo_cuts(self, now: float) -> None:
-        """Send as before the cuts: from now on this share of rejections does not count."""
-        self._random = self._share
-        self._cuts = 0
+    def _test_again(self, share: float, now: float) -> None:
+        """Cut deeper, to see if rejections end; if that was done, send as before the cuts: they
+        come at random.
+        """
+        if not self._deeper:
+            self._cut(share, now, DEEPER)
+            return
+        self._random = share
+        self._soon = 0
         self._spacing = 0.0
         self._resize(self.limit, now)
 
@@ -207,17 +265,20 @@ class Pace:
         """Send a little more: few were rejected in this window."""
         if self._random:
             self._random += (share - self._random) * RECENT
-        self._cuts = max(0, self._cuts - 1)
         self._spacing /= 1 + FASTER * (now - self._since)
         self._resize(self.size + GROWTH * max(10.0, self.size), self._since)
 
-    def _cut(self, share: float, now: float) -> None:
+    def _cut(self, share: float, now: float, margin: float = MARGIN) -> None:
         """Send no more than was answered of late: a limit rejects what is more than that."""
-        self._cuts = min(CUTS, self._cuts + 1)
-        self._share += (share - self._share) / self._cuts
-        self._spacing = max(self._spacing, self.answers.spacing(now))
+        self._doubles = False
+        self._first = not self._spacing
+        self._deeper = margin == DEEPER
+        answered = self._spacing / max(MOST, 1 - share)
+        self._spacing = max(answered * margin, self.answers.spacing(now))
+        self._soon = SOON
+        self._left = 0
         self._random = 0.0
-        self._resize(self.size * max(0.5, 1 - 2 * share), now)
+        self._resize(self.size * max(MOST, 1 - 2 * share), now)
 
     def _resize(self, size: float, since: float) -> None:
         if self._spacing:  # as many as this rate needs, or up to twice that
@@ -227,3 +288,4 @@ class Pace:
         self._since = since
         self._ended = 0
         self._rejected = 0
+        self._seconds = 0.0

@@ -6,6 +6,7 @@ time of `chat.completions.create`; a malformed one cannot raise from inside the 
 
 import asyncio
 import json
+import re
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from orbench.refusals.api import (
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+# The system_fingerprint of Ollama, and of llama.cpp (a build's number).
+QUEUES = re.compile(r"fp_ollama|b\d+-")
 MOST_TOKENS = 10**9  # of a plausible count
 
 
@@ -48,6 +51,7 @@ class Client:
     stage: str = ""  # whose requests these are, for `scripted`
     sent_again: int = 0  # requests, without a rejected parameter
     clients: dict[tuple[str, str], "AsyncOpenAI"] = field(default_factory=dict)
+    queueing: set[Model] = field(default_factory=set)  # on servers that have slots and a queue
     to_close: AsyncExitStack = field(default_factory=AsyncExitStack)  # and servers of this run
 
     async def send(self, request: Request) -> Answer:
@@ -80,6 +84,8 @@ class Client:
             return answer_to_error(reply, model)
         answer = read_answer(data, model)
         self.adaptation.answered.add(model)
+        if QUEUES.match(str(data.get("system_fingerprint"))):
+            self.queueing.add(model)
         return answer._replace(dropped=dropped)
 
     async def close(self) -> None:

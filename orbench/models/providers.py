@@ -8,8 +8,10 @@ are in providers.toml.
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from orbench.base.messages import FROM_FILE, UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
@@ -28,6 +30,7 @@ class Provider(NamedTuple):
     base_url: str
     key_variable: str = ""  # empty: no key needed
     concurrency: int = 64  # requests in flight unless --concurrency says otherwise
+    many_at_once: bool = False  # are answered as fast as one, also by a user's own server
     key_needed: bool = True
     empty_is_refusal: bool = False  # an answer without a candidate is a block, not a fault
     batches: bool = False  # has a batch service that `orbench.asking.batch` speaks
@@ -106,6 +109,16 @@ class Model(NamedTuple):
         if variable in FROM_FILE and self.base_url == os.environ.get(variable):
             return f", by {variable} in {FROM_FILE[variable]}"
         return ""
+
+    @property
+    def local(self) -> bool:
+        """Tell whether the server is on this machine or in a private network."""
+        from ipaddress import ip_address
+
+        host = urlsplit(self.base_url).hostname or ""
+        with suppress(ValueError):
+            return ip_address(host).is_private
+        return host == "localhost"
 
     @property
     def key_needed(self) -> bool:

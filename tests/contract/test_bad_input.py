@@ -46,7 +46,7 @@ def test_a_rejected_parameter_is_recorded_and_not_tried_again_by_the_next_run(de
     server = desk.serve(lambda body, seen: odd if "temperature" in body else "Fold it.", 0.2)
     for rows, sent, most in ((3, 4, 2), (9, 10, 6)):  # the second time none goes alone
         desk.prompts(rows)
-        done = desk.stage(ALIGN)
+        done = desk.stage(ALIGN, "--concurrency=64")
         assert "gpt-x rejects temperature: it is left out for the whole run" in done.stderr
         assert (server.sent, server.most) == (sent, most)
         assert desk.record()["models"][0]["left_out_parameters"] == {"temperature": rows}

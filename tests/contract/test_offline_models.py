@@ -1,6 +1,7 @@
 """The models that a run serves itself: the scripted one, and smollm2, a small real one."""
 
 import asyncio
+import json
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,10 +14,11 @@ from orbench.base.words import CATEGORIES
 from orbench.models import local
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
-from orbench.models.providers import resolve
+from orbench.models.providers import Model, resolve
 from orbench.models.requests import Request, user
 from orbench.models.scripted import PAIRS, scripted_text
 from tests.conftest import ALIGN, CHECK, ROOT, Desk
+from tests.server import Reply, Server, answer
 
 WHEELS = (local.WEIGHTS, local.LLAMA_CPP)
 needs_wheels = pytest.mark.skipif(
@@ -42,6 +44,20 @@ def test_the_scripted_model_answers_the_same_question_alike() -> None:
     first = asked("alignment_checker", *(f"Why {n}?" for n in range(20)))
     assert first == asked("alignment_checker", *(f"Why {n}?" for n in range(20)))
     assert len(set(first)) > 2
+
+
+@pytest.mark.parametrize(("fingerprint", "queues"), [("b6713-2f9bf3e", 1), ("fp_44709d6fcb", 0)])
+def test_answers_tell_which_servers_queue(fingerprint: str, queues: int) -> None:
+    reply = json.loads(answer("Fold it.").body) | {"system_fingerprint": fingerprint}
+
+    async def queueing(model: Model) -> int:
+        client = Client(5.0, Adaptation())
+        await client.send(Request(model, [user("Why?")], {}))
+        await client.close()
+        return len(client.queueing)
+
+    with Server(Reply(json.dumps(reply))) as server:
+        assert asyncio.run(queueing(resolve("gpt-x", base_url=server.url))) == queues
 
 
 def texts_in(reply: str) -> list[str]:

@@ -17,9 +17,9 @@ import pytest
 from orbench.asking import live
 from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
 from orbench.asking.log import AnswerLog
-from orbench.asking.pace import NO_CONNECTION, ROW, Pace
-from orbench.models.errors import RateLimited, TransientError
-from orbench.models.providers import resolve
+from orbench.asking.pace import NO_CONNECTION, ROW, SMALL, Pace
+from orbench.models.errors import RateLimited, TimedOut, TransientError
+from orbench.models.providers import Model, resolve
 from orbench.models.requests import Answer, Request
 from tests.endpoint_server import (
     A_SECOND,
@@ -30,7 +30,9 @@ from tests.endpoint_server import (
     AtRandom,
     Bucket,
     Endpoint,
+    Goals,
     Outage,
+    Queue,
     Rejection,
     Sliding,
 )
@@ -56,6 +58,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.selector.now
 
 
+LOCAL = "http://127.0.0.1:1/v1"
+PUBLIC = "https://api.example.com/v1"
+
+
 class Played:
     """Takes the place of the client, and keeps what came of a run. most: in flight."""
 
@@ -64,8 +70,12 @@ class Played:
     rejections = in_flight = most = sent_again = 0
     asked: Run
 
-    def __init__(self, endpoint: Endpoint, quick: bool, bad: Rejection | None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, quick: bool, bad: Rejection | None, timeout: float
+    ) -> None:
         self.endpoint, self.quick, self.bad = endpoint, quick, bad
+        self.timeout = timeout
+        self.queueing: set[Model] = set()
         self.sent: dict[int, list[float]] = defaultdict(list)  # row -> when
         self.lines: list[str] = []
         self.chance = random.Random(1)
@@ -91,9 +101,13 @@ class Played:
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
         rejection = self.bad if self.bad and not request.sample else self.endpoint.ask(now)
-        latency = LATENCY_S * self.chance.uniform(0.9, 1.1)
-        await asyncio.sleep(0.005 if rejection and self.quick else latency)
+        seconds = LATENCY_S if rejection else self.endpoint.takes(now)
+        seconds *= self.chance.uniform(0.9, 1.1)
+        await asyncio.sleep(0.005 if rejection and self.quick else min(seconds, self.timeout))
         self.in_flight -= 1
+        if seconds > self.timeout:
+            self.rejections += 1
+            raise TimedOut("no answer")
         if rejection is None:
             self.endpoint.leave()
             return Answer("Fold it.")
@@ -117,13 +131,17 @@ def play(
     *,
     quick: bool = False,
     bad: Rejection | None = None,
+    address: str = LOCAL,
     **limits: Any,
 ) -> Played:
     """Ask for so many rows. quick: rejections come at once. bad: how row 0 is always rejected."""
     random.seed(1)
-    model = resolve("gpt-x", base_url="http://127.0.0.1:1/v1")
+    model = resolve("gpt-x", base_url=address)
     inquiries = [Inquiry(Request(model, [], {}, n, key=n.to_bytes(16))) for n in range(rows)]
-    played = Played(endpoint, quick, bad)
+    wanted = Limits(**{"concurrency": 64} | limits)
+    played = Played(endpoint, quick, bad, wanted.timeout)
+    if isinstance(endpoint, Queue):
+        played.queueing.add(model)  # as its answers say
     progress = live.Progress("", rows, quiet=True)
     with (
         mock.patch.object(live, "Client", return_value=played),
@@ -132,7 +150,6 @@ def play(
         AnswerLog(folder / "o.answers.jsonl", write=True) as log,
     ):
         played.asked = Run(Reader(), log, inquiries)
-        wanted = Limits(**{"concurrency": 64} | limits)
         live.ask_live(pending(played.asked), [model], played.asked, wanted, progress)
         played.answered = len(log)
     return played
@@ -143,16 +160,43 @@ DEAD = Rejection(0)
 FOR_EVER = 1e9
 
 
-@pytest.mark.parametrize("quick", [False, True], ids=["slow rejections", "quick rejections"])
+@pytest.mark.parametrize("speed", ["slow", "quick"])
 @pytest.mark.parametrize("name", SCENES)
 def test_an_endpoint_is_ridden_out_in_time_and_no_row_is_lost(
-    name: str, quick: bool, tmp_path: Path
+    name: str, speed: str, tmp_path: Path
 ) -> None:
     scene = SCENES[name]
-    played = play(scene.endpoint(), tmp_path, quick=quick)
-    assert (played.answered, played.asked.failed, played.asked.stopped) == (ROWS, {}, "")
-    assert played.seconds <= scene.wall and played.rejected <= scene.rejected
+    limits = scene.limits._asdict()
+    played = play(scene.endpoint(), tmp_path, scene.rows, quick=speed == "quick", **limits)
+    assert (played.answered, played.asked.failed, played.asked.stopped) == (scene.rows, {}, "")
+    goals: Goals = getattr(scene, speed)
+    assert played.seconds <= goals.wall and played.rejections / scene.rows <= goals.rejected
     assert played.most <= 64
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "limits", "size"),
+    [
+        ("gpt-x", LOCAL, Limits(), SMALL),
+        ("gpt-x", "http://localhost:1/v1", Limits(), SMALL),
+        ("gpt-x", "http://192.168.1.7/v1", Limits(), SMALL),
+        ("gpt-x", "http://localhost:1/v1", Limits(concurrency=64), 64),
+        ("gpt-x", PUBLIC, Limits(), 64),
+        ("vllm/x", "", Limits(), 64),
+    ],
+)
+def test_a_local_server_is_asked_a_few_requests_at_first(
+    name: str, address: str, limits: Limits, size: int
+) -> None:
+    assert Pace(resolve(name, base_url=address), limits, mock.Mock()).size == size
+
+
+def test_a_server_whose_answers_say_that_it_queues_is_asked_few_requests_at_once(
+    tmp_path: Path,
+) -> None:
+    played = play(Queue(4, 1, 10), tmp_path, 60, address=PUBLIC, concurrency=None, timeout=10)
+    assert (played.rejections, played.answered) == (0, 60)
+    assert played.most <= 4 * SMALL
 
 
 @pytest.mark.parametrize("seed", range(6))
