@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import nan
-from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -87,7 +86,7 @@ def compare(rates: Rates) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    ordered = sorted(rates, key=attrgetter("result.is_baseline", "result.model", "result.settings"))
+    ordered = sorted(rates, key=_order)
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):
@@ -96,6 +95,11 @@ def compare(rates: Rates) -> list[Comparison]:
                 pairs.append((a, b))
         comparisons += tested(Compared.MODELS, pairs)
     return comparisons
+
+
+def _order(rate: Rate) -> tuple[bool, str, str]:
+    """Return what sorts rates: a baseline comes last."""
+    return rate.result.is_baseline, rate.result.model, rate.result.settings
 
 
 def hedging(rates: Rates) -> Analysis:

@@ -6,7 +6,6 @@ Intervals and findings decide, not point estimates.
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import product
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,7 +103,7 @@ def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Deci
     tested = [rate for rate in rates if rate not in baselines]
     if files:
         tested = [rate for rate in tested if rate.result.file in files]
-    models = grouped(tested, attrgetter("result.label")) or {NOBODY: []}
+    models = grouped(tested, lambda test: test.result.label) or {NOBODY: []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
         of_side = on_side(gate.side, models[model])
@@ -143,7 +142,7 @@ def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Decision:
     decisions = [_against_baseline(rate, baseline, len(of_side)) for baseline in of_side]
     missing = _undecided("the baseline was not measured")
     # What is known counts first.
-    return max(decisions, key=attrgetter("status"), default=missing)
+    return max(decisions, key=lambda decision: decision.status, default=missing)
 
 
 def _doubt(rate: Rate) -> str:

@@ -2,7 +2,6 @@
 
 from bisect import bisect
 from collections.abc import Iterator
-from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Side
@@ -89,5 +88,5 @@ def seen_by(result: Result, pair: Comparison) -> Difference:
 def matrices(report: Report) -> list[list[Result]]:
     """Return the results of each matrix: those of a side and judge, if they are few."""
     results = [rate.result for rate in report.whole]
-    groups = grouped(results, attrgetter("side", "judge_any_version"))
+    groups = grouped(results, lambda result: (result.side, result.judge_any_version))
     return [members for members in groups.values() if 1 < len(members) <= MOST_IN_MATRIX]

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import atanh, isnan, sqrt, tanh
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,9 @@ from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
 
-_who = attrgetter("result.label", "result.judge")  # of a rate
+
+def _who(rate: Rate) -> tuple[str, str]:
+    return rate.result.label, rate.result.judge
 
 
 class Correlation(NamedTuple):
@@ -104,7 +105,7 @@ def _balance(standing: Standing) -> Rate:
     responses = standing.result.responses
     wanted = np.where(responses.is_toxic, responses.refused, 1 - responses.refused)
     verdicts = responses.verdicts()._replace(refused=wanted, category=responses.is_toxic)
-    smaller = min(standing.sides, key=attrgetter("n"))
+    smaller = min(standing.sides, key=lambda rate: rate.n)
     return replace(smaller, verdicts=verdicts)
 
 
@@ -117,7 +118,7 @@ def rank_correlations(board: Board, published: Sequence[Published]) -> Iterator[
     """
     every: list[Placed] = [one for one in board if one.has_both_sides]
     every += published
-    groups = grouped(every, attrgetter("result.prompts", "result.judge"))
+    groups = grouped(every, lambda rate: (rate.result.prompts, rate.result.judge))
     for (prompts, judge), models in groups.items():
         rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.

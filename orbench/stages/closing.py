@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, one_line, say, shortened
@@ -81,7 +80,7 @@ class RefusalTable(Closing):
 
 
 def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
-    by_category = grouped(rows, attrgetter("category"))
+    by_category = grouped(rows, lambda row: row.category)
     yield LINE.format("category", "rows", "refused", "rate", "95 % CI", "unscored", "with unscored")
     if by_category.keys() != {UNCATEGORIZED}:
         for name in sorted(by_category):

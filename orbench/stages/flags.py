@@ -181,9 +181,7 @@ def extra_body(text: str) -> Json:
     if not isinstance(value, dict):
         raise ArgumentTypeError('this is not a JSON object, such as {"top_k": 40}')
     if reserved := sorted(OWN_FIELDS & value.keys()):
-        raise ArgumentTypeError(
-            f"{reserved[0]} cannot be set here: the suite sets it itself"
-        )
+        raise ArgumentTypeError(f"{reserved[0]} cannot be set here: the suite sets it itself")
     return value
 
 

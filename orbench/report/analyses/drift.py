@@ -4,7 +4,6 @@ The prompts differ, so the comparison is unpaired.
 """
 
 from itertools import combinations
-from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import tested
@@ -17,7 +16,7 @@ def drift(rates: Rates) -> Analysis:
     """
     sound = [rate for rate in rates if not rate.result.doubt]
     changes = []
-    groups = grouped(sound, attrgetter("side.name", "result.judge", "result.label"))
+    groups = grouped(sound, lambda rate: (rate.side.name, rate.result.judge, rate.result.label))
     for _, of_model in sorted(groups.items()):
         for before, after in combinations(of_model, 2):
             changes.append((after, before))
