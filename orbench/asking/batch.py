@@ -64,6 +64,7 @@ def ask_in_batches(models: Models, run: Run, wait: bool, state: Path) -> None:
     work = _Batches(run, state, read_batches(state))
     if not (work.batches or pending(run)):
         return
+    run.log.reserve(1)  # a full disk shows before anything is paid for
     try:
         asyncio.run(work.collect_all(models, wait))
     except errors.Fatal as error:

@@ -93,6 +93,7 @@ class _Session:
     limits: Limits
     progress: "Progress"
     lanes: dict[Model, _Lane] = field(default_factory=dict)
+    places: int = 0  # how many requests may be in flight
     not_stored: UserError | None = None
 
     @property
@@ -110,13 +111,17 @@ class _Session:
 
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
+        self.lanes[request.model].failures = 0
         try:
             self.run.store(request.key, answer)
+            self.settle(request)
+            self.reserve()
         except UserError as error:  # those in flight are stored too, if they can be
             self.not_stored = error
-            return
-        self.lanes[request.model].failures = 0
-        self.settle(request)
+
+    def reserve(self) -> None:
+        """Reserve room in the log for all that may be in flight. Raises UserError."""
+        self.run.log.reserve(min(self.places, len(self.run.under_way)))
 
     def fail(self, request: Request, kind: str, error: Exception) -> None:
         """Note why a request gets no answer in this run."""
@@ -161,6 +166,7 @@ class _Session:
             self.run.requests += self.client.sent_again
             await self.client.close()
             self.progress.bar.close()
+        self.run.log.release()  # the CSVs need room, too
         if self.not_stored:
             raise self.not_stored
 
@@ -171,8 +177,10 @@ class _Session:
             known = model in self.run.adaptation.rejected or model.base_url in IN_PROCESS
             pace = Pace(model, self.limits, self.progress.say)
             self.lanes[model] = _Lane(pace, 0.0 if known else ALONE_S)
+            self.places += pace.limit
         for request in self.requests:
             self.lanes[request.model].unsent.append(request)
+        self.reserve()
 
     def on_signal(self, number: int, _: object) -> None:
         """Have a signal seen to in the event loop, whatever it is doing now."""

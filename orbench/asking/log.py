@@ -5,10 +5,11 @@ cost, and every CSV is derived from it. A line holds what the API returned, unde
 no API key, no header, no prompt. In memory are only keys and offsets.
 
 Covered: a kill at any time (a torn last line is cut off, its request is sent again), a full disk
-(room for the answers in flight is reserved in the file, as spaces at its end while a run writes), a
-power cut (at most the last second is lost), damaged lines (they count as no answer), a second run
-on the same log (it stops). Not covered: a line that was changed into another valid one, answers of
-more than `ROOM` that are in flight when the disk fills up, and a file system without locks.
+(room for the answers in flight is reserved in the file, as NULs or spaces at its end while a run
+asks; without it nothing is sent), a power cut (at most the last second is lost), damaged lines
+(they count as no answer), a second run on the same log (it stops). Not covered: a line that was
+changed into another valid one, answers of more than `ROOM` that are in flight when the disk fills
+up, and file systems that have no locks or reserve nothing.
 """
 
 import fcntl
@@ -29,14 +30,13 @@ from orbench.models.requests import Answer
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
 DEFAULTS: Json = Answer("")._asdict() | {"dropped": []}  # they show the type of each field
-ROOM = 2**20  # bytes reserved for the answers to what is in flight: 64 of 16 kB
+ROOM = 260 * 2**10  # bytes reserved for an answer: 256 kB, and what stands beside it in its line
 
 
 class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
     """Request keys in the order in which their answers arrived -> where each is in the file."""
 
     _end = 0  # bytes, where the next line goes
-    _reserved = 0  # bytes, up to where the file has room on the disk
     _newline = b""  # that the last line lacks
 
     def __init__(self, path: Path, *, write: bool) -> None:
@@ -53,14 +53,14 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
             self._reader = files.enter_context(reader)
             self._note_offsets()
             if write:
-                os.ftruncate(self._fd, self._end)
+                self.release()
                 self._write(self._newline)
-                self._reserve()  # a full disk shows before anything is paid for
             self._files = files.pop_all()
         self.old = set(self)  # keys of the answers that were there at the start
 
     def _lock(self, files: ExitStack) -> None:
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
+        # Readable, too: glibc reads where it emulates posix_fallocate.
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         files.callback(os.close, self._fd)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,7 +71,7 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
             ) from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
         files.callback(os.fsync, self._fd)
-        files.callback(lambda: os.ftruncate(self._fd, self._end))
+        files.callback(self.release)
 
     def _note_offsets(self) -> None:
         """Note where each answer is, and whether the last line has its newline."""
@@ -95,24 +95,19 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
         if key not in self:
             return None
         with self._disk_faults():
-            self._reader.seek(0, os.SEEK_END)  # drops its buffer, which may hold reserved spaces
+            self._reader.seek(0, os.SEEK_END)  # drops its buffer, which may hold reserved room
             self._reader.seek(self[key])
             _, answer = _read(self._reader.readline())
         return answer
 
     def append(self, key: bytes, answer: Answer) -> None:
-        """Store an answer at once.
-
-        Raises UserError if it cannot be stored, or if it was and the disk has no room for more than
-        what is in flight. Further answers may be appended then, but nothing more should be sent.
-        """
+        """Store an answer at once. Raises UserError if it cannot be stored."""
         if key in self:
             return
         values = {name: value for name, value in answer._asdict().items() if value}
         line = masked(json.dumps({"key": key.hex(), "text": "", **values})).encode() + b"\n"
         with self._disk_faults():
             self[key] = self._write(line)
-            self._reserve()
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 os.fsync(self._fd)
                 self._synced = time.monotonic()
@@ -125,21 +120,31 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
         self._end += written  # only a whole line counts
         return self._end - written
 
-    def _reserve(self) -> None:
-        """Reserve room for the answers to what is in flight. Raises OSError."""
-        self._reserved = max(self._reserved, self._end)
-        while self._reserved < self._end + ROOM:
-            self._reserved += os.pwrite(self._fd, b" " * ROOM, self._reserved)
+    def reserve(self, answers: int) -> None:
+        """Reserve room for answers to come. Raises UserError if there is too little; those in
+        flight still find the room that was reserved before.
+        """
+        needed = answers * ROOM
+        with self._disk_faults(f" (the answers in flight need {needed / 1e6:.1f} MB)"):
+            while (size := os.fstat(self._fd).st_size) < self._end + needed:
+                try:
+                    os.posix_fallocate(self._fd, size, ROOM)  # type: ignore[attr-defined, unused-ignore]
+                except (AttributeError, OSError):  # macOS has none; a full disk may take a part
+                    os.pwrite(self._fd, b" " * ROOM, size)
+
+    def release(self) -> None:
+        """Give back the room that is reserved. Raises OSError."""
+        os.ftruncate(self._fd, self._end)
 
     @contextmanager
-    def _disk_faults(self) -> Iterator[None]:
-        """Raise a UserError for a fault of the disk."""
+    def _disk_faults(self, needs: str = "") -> Iterator[None]:
+        """Raise a UserError for a fault of the disk. needs: what there was no room for."""
         try:
             yield
         except OSError as error:
             raise UserError(
-                f"{self.path} cannot be used: {error.strerror}; its answers are kept. Fix this "
-                "and rerun the same command"
+                f"{self.path} cannot be used: {error.strerror}{needs}; its answers are kept. Fix "
+                "this and rerun the same command"
             ) from None
 
     def __exit__(self, *_: object) -> None:
@@ -150,7 +155,8 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
 def _read(line: bytes) -> tuple[bytes, Answer | None]:
     """Return the key and the answer in a line; no answer if it is not one."""
     try:
-        entry: Json = cleaned(json.loads(line), "")  # half an emoji, in an older or edited log
+        # NULs are reserved room; half an emoji is in an older or edited log.
+        entry: Json = cleaned(json.loads(line.strip(b"\0")), "")
         key = bytes.fromhex(entry["key"])
         values: Json = {name: entry.get(name, default) for name, default in DEFAULTS.items()}
         for name, default in DEFAULTS.items():

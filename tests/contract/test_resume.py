@@ -10,8 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from orbench.asking.log import ROOM
 from tests.batch_server import BatchServer
-from tests.conftest import ALIGN, CHECK, GENERATE, ROOT, USUAL, Desk, error_line, wait_for
+from tests.conftest import (
+    ALIGN,
+    CHECK,
+    GENERATE,
+    MODERATE,
+    ROOT,
+    USUAL,
+    Desk,
+    Done,
+    error_line,
+    wait_for,
+)
 from tests.contract.test_files import worked_off, write_lines
 from tests.server import NOBODY, Body, Reply, answer, by_number, completion, error, number_of
 
@@ -238,6 +250,7 @@ def test_an_error_of_the_disk_under_the_log_is_one_line_and_loses_no_answer(
         return real(fd, *args)
 
     monkeypatch.setattr(os, call, strike)
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)  # as on macOS
     done = desk.stage(ALIGN, "--concurrency=1", status=1)
     monkeypatch.undo()
     assert struck[call] >= nth  # else this tests nothing
@@ -254,10 +267,12 @@ def test_the_log_is_synced_while_it_grows_and_at_its_end_and_its_folder_first(
     desk.prompts(3)
     server = desk.serve(own_words, latency=0.6)  # the log is synced after a second
     real, synced = os.fsync, list[tuple[str, int, int]]()
+    reserved: dict[str, bool] = {}  # at the last sync of each kind of file
 
     def fsync(fd: int) -> None:
-        name = os.readlink(f"/proc/self/fd/{fd}")
-        synced.append((Path(name).name, server.sent, len(answered(desk))))
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        synced.append((path.name, server.sent, len(answered(desk))))
+        reserved[path.suffix] = "\0" in desk.text(LOG)
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
@@ -266,32 +281,48 @@ def test_the_log_is_synced_while_it_grows_and_at_its_end_and_its_folder_first(
     assert (desk.folder.name, 0, 0) in synced
     during, *_, end = [n for name, _, n in synced if name == LOG]
     assert 0 < during < 3 and end == 3
+    assert not reserved[".tmp"]  # room on the disk, once the CSV is written
 
 
-def on_small_disk(desk: Desk, blocks: int, *flags: str) -> str:
-    """The error line of stage 4 where no file may be larger than so many blocks of 512 bytes."""
-    words = " ".join([*USUAL[ALIGN], *flags])
-    line = f"ulimit -f {blocks}; exec python {ROOT / ALIGN} {words}"
-    return error_line(desk.shell(line, status=1))
+def on_small_disk(desk: Desk, answers: int, script: str, *flags: str, status: int = 1) -> Done:
+    """Run a stage where no file may be larger than the room for so many answers."""
+    words = " ".join([*USUAL[script], *flags])
+    blocks = answers * ROOM // 512
+    line = f"ulimit -f {blocks}; exec python {ROOT / script} {words}"
+    return desk.shell(line, status=status)
 
 
 def test_answers_in_flight_when_the_disk_fills_up_are_kept(desk: Desk) -> None:
-    desk.prompts(200)
-    desk.serve(lambda body, seen: own_words(body, seen) + " And again." * 1000, 0.05)
-    assert "its answers are kept" in on_small_disk(desk, 3000, "--concurrency=64")
+    desk.prompts(40)
+    desk.serve(lambda body, seen: own_words(body, seen) + "." * 256_000, 0.05)
+    error = error_line(on_small_disk(desk, 20, ALIGN, "--concurrency=16"))
+    assert "too large (the answers in flight need 4.3 MB); its answers are kept" in error
     sent = set(map(number_of, desk.server.requests))
-    assert 64 <= len(sent) < 200 and answered(desk) == sent
+    assert 16 < len(sent) < 40 and answered(desk) == sent
     assert "o.csv" not in desk.files()
     desk.stage(ALIGN)
-    assert desk.tally() == "200 rows, 200 sent"
+    assert desk.tally() == "40 rows, 40 sent"
 
 
-def test_a_full_disk_stops_a_run_before_it_pays_for_anything(desk: Desk) -> None:
-    desk.prompts(3)
-    desk.serve()
-    assert "its answers are kept" in on_small_disk(desk, 1000)
+@pytest.mark.parametrize(
+    ("answers", "script", "rows", "flags"),
+    [(3, ALIGN, 3, ()), (2, MODERATE, 1, ("--moderator_model=gpt-x,gpt-y", "--concurrency=1"))],
+)
+def test_a_run_starts_only_with_room_for_all_answers_in_flight_and_needs_no_more(
+    desk: Desk, answers: int, script: str, rows: int, flags: tuple[str, ...]
+) -> None:
+    desk.prompts(rows)
+    desk.serve("[[none]]")
+    assert "in flight need" in error_line(on_small_disk(desk, answers - 1, script, *flags))
     assert not desk.sent
-    desk.stage(ALIGN)
+    on_small_disk(desk, answers, script, *flags, status=0)
+
+
+def test_a_full_disk_stops_a_batch_run_before_it_pays_for_anything(desk: Desk) -> None:
+    desk.prompts(1)
+    desk.serve()
+    assert "in flight need" in error_line(on_small_disk(desk, 0, ALIGN, "--batch"))
+    assert not desk.sent
 
 
 def break_replacing(monkeypatch: pytest.MonkeyPatch, after: int) -> None:

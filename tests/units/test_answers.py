@@ -170,7 +170,7 @@ def test_a_line_of_the_log_is_an_answer_or_none(
     path = tmp_path / "o.answers.jsonl"
     path.write_text(
         f'{{"key": "AB", {line}}}\n{{"key": "zz", "text": "No hex."}}\n[]\n\n'
-        '{"key": "AB", "text": "Later."}\n'  # counts if the first line holds no answer
+        '{"key": "AB", "text": "Later."}\0'  # counts if the first line holds no answer
     )
     with AnswerLog(path, write=False) as log:
         answer = log.answer(b"\xab")
