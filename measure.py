@@ -25,7 +25,7 @@ from typing import NamedTuple
 from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import ids_of, set_name, text_id
 from orbench.base.records import FAILED, add_side, failed_rows
-from orbench.base.tables import file_name_part, read_csv, write_csv
+from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     if args.model == "smollm2" and not args.max_tokens:
         args.max_tokens = 60  # it hardly stops, and its first words tell a refusal
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
-    args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
+    args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
     prompts = DEFAULT_PROMPTS.copy()
     if args.prompts:
         prompts = {"over_refusal": args.prompts}
@@ -72,7 +72,8 @@ def main(argv: Sequence[str]) -> int:
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
     todo = list(steps(prompts, args))
     check_names(todo, asked)
-    announce(todo, args)
+    if announce(todo, args):
+        todo = from_logs(todo, prompts, args)
     return 0 if args.dry_run else measure(todo, args)
 
 
@@ -119,10 +120,23 @@ def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
         how = {"check_model": args.judge, "rubric": args.rubric, "base_url": args.judge_base_url}
         yield Step(side, CHECK, where | how | judges)
         if args.panel:
-            votes = args.votes / side / f"{stem}.csv"
+            votes = folder / args.votes / side / f"{stem}.csv"
             where = {"input_file": name, "output_path": votes}
             how = {"moderator_model": ",".join(args.panel), "batch": None}
             yield Step(side, MODERATE, where | sample | judges | how)
+
+
+def from_logs(todo: Sequence[Step], prompts: Texts, args: Namespace) -> list[Step]:
+    """Return steps that take the same from the logs of these, and send nothing. A folder of their
+    own is the output_dir from now on, so that the results of all prompts stay.
+    """
+    args.output_dir /= f"limit_{args.limit}"
+    say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
+    sample = list(steps(prompts, args))
+    for step, whole in zip(sample, todo, strict=True):
+        log = beside(whole.flags["output_path"], ".answers.jsonl")
+        step.flags.update(from_log=log, batch=None)
+    return sample
 
 
 def picked(args: Namespace, *groups: str) -> Json:
@@ -164,16 +178,20 @@ def responses_in(folder: Path, of_model: Json) -> Path:
     return folder / f"{file_name_part(name)}.csv"
 
 
-def announce(todo: Sequence[Step], args: Namespace) -> None:
-    """Report what all steps together will send, and try each endpoint. Raises UserError."""
+def announce(todo: Sequence[Step], args: Namespace) -> bool:
+    """Report what all steps together will send, and try each endpoint; do neither but return True
+    if there are responses to these prompts and to others. Raises UserError.
+    """
     from orbench.asking.live import try_endpoints
 
     requests = tokens = 0
     cost = 0.0
     models = list[Model]()
     responses = 0  # that are still to come
+    is_sample = False
     for step in todo:
         plan = foresee(step)
+        is_sample |= step.script == ALIGN and plan.path is not None
         sent = plan.to_send
         tokens += plan.tokens
         cost += plan.cost
@@ -186,6 +204,8 @@ def announce(todo: Sequence[Step], args: Namespace) -> None:
         responses = plan.to_send
         if sent:
             models += plan.models
+    if is_sample:
+        return True
     line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
     if cost:
         line += f", at most about {cost:.2f} for the model under test"
@@ -194,6 +214,7 @@ def announce(todo: Sequence[Step], args: Namespace) -> None:
         say("nothing was sent, not even to try the model's name and address")
     else:
         try_endpoints(models)
+    return False
 
 
 def foresee(step: Step) -> Outcome:
@@ -222,7 +243,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     folder: Path = args.output_dir
     given = {side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()}
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
-    for path in sorted(args.votes.rglob("*.csv"), key=str):
+    for path in sorted((folder / args.votes).rglob("*.csv"), key=str):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = Options(

@@ -30,7 +30,7 @@ from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
-from orbench.stages.existing import check_not_replaced
+from orbench.stages.existing import check_existing
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
@@ -151,7 +151,7 @@ def run(args: Namespace) -> Outcome:
     """Run stage 1 with these flags. Raises UserError."""
     stage = SeedGenerator(args)
     if stage.finished:
-        check_not_replaced(stage)
+        check_existing(stage)
         say(f"{stage.output} is complete; --overwrite reads the answers again")
         return Outcome(0, stage.output)
     outcome = run_stage(stage)

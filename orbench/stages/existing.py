@@ -4,7 +4,7 @@ import json
 from operator import itemgetter
 from pathlib import Path
 
-from orbench.base.messages import UserError, counted, one_line
+from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
 from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
@@ -40,20 +40,29 @@ def settings_of(stage: Stage) -> dict[str, str]:
     return settings
 
 
-def check_not_replaced(stage: Stage) -> None:
-    """Raise UserError if this run, without --overwrite, would replace results that were made with
+def check_existing(stage: Stage) -> Path | None:
+    """Return the CSV of results that hold all rows of this --limit, and others: it stays as it is.
+
+    Raises UserError if this run, without --overwrite, would replace results that were made with
     other settings, or hold rows that the input does not have.
     """
     earlier = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not earlier:
-        return
+        return None
     differences = _differences(stage, earlier[0])
-    if not differences and (rows := _rows_not_in_input(stage)):
-        differences = [f"{earlier[0]} holds {counted(rows, 'row')} that this input does not have"]
+    if not differences:
+        others, lacking = _compared(stage)
+        if others and not lacking and stage.args.limit:
+            say(f"{earlier[0]} already holds these rows and {others:,} more; left as it is")
+            return earlier[0]
+        if others:
+            rows = counted(others, "row")
+            differences = [f"{earlier[0]} holds {rows} that this input does not have"]
     if differences:
         kept = f"existing results are kept: {'; '.join(differences)}"
         flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")
         raise UserError(f"{kept}. Choose another {flag} or pass --overwrite")
+    return None
 
 
 def _differences(stage: Stage, earlier: Path) -> list[str]:
@@ -71,12 +80,15 @@ def _differences(stage: Stage, earlier: Path) -> list[str]:
     return differences
 
 
-def _rows_not_in_input(stage: Stage) -> int:
-    """Return how many rows of existing results come from no row of this input."""
+def _compared(stage: Stage) -> tuple[int, int]:
+    """Return how many rows of existing results come from no row of this input, and how many rows
+    of this input have no result.
+    """
     rows = stage.written()
     columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
-        return 0
+        return 0, 0
     cells_of = itemgetter(*columns)
     known = set(map(cells_of, stage.table.rows))
-    return sum(cells_of(stage.origin(row)) not in known for row in rows)
+    origins = [cells_of(stage.origin(row)) for row in rows]
+    return sum(origin not in known for origin in origins), len(known.difference(origins))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 from orbench.asking.inquiry import Phase
 from orbench.asking.log import AnswerLog
@@ -27,13 +28,18 @@ def run_stage(stage: Stage) -> Outcome:
     args = stage.args
     existing.check_paths(stage)
     may_write = not (args.dry_run or args.from_log)
-    if may_write:
+    if not args.dry_run:
         make_folder(stage.output.parent)
     # 2. The log: under its lock no other run asks.
-    with AnswerLog(stage.beside(".answers.jsonl"), write=may_write and bool(stage.models)) as log:
-        existing.check_not_replaced(stage)
-        if args.from_log and not len(log):
-            raise UserError(f"{log.path} holds no answers")
+    path = stage.beside(".answers.jsonl")
+    if isinstance(args.from_log, Path):
+        path = args.from_log  # of another output
+    with AnswerLog(path, write=may_write and bool(stage.models)) as log:
+        if kept := existing.check_existing(stage):
+            return Outcome(0, kept)
+        if args.from_log and stage.models and not len(log):
+            hint = "first run this without --from_log or --limit"
+            raise UserError(f"{log.path} holds no answers; {hint}")
         run = StageRun(stage, log)
         if not args.dry_run:
             say_before(stage)
