@@ -17,7 +17,7 @@ from math import ceil
 from tqdm import tqdm
 
 from orbench.asking.inquiry import Limits, Phase, Run, follow_up
-from orbench.asking.pace import NO_CONNECTION, Pace
+from orbench.asking.pace import Pace
 from orbench.base.messages import UserError, counted, say
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
@@ -25,6 +25,7 @@ from orbench.models.errors import (
     BadRequest,
     Fatal,
     Forbidden,
+    NotReached,
     RateLimited,
     TimedOut,
     TransientError,
@@ -304,12 +305,13 @@ async def _try(model: Model) -> None:
         await client.send(request)
     except (Fatal, Forbidden) as error:
         raise UserError(f"{model.asked}: {error}") from None
-    except (TransientError, BadRequest) as error:
-        if str(error).startswith(NO_CONNECTION):
-            of_judge = "--judge_base_url"
-            if model.provider in PROVIDERS:
-                of_judge += f" or {address_variable(model.provider)}"
-            mend = f"is the server running? Set --base_url (for a judge: {of_judge})"
-            raise UserError(f"no connection to {model.address}: {mend}") from None
+    except NotReached:
+        of_judge = "--judge_base_url"
+        if model.provider in PROVIDERS:
+            of_judge += f" or {address_variable(model.provider)}"
+        mend = f"is the server running? Set --base_url (for a judge: {of_judge})"
+        raise UserError(f"no connection to {model.address}: {mend}") from None
+    except (TransientError, BadRequest):  # the server is there
+        pass
     finally:
         await client.close()

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from orbench.asking.inquiry import Limits
-from orbench.models.errors import TimedOut, TransientError
+from orbench.models.errors import NotReached, TimedOut, TransientError
 from orbench.models.providers import Model
 
 WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
@@ -56,7 +56,6 @@ FIRST_PATIENCE_S = 3.0  # before any connection has come about
 PATIENCE_S = 180.0
 LONG_S = 10.0  # a pause worth a line
 LONGEST_PAUSE_S = 3600.0  # that an endpoint may ask for
-NO_CONNECTION = "no answer: Cannot connect"  # as `errors.transient_errors` and aiohttp say it
 LATE_S = 0.05  # that a timer may be late without loss, with a fixed rate
 
 
@@ -177,7 +176,7 @@ class Pace:
             # send, and be rejected, many times a second.
             heappush(self._held, sent)
         wait = fault.wait
-        self._reached |= not str(fault).startswith(NO_CONNECTION)
+        self._reached |= not isinstance(fault, NotReached)
         if not self._row:
             self._row_since = now
         self._row += 1
@@ -230,9 +229,8 @@ class Pace:
         seconds = self._seconds / self._ended
         if seconds < LONGER_QUEUE * self._before:
             self._before = seconds
-            self._resize(2 * self.size, now)
-        else:
-            self._resize(self.size, now)
+            self.size *= 2
+        self._resize(self.size, now)
 
     def _end_window(self, share: float, now: float) -> None:
         """Set the size by the share rejected in a window."""

@@ -47,6 +47,10 @@ class ConnectionLost(TransientError):
     kind = "disconnected"
 
 
+class NotReached(ConnectionLost):
+    """No connection came about: no server listens there."""
+
+
 class TimedOut(TransientError):
     """No answer in time."""
 
@@ -147,8 +151,11 @@ def transient_errors(model: Model) -> Iterator[None]:
         yield
     except (openai.APIConnectionError, aiohttp.ClientError) as error:
         # openai lets aiohttp's error for an answer that is no HTTP through.
-        cause = str(error.__cause__ or error)
-        raise ConnectionLost(f"no answer: {shown(cause, model)}") from error
+        cause = error.__cause__ or error
+        fault = ConnectionLost
+        if isinstance(cause.__cause__, aiohttp.ClientConnectorError):
+            fault = NotReached
+        raise fault(f"no answer: {shown(str(cause), model)}") from error
     except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors among them
         raise TransientError("the body is not JSON (a gateway's page?), or was cut off") from error
 

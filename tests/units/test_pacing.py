@@ -17,8 +17,8 @@ import pytest
 from orbench.asking import live
 from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
 from orbench.asking.log import AnswerLog
-from orbench.asking.pace import NO_CONNECTION, ROW, SMALL, Pace
-from orbench.models.errors import RateLimited, TimedOut, TransientError
+from orbench.asking.pace import ROW, SMALL, Pace
+from orbench.models.errors import NotReached, RateLimited, TimedOut, TransientError
 from orbench.models.providers import Model, resolve
 from orbench.models.requests import Answer, Request
 from tests.endpoint_server import (
@@ -121,7 +121,7 @@ def fault_of(rejection: Rejection) -> Exception:
         return RateLimited("429: slow down", rejection.retry_after or 0.0)
     if rejection.status:
         return TransientError(f"{rejection.status}: overloaded")
-    return TransientError(f"{NO_CONNECTION} to host 127.0.0.1:1")
+    return NotReached("no answer: Cannot connect to host 127.0.0.1:1")
 
 
 def play(
