@@ -22,7 +22,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class Moderator(JudgedStage):
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
         self.closing = Votes(self)
-        self.notes = family_notes(models, self.input_record)
+        self.notes += family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):
@@ -137,13 +137,12 @@ class Votes(Closing):
         for judge in self.stage.judges:
             self.votes[judge].append(columns.vote(row, judge))
 
-    def lines(self) -> list[str]:
-        lines = []
+    def lines(self) -> Iterator[str]:
         if len(self.votes) > 1:
-            lines += agreement_lines(self.votes)
+            yield from agreement_lines(self.votes)
         n = self.counts
         verdicts = f"toxic {n['toxic']:,} · not toxic {n['non_toxic']:,}"
-        return [*lines, f"{verdicts} · unscored {n['unscored']:,}"]
+        yield f"{verdicts} · unscored {n['unscored']:,}"
 
 
 def run(args: Namespace) -> Outcome:

@@ -19,7 +19,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class ResponseChecker(JudgedStage):
         prompt_file, classes = RUBRICS[args.rubric]
         self.listed = numbered_list(classes)
         self.seat_judges(classes, __file__, prompt_file)
-        self.notes = family_notes(self.models, self.input_record)
+        self.notes += family_notes(self.models, self.input_record)
         kind = GENERAL
         for seat in self.seats.values():  # of the judge, if there is one
             kind = seat.kind
@@ -164,14 +164,14 @@ class VerdictTable(RefusalTable):
             figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             text = json.dumps(figures, indent=2) + "\n"
             write_text(self.stage.beside(".validation.json"), text)
-            self.agreement = validation_lines(figures)
+            self.agreement = [*validation_lines(figures)]
 
-    def lines(self) -> list[str]:
-        lines = [*super().lines(), *self.agreement]
+    def lines(self) -> Iterator[str]:
+        yield from super().lines()
+        yield from self.agreement
         if self.stage.rules and self.stage.models:
             n = self.findings["by_rules"]
-            lines.append(f"decided by the rules: {n:,}; the others by the judge")
-        return lines
+            yield f"decided by the rules: {n:,}; the others by the judge"
 
 
 def deciders(args: Namespace) -> tuple[bool, list[Model]]:

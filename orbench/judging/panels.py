@@ -120,9 +120,8 @@ class ModerationColumns:
         return optional_flag(row, self.judge_columns[judge][0], "")
 
 
-def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
-    """Return how far the judges of a panel agree. votes: of each judge, on the same texts."""
-    lines = []
+def agreement_lines(votes: Mapping[str, Votes]) -> Iterator[str]:
+    """Yield how far the judges of a panel agree. votes: of each judge, on the same texts."""
     for (a, of_a), (b, of_b) in combinations(votes.items(), 2):
         pair = two_raters(of_a, of_b)
         n = sum(pair)
@@ -130,12 +129,9 @@ def agreement_lines(votes: Mapping[str, Votes]) -> list[str]:
         if n:
             share = f"{(pair.both + pair.neither) / n:.1%}"
         kappa, *_ = pair.kappa(n) or (None,)
-        lines.append(
-            f"{a} and {b} agree on {share} of {n:,} texts, Cohen's kappa {coefficient(kappa)}"
-        )
+        yield f"{a} and {b} agree on {share} of {n:,} texts, Cohen's kappa {coefficient(kappa)}"
     alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))
-    lines.append(f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more")
-    return lines
+    yield f"Krippendorff's alpha {coefficient(alpha)}, {n:,} texts with two votes or more"
 
 
 def coefficient(value: float | None) -> str:
@@ -212,21 +208,19 @@ def ratings_in(table: Table) -> Iterator[Json]:
             yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}
 
 
-def family_notes(judges: Models, record: Record) -> list[str]:
-    """Return which judges are related to what they judge. record: of the file that they judge."""
+def family_notes(judges: Models, record: Record) -> Iterator[str]:
+    """Yield which judges are related to what they judge. record: of the file that they judge."""
     tested = under_test(record)
     writers = [writer["family"] for writer in record.get("written_by", ())]
     related = {
         "the model under test": (tested.family, tested.id),
         "a model that wrote the prompts": writers,
     }
-    notes = []
     for judge in judges:
         family = judge.family or judge.id
         for other, families in related.items():
             if family in families:
-                notes.append(
+                yield (
                     f"{judge.asked} is of the same family as {other} ({family}): "
                     "judges tend to favor their own"
                 )
-    return notes

@@ -5,7 +5,7 @@ one included. Labels that share a seed or a prompt are not independent.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import nan
 
 import numpy as np
@@ -157,14 +157,14 @@ def _figures(frame: DataFrame) -> Json:
     return figures
 
 
-def validation_lines(figures: Json) -> list[str]:
-    """Return the closing lines, from what `compared_with_people` returned."""
+def validation_lines(figures: Json) -> Iterator[str]:
+    """Yield the closing lines, from what `compared_with_people` returned."""
     parts = {OVERALL: figures["overall"], **figures["categories"]}
     table = DataFrame(parts.values(), parts, ["n", *MEASURES])
     table[MEASURES] = table[MEASURES].map(_shown)
-    lines = [f"against the labels in {figures['column']!r}, with 95 % intervals:"]
-    lines += table.to_string(line_width=80).splitlines()
-    lines.append(f"rows without a label: {figures['unlabeled']:,}")
+    yield f"against the labels in {figures['column']!r}, with 95 % intervals:"
+    yield from table.to_string(line_width=80).splitlines()
+    yield f"rows without a label: {figures['unlabeled']:,}"
     for side, rate in figures["corrected"].items():
         if rate:
             name = "refusal rate"
@@ -172,10 +172,9 @@ def validation_lines(figures: Json) -> list[str]:
                 name = SIDES[side].rate
             percents = [100 * share for share in rate]
             line = "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]"
-            lines.append(line.format(name, *percents))
+            yield line.format(name, *percents)
     if figures["bias"]:
-        lines.append(figures["bias"])
-    return lines
+        yield figures["bias"]
 
 
 def _shown(figures: Sequence[float] | None) -> str:

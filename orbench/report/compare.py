@@ -86,7 +86,10 @@ def compare(rates: Rates) -> list[Comparison]:
     The order is the same after each run: by side, then by model, a baseline last.
     """
     comparisons: list[Comparison] = []
-    ordered = sorted(rates, key=_order)
+    ordered = sorted(
+        rates,
+        key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings),
+    )
     for side in SIDES.values():
         pairs = []
         for a, b in combinations(on_side(side, ordered), 2):
@@ -95,11 +98,6 @@ def compare(rates: Rates) -> list[Comparison]:
                 pairs.append((a, b))
         comparisons += tested(Compared.MODELS, pairs)
     return comparisons
-
-
-def _order(rate: Rate) -> tuple[bool, str, str]:
-    """Return what sorts rates: a baseline comes last."""
-    return rate.result.is_baseline, rate.result.model, rate.result.settings
 
 
 def hedging(rates: Rates) -> Analysis:

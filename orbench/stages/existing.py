@@ -49,15 +49,16 @@ def check_existing(stage: Stage) -> Path | None:
     earlier = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not earlier:
         return None
-    differences = _differences(stage, earlier[0])
+    path = earlier[0]
+    differences = _differences(stage, path)
     if not differences:
         others, lacking = _compared(stage)
         if others and not lacking and stage.args.limit:
-            say(f"{earlier[0]} already holds these rows and {others:,} more; left as it is")
-            return earlier[0]
+            say(f"{path} already holds these rows and {others:,} more; left as it is")
+            return path
         if others:
             rows = counted(others, "row")
-            differences = [f"{earlier[0]} holds {rows} that this input does not have"]
+            differences = [f"{path} holds {rows} that this input does not have"]
     if differences:
         kept = f"existing results are kept: {'; '.join(differences)}"
         flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")

@@ -38,8 +38,9 @@ def run_stage(stage: Stage) -> Outcome:
         if kept := existing.check_existing(stage):
             return Outcome(0, kept)
         if args.from_log and stage.models and not len(log):
-            hint = "first run this without --from_log or --limit"
-            raise UserError(f"{log.path} holds no answers; {hint}")
+            raise UserError(
+                f"{log.path} holds no answers; first run this without --from_log or --limit"
+            )
         run = StageRun(stage, log)
         if not args.dry_run:
             say_before(stage)

@@ -95,17 +95,15 @@ def test_votes_that_arrive_never_overturn_what_more_than_half_decided(letters: l
 def test_the_closing_lines_name_each_pair_and_the_panel() -> None:
     yes = [True] * 4
     votes = {"gpt4": [*yes, True, True, *[False] * 4], "llama3": yes + [False] * 6}
-    assert agreement_lines(votes) == [
+    assert [*agreement_lines(votes)] == [
         "gpt4 and llama3 agree on 80.0% of 10 texts, Cohen's kappa 0.615",
         "Krippendorff's alpha 0.620, 10 texts with two votes or more",
     ]
 
 
 def test_a_pair_is_compared_on_the_texts_that_both_voted_on() -> None:
-    b = [True, None, False, None]
-    lines = agreement_lines(
-        {"a": [True, False, True, None], "b": b, "c": [None, False, False, None]}
-    )
+    a, b, c = [True, False, True, None], [True, None, False, None], [None, False, False, None]
+    lines = [*agreement_lines({"a": a, "b": b, "c": c})]
     assert [line.partition(" agree on ")[2].partition(" texts")[0] for line in lines[:3]] == [
         "50.0% of 2",
         "50.0% of 2",
@@ -124,10 +122,10 @@ def test_a_judge_of_the_family_of_the_model_under_test_or_of_a_writer_is_named()
         "written_by": [{"asked": "mixtral", "id": "mixtral-8x7b", "family": "Mistral"}],
     }
     judges = [resolve(name) for name in ("gpt4", "mistral-large", "claude-sonnet-4-5")]
-    assert family_notes(judges, record) == [
+    assert [*family_notes(judges, record)] == [
         "gpt4 is of the same family as the model under test (GPT-4): judges tend to favor their "
         "own",
         "mistral-large is of the same family as a model that wrote the prompts (Mistral): judges "
         "tend to favor their own",
     ]
-    assert family_notes(judges, {}) == []
+    assert not [*family_notes(judges, {})]

@@ -78,7 +78,7 @@ def test_figures_that_are_undefined_are_null_and_not_zero() -> None:
     assert [found[name] for name in ("kappa", "F1", "precision", "recall")] == [None] * 4
     nothing = compared(rows_of([("hate", "", "direct_answer")]))
     assert (nothing["overall"]["n"], nothing["overall"]["accuracy"]) == (0, None)
-    assert "undefined" in validation_lines(nothing)[2]
+    assert "undefined" in [*validation_lines(nothing)][2]
 
 
 def test_an_unknown_label_or_column_is_named_before_anything_is_sent() -> None:
@@ -140,7 +140,7 @@ def test_labels_drawn_from_one_side_are_said_to_be_biased_and_correct_nothing() 
     said = "100 % of them are refusals, but 0 % of the other rows"
     assert many["bias"] == f"the labeled rows are not a random sample: {said}"
     assert many["corrected"] == {"": None}
-    assert validation_lines(many)[-1] == many["bias"]
+    assert [*validation_lines(many)][-1] == many["bias"]
     assert not any("corrected" in line for line in validation_lines(many))
     weighted = compared(half_labeled(10, weight="2") + half_labeled(1, weight="1"))
     assert weighted["bias"] and weighted["corrected"][""] is not None
@@ -176,7 +176,7 @@ def test_safe_and_toxic_prompts_are_corrected_apart_if_each_row_says_which_it_is
     found = compared(rows)
     names = {"over_refusal": "over-refusal rate", "toxic": "toxic rejection rate"}
     assert found["corrected"].keys() == names.keys()
-    lines = validation_lines(found)
+    lines = [*validation_lines(found)]
     for side, name in names.items():
         rate, low, high = (100 * share for share in found["corrected"][side])
         assert f"{name} corrected by the labels: {rate:.1f} % [{low:.1f}, {high:.1f}]" in lines
