@@ -8,10 +8,8 @@ are in providers.toml.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from orbench.base.messages import FROM_FILE, UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
@@ -22,6 +20,11 @@ CHAT = "chat"
 COMPLETIONS = "completions"
 RESPONSES = "responses"
 MESSAGES_API = "messages"
+
+# Addresses of this machine and of private networks (RFC 1918, RFC 4193).
+LOCAL = re.compile(
+    r"https?://(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[::1|\[f[cd])"
+)
 
 
 class Provider(NamedTuple):
@@ -113,12 +116,7 @@ class Model(NamedTuple):
     @property
     def local(self) -> bool:
         """Tell whether the server is on this machine or in a private network."""
-        from ipaddress import ip_address
-
-        host = urlsplit(self.base_url).hostname or ""
-        with suppress(ValueError):
-            return ip_address(host).is_private
-        return host == "localhost"
+        return bool(LOCAL.match(self.base_url))
 
     @property
     def key_needed(self) -> bool:
