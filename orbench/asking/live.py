@@ -195,7 +195,8 @@ class _Session:
         grace = self.limits.timeout
         if number == signal.SIGTERM:
             grace = min(grace, GRACE_S)
-        self.end.reschedule(self.loop.time() + grace)
+        with suppress(RuntimeError):  # the last answer is there already
+            self.end.reschedule(self.loop.time() + grace)
         wait = f"waiting at most {grace:.0f} s for the answers in flight"
         self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
 

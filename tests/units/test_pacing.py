@@ -6,6 +6,7 @@
 import asyncio
 import random
 import selectors
+import signal
 from collections import defaultdict
 from itertools import chain, pairwise
 from pathlib import Path
@@ -275,6 +276,15 @@ def test_429s_of_one_request_do_not_count_as_retries_but_end(tmp_path: Path) -> 
     played = play(Endpoint(), tmp_path, rows=12_000, bad=SLOW_DOWN, max_retries=1, concurrency=16)
     assert played.answered == 11_999
     assert len(played.sent[0]) == live.LIMITED_TRIES + 1
+
+
+def test_a_signal_after_the_last_answer_is_no_fault(tmp_path: Path) -> None:
+    with AnswerLog(tmp_path / "o.answers.jsonl", write=True) as log:
+        run = Run(Reader(), log)
+        session = live._Session([], [], run, Limits(), live.Progress("", 0, quiet=True))
+        asyncio.run(session.ask())
+        session.interrupt(signal.SIGTERM)
+    assert run.interrupted
 
 
 @pytest.mark.parametrize("asked", [0.7, 3.0])
