@@ -124,11 +124,10 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
         read_environment_file()
         keep_environment_secret()
         status = main(list(map(storable, sys.argv[1:])))
-    except (UserError, OSError) as error:
-        why = str(error)
-        if isinstance(error, OSError) and error.filename:
-            why = f"{error.filename}: {error.strerror}"
-        say(f"error: {why}")
+    except UserError as error:
+        say(f"error: {error}")
+    except OSError as error:
+        say(f"error: {error.filename or 'a file cannot be used'}: {error.strerror or error}")
     except ModuleNotFoundError as error:
         say(
             f"error: {error.name} is not installed here: "

@@ -189,7 +189,9 @@ class WholeFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: object, __: object) -> None:
+        if isinstance(error, OSError):  # a full disk has no name
+            error.filename = self._path
         Path(self.file.name).unlink(missing_ok=True)  # if it was not committed
         self.file.close()
 

@@ -116,8 +116,9 @@ def test_a_text_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as raised:
         tables.write_text(path, "more")
+    assert raised.value.filename == path
     assert path.read_bytes() == "é".encode() and list(tmp_path.iterdir()) == [path]
     tables.sync_folder(tmp_path)  # of network file systems that cannot
 
