@@ -162,11 +162,11 @@ class _Session:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
+            self.run.requests += self.client.sent_again
+            await self.client.close()  # a signal meanwhile is still seen to
+            self.progress.bar.close()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            self.run.requests += self.client.sent_again
-            await self.client.close()
-            self.progress.bar.close()
         self.run.log.release()  # the CSVs need room, too
         if self.not_stored:
             raise self.not_stored

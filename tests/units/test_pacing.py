@@ -19,6 +19,7 @@ from orbench.asking import live
 from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import ROW, SMALL, Pace
+from orbench.models.client import Client
 from orbench.models.errors import NotReached, RateLimited, TimedOut, TransientError
 from orbench.models.providers import Model, resolve
 from orbench.models.requests import Answer, Request
@@ -279,12 +280,19 @@ def test_429s_of_one_request_do_not_count_as_retries_but_end(tmp_path: Path) -> 
 
 
 def test_a_signal_after_the_last_answer_is_no_fault(tmp_path: Path) -> None:
-    with AnswerLog(tmp_path / "o.answers.jsonl", write=True) as log:
+    async def close(client: Client) -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+
+    with (
+        AnswerLog(tmp_path / "o.answers.jsonl", write=True) as log,
+        mock.patch.object(Client, "close", close),
+    ):
         run = Run(Reader(), log)
         session = live._Session([], [], run, Limits(), live.Progress("", 0, quiet=True))
         asyncio.run(session.ask())
+        assert run.interrupted
         session.interrupt(signal.SIGTERM)
-    assert run.interrupted
 
 
 @pytest.mark.parametrize("asked", [0.7, 3.0])
