@@ -10,7 +10,10 @@ VETO_WORDS = 100
 VETO_WINDOW = 1200
 HEAD_CHARACTERS = 2400  # characters in which the first word is looked for
 
-_TAG = r"(?i)(?<!`)(?:<{0}(?:think(?:ing)?|thought|reasoning)>|◁{0}think▷|\[{0}THINK\])"
+_TAG = (
+    r"(?i)<(?<!`<){0}(?:think(?:ing)?|thought|reasoning)>"
+    r"|◁(?<!`◁){0}think▷|\[(?<!`\[){0}THINK\]"
+)
 _OPENS = re.compile(_TAG.format(""))
 _CLOSES = re.compile(_TAG.format("/"))
 # gpt-oss's channels, also with their marks lost: "analysisThe user ...assistantfinal"
