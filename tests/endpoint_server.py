@@ -191,7 +191,7 @@ SCENES = {
         lambda: AtRandom(0.05, A_SECOND, seed=1), Goals(10, 0.07), Goals(10, 0.07), 1319, PATIENT
     ),
     "50 a second, own gateway": Scene(
-        lambda: Bucket(50, "1"), Goals(18, 0.33), Goals(18, 0.15), 750, PATIENT
+        lambda: Bucket(50, "1"), Goals(18, 0.33), Goals(18, 0.33), 750, PATIENT
     ),
     "outage of 10 s": Scene(lambda: Outage(1, 11, A_SECOND), Goals(20, 0.15), Goals(17, 0.15)),
     "outage of 10 s, 503": Scene(

@@ -30,7 +30,7 @@ from heapq import heappop, heappush
 
 from orbench.asking.inquiry import Limits
 from orbench.models.errors import NotReached, TimedOut, TransientError
-from orbench.models.providers import Model
+from orbench.models.providers import LOCAL, Model
 
 WINDOW = 20  # requests at least; and as many as may be in flight, unless many are rejected
 GROWTH = 0.04  # of the size, and at least of ten, added after a window
@@ -105,7 +105,7 @@ class Pace:
     _row = 0  # rejections without an answer in between
     _random = 0.0  # the share rejected at any size
     _soon = _left = 0  # windows for which a cut is new; rejections in them
-    _deeper = _first = False  # the kind of the last cut
+    _deeper = False  # the last cut
     _due = _row_since = _probe_at = 0.0
     _spacing = 0.0  # seconds between requests, as rejections taught
     _since = -math.inf  # requests sent before that say nothing about this size
@@ -119,7 +119,7 @@ class Pace:
         self._starts_small = limits.concurrency is None and not model.settings.many_at_once
         self._doubles = False  # while answers take no longer for it
         self._before = math.inf  # seconds that an answer took with half as many in flight
-        if model.local:
+        if LOCAL.match(model.base_url):
             self.start_small(-math.inf)
         self.answers = _Answers()
         self._name = model.asked
@@ -153,7 +153,7 @@ class Pace:
     def answered(self, sent: float, now: float) -> None:
         """Count an answer to a request that was sent then."""
         self.answers.add(sent, now)
-        if self._first and sent < self._since:  # was in flight when the rate was taken
+        if self._spacing and sent < self._since:  # was in flight when the rate was taken
             self._spacing = min(self._spacing, self.answers.spacing(now))
         self._row = 0
         self._reached = True
@@ -269,7 +269,6 @@ class Pace:
     def _cut(self, share: float, now: float, margin: float = MARGIN) -> None:
         """Send no more than was answered of late: a limit rejects what is more than that."""
         self._doubles = False
-        self._first = not self._spacing
         self._deeper = margin == DEEPER
         answered = self._spacing / max(MOST, 1 - share)
         self._spacing = max(answered * margin, self.answers.spacing(now))

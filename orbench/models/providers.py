@@ -114,11 +114,6 @@ class Model(NamedTuple):
         return ""
 
     @property
-    def local(self) -> bool:
-        """Tell whether the server is on this machine or in a private network."""
-        return bool(LOCAL.match(self.base_url))
-
-    @property
     def key_needed(self) -> bool:
         """Return whether to stop without a key: not at the user's own address with no own key."""
         provider = PROVIDERS.get(self.provider, PROVIDERS["openai"])
