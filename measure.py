@@ -14,7 +14,6 @@ sends nothing to the model again.
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import gc
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
@@ -259,7 +258,6 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         html=True,
         names_page=False,
     )
-    gc.disable()  # as in plot_results.py
     return report(options)
 
 

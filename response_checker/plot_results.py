@@ -35,7 +35,6 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import gc
 from collections.abc import Sequence
 
 from orbench.base.messages import run_script, tell
@@ -48,7 +47,6 @@ def main(argv: Sequence[str]) -> int:
     from orbench.report.build import report
     from orbench.report.write import Options
 
-    gc.disable()  # a report has few reference cycles; looking for them takes a tenth of the time
     options = Options(given, **flags)
     status = report(options)
     tell(options.results)

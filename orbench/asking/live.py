@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 
-from tqdm import tqdm
-
 from orbench.asking.inquiry import Limits, Phase, Run, follow_up
 from orbench.asking.pace import Pace
 from orbench.base.messages import UserError, counted, say
@@ -164,7 +162,7 @@ class _Session:
         finally:
             self.run.requests += self.client.sent_again
             await self.client.close()  # a signal meanwhile is still seen to
-            self.progress.bar.close()
+            self.progress.close()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         self.run.log.release()  # the CSVs need room, too
@@ -261,8 +259,11 @@ class Progress:
         self.prices = prices
         self._n = 0
         self._start = self._said = time.monotonic()
-        hidden = quiet or not sys.stderr.isatty()
-        self.bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR, disable=hidden)
+        self._shown = not quiet and sys.stderr.isatty()
+        if self._shown:
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
 
     def done(self, run: Run) -> None:
         """Count one more settled request."""
@@ -276,17 +277,24 @@ class Progress:
         seconds_left = (now - self._start) / self._n * (self.total - self._n)
         if self._n >= FEWEST and seconds_left > 0:
             state = f"about {ceil(seconds_left / 60):,} min left, {state}"
-        self.bar.set_postfix_str(state, refresh=False)
-        self.bar.update()
-        if self.bar.disable and not self.quiet and now - self._said > SAY_EVERY_S:
+        if self._shown:
+            self.bar.set_postfix_str(state, refresh=False)
+            self.bar.update()
+        elif not self.quiet and now - self._said > SAY_EVERY_S:
             self._said = now
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {state}")
 
     def say(self, line: str) -> None:
         """Print a line for the user, above the bar."""
-        self.bar.clear()
+        if self._shown:
+            self.bar.clear()
         say(line)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._shown:
+            self.bar.close()
 
 
 def try_endpoints(models: Iterable[Model]) -> None:

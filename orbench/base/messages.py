@@ -1,5 +1,6 @@
 """What a script tells its user, and how it ends."""
 
+import gc
 import os
 import re
 import signal
@@ -59,6 +60,8 @@ def clean(text: str) -> str:
 
 def storable(text: str) -> str:
     """Return a text as files and requests can hold it: lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -100,10 +103,10 @@ def read_environment_file() -> None:
 
     Variables that are already set win. Raises UserError for an unreadable file.
     """
-    from dotenv import dotenv_values
-
     FROM_FILE.clear()
-    for path in (Path(".env"), ROOT / ".env"):
+    for path in filter(Path.is_file, (Path(".env"), ROOT / ".env")):
+        from dotenv import dotenv_values
+
         try:
             values = dotenv_values(path)
         except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
@@ -118,6 +121,8 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a script's main and exit with its status; errors become one line on stderr."""
     status = 1
     _on_signals(_interrupt)
+    # Python looks for reference cycles every 700 new objects, a tenth of the time; there are few.
+    gc.set_threshold(100_000)
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:

@@ -5,8 +5,6 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 """
 
 import json
-import platform
-import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -134,6 +132,9 @@ def failed_hash(csv: Path) -> str:
 @cache
 def versions() -> dict[str, str]:
     """Return those of the suite, with its commit ("" outside of a repository), and of Python."""
+    import platform
+    import subprocess
+
     commit = ""
     if (ROOT / ".git").exists():
         command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"]

@@ -7,7 +7,6 @@ If a vote is missing and the others are split, the row has no majority until the
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import inf
-from statistics import mode
 from typing import TYPE_CHECKING
 
 from orbench.base.messages import UserError
@@ -58,6 +57,8 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
     votes: those that are there; judges: how many were asked. A tie of all judges is toxic (the
     stricter reading). Missing if the votes decide nothing.
     """
+    from statistics import mode
+
     n = len(votes)
     if n < min_votes:
         return Missing("unscored", f"{n} of {judges} judges voted; {min_votes} are needed")

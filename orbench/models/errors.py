@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
@@ -198,6 +197,8 @@ def _retry_after(headers: Texts) -> float:
     """Return the seconds to wait by retry-after-ms or retry-after; 0 if neither says a finite
     number.
     """
+    from email.utils import parsedate_to_datetime
+
     for name, scale in WAITS.items():
         with suppress(KeyError, ValueError):
             seconds = float(headers[name]) * scale

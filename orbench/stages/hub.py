@@ -9,7 +9,6 @@ config (its folder) and the split. Splits that only the dataset's card defines a
 """
 
 import glob
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -78,6 +77,8 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
     """Return a set's folder in huggingface_hub's cache, called like the commit, and its files in
     order. Raises UserError.
     """
+    import logging
+
     from httpx2 import HTTPError
     from huggingface_hub import HfApi, errors, snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars

@@ -163,7 +163,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
         progress.say("gpt-x is left out")
         monkeypatch.setattr("time.monotonic", lambda: progress._start + 800)
         progress.done(run)
-        progress.bar.close()
+        progress.close()
     state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out); lower --concurrency?"
     assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
     assert "\rgpt-x is left out\n" in terminal.getvalue()
