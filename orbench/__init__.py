@@ -35,6 +35,8 @@ def _end(kind: type[BaseException], error: BaseException, trace: "TracebackType 
 _IN_CLONE = os.path.exists(f"{os.path.dirname(__file__)}/../measure.py")
 if _IN_CLONE and sys.excepthook is sys.__excepthook__:
     sys.excepthook = _end
+    # A finalizer must not swallow Ctrl-C.
+    sys.unraisablehook = lambda event: _end(*event[:3])  # type: ignore[index]
 
 __all__ = ["classify"]
 

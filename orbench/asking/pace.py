@@ -175,7 +175,6 @@ class Pace:
             # A rejection keeps its place for as long as an answer takes, or a few places would
             # send, and be rejected, many times a second.
             heappush(self._held, sent)
-        wait = fault.wait
         self._reached |= not isinstance(fault, NotReached)
         if not self._row:
             self._row_since = now
@@ -183,9 +182,9 @@ class Pace:
         silent = now - self._row_since
         self.closed |= self._row >= max(ROW, self.size)
         if self.closed:
-            self._probe_at = now + max(wait, min(PROBE_S, max(FIRST_WAIT_S, silent)))
+            self._probe_at = now + max(fault.wait, min(PROBE_S, max(FIRST_WAIT_S, silent)))
         self._judge_endpoint(fault, silent, before)
-        return _rest(wait, before)
+        return _rest(fault.wait, before)
 
     def _judge_endpoint(self, fault: TransientError, silent: float, before: int) -> None:
         """Give the endpoint up, or report a long pause."""
@@ -198,8 +197,10 @@ class Pace:
             self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"
         elif self.closed and max(silent, wait) >= LONG_S and not self._told:
             self._told = True
-            gap = max(PROBE_S, wait)
-            self._say(f"{self._name}: paused; sending one request every {gap:.0f} s ({fault})")
+            self._say(
+                f"{self._name}: paused; sending one request every {max(PROBE_S, wait):.0f} s "
+                f"({fault})"
+            )
 
     def _shorten_queue(self, sent: float, now: float) -> None:
         """Have no more in flight than are answered in half of the time that this one waited."""

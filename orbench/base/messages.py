@@ -60,8 +60,6 @@ def clean(text: str) -> str:
 
 def storable(text: str) -> str:
     """Return a text as files and requests can hold it: lone surrogates become U+FFFD."""
-    if text.isascii():
-        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -132,7 +130,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
     except UserError as error:
         say(f"error: {error}")
     except OSError as error:
-        say(f"error: {error.filename or 'a file cannot be used'}: {error.strerror or error}")
+        say(f"error: {error.filename or 'a file cannot be used'}: {error.strerror}")
     except ModuleNotFoundError as error:
         say(
             f"error: {error.name} is not installed here: "

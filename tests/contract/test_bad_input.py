@@ -1,10 +1,12 @@
 """What a user can get wrong ends in one line that says what to do, before anything is paid for."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from tests.conftest import ALIGN, CHECK, Desk
+from tests.conftest import ALIGN, CHECK, ROOT, Desk
 from tests.hub_server import HubServer
 from tests.server import KEY, Reply, answer, completion, error, number_of
 
@@ -182,3 +184,10 @@ def test_an_interrupt_while_a_script_starts_ends_with_130(desk: Desk, module: st
     env = {"PYTHONPATH": str(desk.folder)}
     done = desk.stage(ALIGN, env=env, own_process=True, status=130)
     assert not desk.sent and "interrupted" in done.stderr
+
+
+def test_a_finalizer_does_not_swallow_an_interrupt() -> None:
+    stop = "(_ for _ in ()).throw(KeyboardInterrupt)"
+    code = f"import orbench; type('D', (), {{'__del__': lambda _: {stop}}})()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (130, 1)
