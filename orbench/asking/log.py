@@ -53,6 +53,7 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
             self._reader = files.enter_context(reader)
             self._note_offsets()
             if write:
+                files.callback(self.release)  # not before: what cannot be read would be cut off
                 self.release()
                 self._write(self._newline)
             self._files = files.pop_all()
@@ -71,7 +72,6 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
             ) from None
         sync_folder(self.path.parent)  # or a power cut takes a new log with all its answers
         files.callback(os.fsync, self._fd)
-        files.callback(self.release)
 
     def _note_offsets(self) -> None:
         """Note where each answer is, and whether the last line has its newline."""

@@ -9,11 +9,13 @@ import time
 import tomllib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from orbench.asking.files import answer_in, read_result
 from orbench.asking.log import AnswerLog
+from orbench.base.messages import UserError
 from orbench.models import providers
 from orbench.models.adaptation import RENAMED, rejected_parameter
 from orbench.models.client import answer_to_error, read_answer
@@ -175,3 +177,17 @@ def test_a_line_of_the_log_is_an_answer_or_none(
     with AnswerLog(path, write=False) as log:
         answer = log.answer(b"\xab")
     assert answer and answer.text == (text or "Later.")
+
+
+def test_a_log_that_cannot_be_read_keeps_its_answers(tmp_path: Path) -> None:
+    path = tmp_path / "o.answers.jsonl"
+    with AnswerLog(path, write=True) as log:
+        log.append(b"k", Answer("Fold it."))
+    kept = path.read_bytes()
+    fault = OSError(5, "Input/output error")
+    with (
+        mock.patch.object(AnswerLog, "_note_offsets", side_effect=fault),
+        pytest.raises(UserError, match="its answers are kept"),
+    ):
+        AnswerLog(path, write=True)
+    assert path.read_bytes() == kept
