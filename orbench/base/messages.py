@@ -140,6 +140,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
         say("interrupted; run the same command to resume")
         status = 130
     finally:
+        gc.freeze()  # else Python looks for them at exit
         _on_signals(_leave)
     sys.exit(status)
 
