@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from orbench.base.toml_files import toml_beside
@@ -67,6 +68,7 @@ def api_refusal_signal(finish_reason: str) -> str:
     return f"api:{name}"
 
 
+@lru_cache
 def finish_meaning(finish_reason: str) -> tuple[str, str]:
     """Return what a finish reason means, a key of FINISH ("" if unknown), and by which name, in
     `content_filter: SAFETY` the second one.

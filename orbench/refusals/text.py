@@ -1,7 +1,7 @@
 """A response's answer without the thinking, and its words made alike for the rules."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,6 +37,7 @@ _QUOTE = re.compile(r'["“](?<!^.)(?<!\w.)(?=\S)[^"“”\n]{1,300}(?<=\S)["”
 SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
+@lru_cache  # stage 4 needs it, and so do the rules right after that
 def answer_of(text: str) -> tuple[str, bool]:
     """Return the answer without its thinking, and False if the text ends inside the thinking.
 
