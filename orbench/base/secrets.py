@@ -11,7 +11,6 @@ import re
 LONG = 16  # characters; a text that a user wrote holds no key of this length by chance
 NAMES = ("_API_KEY", "_TOKEN")  # how the variables end that hold a key
 MASK = "[key]"
-DIGIT = re.compile(r"\d")
 _keys: set[str] = set()
 
 
@@ -32,20 +31,22 @@ def keep_environment_secret() -> None:
 def masked(text: str) -> str:
     """Return a text without the keys, and without any half of one."""
     for key in _keys:
-        text = _without(text.replace(key, MASK), key)
+        quarter = len(key) // 4
+        # Each half of a key holds one of these quarters whole.
+        if any(key[at : at + quarter] in text for at in range(0, 4 * quarter, quarter)):
+            text = _without(text, key)
     return text
 
 
 def _without(text: str, key: str) -> str:
-    """Return a text without what it has in common with a key, from half of it on.
+    """Return a text without a key and what it has in common with it, from half of it on.
 
     A half without a digit stays: it can be words, such as those of "sk-no-key-required".
     """
-    half = len(key) // 2
-    for start in range(len(key) - half + 1):
-        end = start + half
-        if key[start:end] in text and DIGIT.search(key, start, end):
-            while end < len(key) and key[start : end + 1] in text:
-                end += 1
-            text = text.replace(key[start:end], MASK)
+    text = text.replace(key, MASK)
+    for size in range(len(key), len(key) // 2 - 1, -1):
+        for start in range(len(key) - size + 1):
+            part = key[start : start + size]
+            if re.search(r"\d", part):
+                text = text.replace(part, MASK)
     return text
