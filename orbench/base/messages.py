@@ -120,7 +120,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
     status = 1
     _on_signals(_interrupt)
     # Python looks for reference cycles every 700 new objects, a tenth of the time; there are few.
-    gc.set_threshold(100_000)
+    gc.set_threshold(500_000)
     if sys.stderr is None:  # closed; progress bars need one
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     try:
