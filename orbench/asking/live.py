@@ -82,7 +82,7 @@ class _Lane:
         return self.unsent.pop() if self.pace.closed else self.unsent.popleft()
 
 
-@dataclass
+@dataclass(repr=False)  # signal.signal() writes out each handler with what it is bound to
 class _Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
@@ -187,7 +187,7 @@ class _Session:
 
     def interrupt(self, number: int) -> None:
         """Wait only for the answers in flight: they are paid for."""
-        if self.run.interrupted and number == signal.SIGINT:
+        if self.run.phase is Phase.INTERRUPTED and number == signal.SIGINT:
             os._exit(130)  # all that arrived is in the log
         self.run.phase = Phase.INTERRUPTED
         grace = self.limits.timeout
@@ -268,6 +268,8 @@ class Progress:
     def done(self, run: Run) -> None:
         """Count one more settled request."""
         self._n += 1
+        if self.quiet:
+            return
         now = time.monotonic()
         state = f"failed {len(run.failed):,}, retries {run.retries}"
         if run.retried[TimedOut.kind]:
@@ -280,7 +282,7 @@ class Progress:
         if self._shown:
             self.bar.set_postfix_str(state, refresh=False)
             self.bar.update()
-        elif not self.quiet and now - self._said > SAY_EVERY_S:
+        elif now - self._said > SAY_EVERY_S:
             self._said = now
             line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
             say(f"{line}, {state}")
