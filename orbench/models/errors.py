@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
@@ -220,8 +221,12 @@ def key_of(model: Model) -> str:
     return keep_secret(COPIED_ALONG.sub("", os.environ.get(model.key_variable, "")))
 
 
+@lru_cache  # most texts in a server's JSON are names, the same in each
 def masked(text: str, key: str) -> str:
-    """Return a text without a key: a long one anywhere, a short one as a whole word."""
+    """Return a text without lone surrogates and a key: a long one anywhere, a short one as a whole
+    word.
+    """
+    text = storable(text)
     if key.lower() in PLACEHOLDERS:
         return text
     if len(key) >= LONG_KEY:
@@ -235,7 +240,7 @@ def cleaned(value: Any, key: str, levels: int = DEEPEST) -> Any:
     All of a server's JSON passes through here before anything reads it. levels: how deep to go.
     """
     if isinstance(value, str):
-        return masked(storable(value), key)
+        return masked(value, key)
     if levels == 0:
         return "(nested too deeply)"
     levels -= 1
@@ -243,7 +248,7 @@ def cleaned(value: Any, key: str, levels: int = DEEPEST) -> Any:
         return [cleaned(item, key, levels) for item in value]
     if isinstance(value, dict):
         items = value.items()
-        return {cleaned(name, key): cleaned(item, key, levels) for name, item in items}
+        return {masked(name, key): cleaned(item, key, levels) for name, item in items}
     return value
 
 
