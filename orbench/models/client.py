@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbench.base.messages import UserError, one_line
 from orbench.base.words import Json
-from orbench.models import errors, local
+from orbench.models import errors
 from orbench.models.adaptation import Adaptation
 from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
 from orbench.models.requests import PROTOCOLS, Answer, Request
@@ -98,6 +98,8 @@ class Client:
         if endpoint not in self.clients:
             base_url = model.base_url
             if base_url in IN_PROCESS:
+                from orbench.models import local
+
                 base_url, close = await local.serve(base_url, self.stage)
                 self.to_close.callback(close)
             client = connect(model, base_url, self.timeout)
