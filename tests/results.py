@@ -113,7 +113,7 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
     every |= about
     if given is not None:
-        is_toxic = np.full(len(given), every["side"].is_toxic)
+        is_toxic = np.full(len(given.prompt), every["side"].is_toxic)
         every |= {"responses": replace(given, is_toxic=is_toxic), "texts": []}
     return Result(**every)
 

@@ -100,11 +100,6 @@ class Run:
         return self.phase is Phase.ASKING and not self.stopped
 
     @property
-    def interrupted(self) -> bool:
-        """Tell whether the user has interrupted the run."""
-        return self.phase is Phase.INTERRUPTED
-
-    @property
     def retries(self) -> str:
         """Return how many requests were sent again and why: `15 (12 throttled, 3 timed out)`."""
         reasons = [f"{n:,} {why}" for why, n in self.retried.most_common()]

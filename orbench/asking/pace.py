@@ -41,7 +41,6 @@ SOON = 5  # windows after a cut in which a limit rejects next to nothing
 LEFT = 4  # rejections in them that are too many for a limit
 RECENT = 0.1  # weight of a window in the random share, so that one low window decides nothing
 RATE_S = 1.0  # over which the rate of answers is taken: the shortest period that limits have
-MOST_ANSWERS = 10_000  # whose times are kept
 MARGIN = 1.1  # of the spacing over the answered one, so that a full bucket can recover
 DEEPER = 1.25  # the margin of a cut that tells a limit from rejections at random
 FASTER = 0.021  # added to the rate's growth in a window, for each second since the last cut
@@ -75,7 +74,7 @@ class _Answers:
     def __init__(self) -> None:
         self.n = 0
         self.seconds = 1.0  # a guess, until an answer has arrived
-        self._arrived = deque[float](maxlen=MOST_ANSWERS)
+        self._arrived = deque[float]()
 
     def add(self, sent: float, now: float) -> None:
         """Count the answer to a request that was sent then."""

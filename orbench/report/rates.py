@@ -108,7 +108,7 @@ def _details(responses: Responses) -> Details:
     prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
     _, direct, indirect, api, cut_off = prompts.mean()
     return Details(
-        rows=len(responses),
+        rows=len(responses.prompt),
         refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
         not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
@@ -119,7 +119,7 @@ def _details(responses: Responses) -> Details:
         cut_off=cut_off,
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
-        flips=(prompts[0] % 1 > 0).mean() if len(scored) > len(prompts) else np.nan,
+        flips=(prompts[0] % 1 > 0).mean() if len(scored.prompt) > len(prompts) else np.nan,
     )
 
 

@@ -44,9 +44,6 @@ class Responses:
     other_model: Array  # another model answered than the one asked
     judge_refused: Array  # to judge it
 
-    def __len__(self) -> int:
-        return len(self.prompt)
-
     def where(self, chosen: Array) -> "Responses":
         """Return some of them. chosen: booleans, or places in their order."""
         return Responses(*[column[chosen] for column in vars(self).values()])

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from orbench.asking.inquiry import Phase
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
@@ -114,7 +115,7 @@ def end(run: StageRun, counts: Counts) -> Outcome:
     for line in closing_lines(run, counts):
         say(line)
     status = 3 if counts.aside else 0
-    if run.interrupted:
+    if run.phase is Phase.INTERRUPTED:
         status = 130
         say(
             f"interrupted: {counted(counts.rows[NOT_ASKED], 'row')} left; "

@@ -31,9 +31,7 @@ def wilson(hits: float, n: float) -> Interval:
     variance = p * (1 - p) / n + square / (4 * n * n)
     half = Z95 * sqrt(variance) / scale
     # min and max: rounding must not put an end on the wrong side of the rate itself, at 0 and 1.
-    low = min(p, middle - half)
-    high = max(p, middle + half)
-    return Interval(max(0.0, low), min(1.0, high))
+    return Interval(max(0.0, min(p, middle - half)), min(1.0, max(p, middle + half)))
 
 
 def bonett_price(gap: float, differing: float, n: float) -> Interval:

@@ -119,7 +119,7 @@ def test_a_merged_file_is_a_result_on_each_side(tmp_path: Path) -> None:
     lost(path, ["Lost"], is_toxic="False")
     results, _ = load_results([Source(path, "", "merged")], 9)
     shown = [
-        f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses)}, "
+        f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses.prompt)}, "
         f"{len(one.texts)} {one.responses_hash > ''}"
         for one in results
     ]

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from orbench.asking import live
-from orbench.asking.inquiry import Inquiry, Limits, Reader, Run, pending
+from orbench.asking.inquiry import Inquiry, Limits, Phase, Reader, Run, pending
 from orbench.asking.log import AnswerLog
 from orbench.asking.pace import ROW, SMALL, Pace
 from orbench.models.client import Client
@@ -291,7 +291,7 @@ def test_a_signal_after_the_last_answer_is_no_fault(tmp_path: Path) -> None:
         run = Run(Reader(), log)
         session = live._Session([], [], run, Limits(), live.Progress("", 0, quiet=True))
         asyncio.run(session.ask())
-        assert run.interrupted
+        assert run.phase is Phase.INTERRUPTED
         session.interrupt(signal.SIGTERM)
 
 

@@ -43,7 +43,7 @@ def tiers(board: Board) -> Analysis:
             for result, tier in product(standing.results, scale.tiers):
                 responses = result.responses
                 part = responses.where(responses.tier == tier)
-                if len(part):
+                if len(part.prompt):
                     whole = refusal_rate(result, part, Subset(Kind.TIER, tier))
                     rates[result.number, tier] = [*with_shares(whole, part)]
         sound = [standing for standing in scale.standings if not standing.doubts]
