@@ -129,7 +129,7 @@ class _Session:
         lane.failures += 1
         n = lane.failures
         most = FAILURES_IN_A_ROW
-        if isinstance(error, Forbidden) and not len(self.run.log):
+        if isinstance(error, Forbidden) and not self.run.log:
             most = TURNED_AWAY
         if n >= most:
             self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
@@ -240,6 +240,7 @@ class _Session:
         rest = lane.pace.rejected(fault, sent, self.loop.time(), before)
         if lane.pace.over:
             self.leave_out(request.model, lane.pace.over)
+            rest = 0.0  # what it asks for would hold up the other models
         elif faults > self.limits.max_retries or before >= LIMITED_TRIES:
             self.fail(request, "gave_up", fault)
             return

@@ -37,7 +37,7 @@ def run_stage(stage: Stage) -> Outcome:
     with AnswerLog(path, write=may_write and bool(stage.models)) as log:
         if kept := existing.check_existing(stage):
             return Outcome(0, kept)
-        if args.from_log and stage.models and not len(log):
+        if args.from_log and stage.models and not log:
             raise UserError(
                 f"{log.path} holds no answers; first run this without --from_log or --limit"
             )

@@ -106,6 +106,15 @@ def test_a_wait_of_hours_ends_the_run_at_once(desk: Desk, header: tuple[str, str
     assert "a wait of 10.0 hours" in desk.stopped(ALIGN)
 
 
+def test_a_model_that_asks_for_a_wait_of_hours_holds_up_no_other(desk: Desk) -> None:
+    wait = error(429, "slow down", headers=[("Retry-After", "36000")])
+    desk.prompts(3)
+    desk.serve(lambda body, seen: wait if body["model"] == "busy" else "[[none]]")
+    done = desk.stage(MODERATE, "--moderator_model=busy,a", "--min_votes=1")
+    assert "busy is left out: the endpoint asks for a wait of 10.0 hours" in done.stderr
+    assert desk.cells("votes") == ["1"] * 3
+
+
 def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve(Reply(fault="hang"))
