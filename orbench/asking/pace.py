@@ -194,10 +194,10 @@ class Pace:
             self.over = f"the endpoint cannot be reached; is it running? ({fault})"
         elif silent >= self._patience:
             self.over = f"no answer for {silent:.0f} s ({fault}); rerun the command to resume"
-        elif self.closed and max(silent, wait) >= LONG_S and not self._told:
+        elif max(silent, wait) >= LONG_S and not self._told:
             self._told = True
             self._say(
-                f"{self._name}: paused; sending one request every {max(PROBE_S, wait):.0f} s "
+                f"{self._name}: waiting at least {max(PROBE_S, wait):.0f} s before retrying "
                 f"({fault})"
             )
 

@@ -231,7 +231,7 @@ def test_an_outage_loses_no_row_and_gets_few_requests(
     during = [at for at in played.times if 1.5 <= at < 121]
     assert len(during) <= concurrency + 12 + 120 / 3
     (line,) = played.lines
-    assert line == f"gpt-x: paused; sending one request every 3 s ({fault_of(rejection)})"
+    assert line == f"gpt-x: waiting at least 3 s before retrying ({fault_of(rejection)})"
 
 
 @pytest.mark.parametrize("rows", [1, 3, 1000])
@@ -305,6 +305,11 @@ def test_a_request_waits_as_long_as_retry_after_says_and_holds_up_no_other(
     assert played.seconds <= 14 + 4 * asked
 
 
+def test_a_long_wait_of_one_request_is_reported(tmp_path: Path) -> None:
+    played = play(Outage(0, 0.1, Rejection(retry_after=30.0)), tmp_path, rows=1)
+    assert played.lines == ["gpt-x: waiting at least 30 s before retrying (429: slow down)"]
+
+
 def test_requests_rejected_together_do_not_come_back_together(tmp_path: Path) -> None:
     played = play(Outage(0.1, 0.3, SLOW_DOWN), tmp_path, rows=60)
     again = {round(times[1], 2) for times in played.sent.values() if len(times) > 1}
@@ -323,5 +328,5 @@ def test_no_endpoint_is_given_up_before_a_request_can_have_timed_out() -> None:
     pace = Pace(resolve("gpt-x"), Limits(1, timeout=400), say := mock.Mock())
     for now in (*[0] * ROW, 10, 11, 399):
         pace.rejected(TransientError("busy", 3600 * (now in (0, 11))), now, now, 6)
-    say.assert_called_once_with("gpt-x: paused; sending one request every 3600 s (busy)")
+    say.assert_called_once_with("gpt-x: waiting at least 3600 s before retrying (busy)")
     assert not pace.over
