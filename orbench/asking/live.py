@@ -127,12 +127,13 @@ class _Session:
         self.run.failed[request.key] = Missing(kind, str(error))
         lane = self.lanes[request.model]
         lane.failures += 1
-        n = lane.failures
         most = FAILURES_IN_A_ROW
         if isinstance(error, Forbidden) and not self.run.log:
             most = TURNED_AWAY
-        if n >= most:
-            self.leave_out(request.model, f"{n} requests in a row failed, the last: {error}")
+        if lane.failures >= most:
+            self.leave_out(
+                request.model, f"{lane.failures} requests in a row failed, the last: {error}"
+            )
         self.settle(request)
 
     def leave_out(self, model: Model, why: str) -> None:

@@ -143,7 +143,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
     else:
         where = f"see {stage.beside(FAILED if counts.aside else '.answers.jsonl')}"
     say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
-    if counts.rows["unscored"]:
+    if counts.rows["unscored"] and not run.left_out:  # a rerun asks these again
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 
 

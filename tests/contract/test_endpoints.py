@@ -115,6 +115,14 @@ def test_a_model_that_asks_for_a_wait_of_hours_holds_up_no_other(desk: Desk) -> 
     assert desk.cells("votes") == ["1"] * 3
 
 
+def test_no_answer_need_be_deleted_to_ask_a_judge_again_that_was_left_out(desk: Desk) -> None:
+    desk.prompts(3)
+    desk.serve(lambda body, seen: error(401) if body["model"] == "b" else "[[none]]")
+    done = desk.stage(MODERATE, "--moderator_model=a,b", status=1)
+    assert "b is left out" in done.stderr
+    assert "delete" not in done.stderr
+
+
 def test_a_timeout_is_for_each_attempt(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve(Reply(fault="hang"))
