@@ -118,7 +118,7 @@ def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]
 
 
 def _finish(sources: Sequence[Source], options: Options, files: Sequence[Path]) -> None:
-    """Write the run record, and remove what the last report wrote and this one did not."""
+    """Remove what the last report wrote and this one did not, and write the run record."""
     folder = options.output_dir
     inputs = [{"path": str(path)} for path in options.toxicity]
     inputs += [{"path": str(source.path), "model": source.model} for source in sources]
@@ -127,9 +127,10 @@ def _finish(sources: Sequence[Source], options: Options, files: Sequence[Path]) 
     before = read_record(options.results).get("files", [])
     names = [path.relative_to(folder).as_posix() for path in files]
     facts = {"inputs": inputs, "files": names}
-    write_record(options.results, "plot_results", options.command, facts)
     own_folders = (folder, folder / FIGURES, folder / EEE)
     for name in before:
         path = folder / name
         if name not in names and path.parent in own_folders and path.is_file():
             path.unlink()
+    # After the removals: if one fails, the next report finds what is left in the old record.
+    write_record(options.results, "plot_results", options.command, facts)

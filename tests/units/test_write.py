@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -49,6 +50,20 @@ def test_the_record_names_inputs_files_and_command(tmp_path: Path) -> None:
     assert sorted(record["files"]) == sorted(TABLES + DOCUMENTS)
     assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "results.run.json"])
     assert record["versions"]["orbench"] == VERSION
+
+
+def test_what_could_not_be_removed_is_removed_by_the_next_report(tmp_path: Path) -> None:
+    def fail(path: Path, missing_ok: bool = False) -> None:
+        if not missing_ok:
+            raise OSError("busy")
+
+    path = model(tmp_path, "a", 4)
+    run(tmp_path, path, html=True, export="eee")
+    with mock.patch.object(Path, "unlink", fail), pytest.raises(OSError, match="busy"):
+        run(tmp_path, path)
+    folder = run(tmp_path, path)
+    assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "eee", "results.run.json"])
+    assert not names_in(folder / "eee")
 
 
 def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
