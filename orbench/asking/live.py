@@ -196,8 +196,10 @@ class _Session:
             grace = min(grace, GRACE_S)
         with suppress(RuntimeError):  # the last answer is there already
             self.end.reschedule(self.loop.time() + grace)
-        wait = f"waiting at most {grace:.0f} s for the answers in flight"
-        self.progress.say(f"stopping: {wait}; interrupt again to exit at once")
+        self.progress.say(
+            f"stopping: waiting at most {grace:.0f} s for the answers in flight; "
+            "interrupt again to exit at once"
+        )
 
     def pump(self) -> None:
         """Send what may go out now."""

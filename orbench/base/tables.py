@@ -193,7 +193,8 @@ class WholeFile:
         if isinstance(error, OSError):  # a full disk has no name
             error.filename = self._path
         Path(self.file.name).unlink(missing_ok=True)  # if it was not committed
-        self.file.close()
+        with suppress(OSError):  # a full disk fails here once more
+            self.file.close()
 
 
 class CsvWriter(WholeFile):

@@ -145,3 +145,12 @@ def test_folders_are_made_with_those_above_them(tmp_path: Path) -> None:
     for _ in range(2):
         tables.make_folder(tmp_path / "a" / "b")
     assert tables.beside(Path("a/p.q.csv"), "_x.csv") == Path("a/p.q_x.csv")
+
+
+def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    (tmp_path / f"o.csv.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as raised:
+        tables.write_text(path, "x")
+    assert raised.value.filename == path
+    assert not list(tmp_path.iterdir())
