@@ -1,19 +1,29 @@
 """What goes with refusals: a score (AUC), or features of the prompt (log-odds)."""
 
 from collections.abc import Sequence
-from math import nan
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
 from pandas import DataFrame, Series  # type: ignore[import-untyped]
-from scipy.sparse import csr_array  # type: ignore[import-untyped]
-from scipy.special import ndtr  # type: ignore[import-untyped]
+from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
 
+from orbench.stats.core import difference
 from orbench.stats.estimates import Verdicts, by_cluster
-from orbench.stats.inference import FEW_CLUSTERS, Array, kish, t95
+from orbench.stats.inference import (
+    ALPHA,
+    FEW_CLUSTERS,
+    ROUNDING,
+    Array,
+    kish,
+    sum_of_squares,
+    t95,
+)
 from orbench.stats.intervals import Z95, Interval, wilson
 
 TINY = 1e-9  # the variance of a score that separates perfectly
+# Where fewer seeds have a feature (as Kish counts), their spread alone is not trusted.
+ENOUGH_SEEDS = 20
 PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of them
 
 
@@ -55,11 +65,12 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, Interval]:
 def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     """Return log-odds with an informative prior (Monroe et al., Political Analysis 16 (2008)
     372-403), of prompts in place of tokens. Rewrites of a seed share words: the variance is times
-    the design effect, if above 1.
+    the design effect, if above 1; what few seeds have is tested as a `difference`, too.
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
     seeds, by number. The table has a row per feature: the refused and the answered prompts that
     have it, log_odds (above 0: it goes with refusals), z, and q (p after Benjamini and Hochberg).
+    Seeds count only for what has q below ALPHA without them, since they don't lower it.
     """
     share = features.mean(axis=0)
     groups = np.array([refused, ~refused])
@@ -69,32 +80,43 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     no = sizes + PRIOR - yes
     of_refused, of_answered = np.log(yes / no)
     gap = of_refused - of_answered
-    variance = (1 / yes + 1 / no).sum(axis=0)
-    # The design effect: how much more the difference varies than if prompts were independent.
-    part = np.where(refused, 1 / sizes[0], -1 / sizes[1])  # of each prompt in the difference
-    prompts = np.arange(len(cluster))
-    members = csr_array((part, (cluster, prompts)))  # clusters x prompts
-    inside = members @ features
-    alone = members.sum(axis=1)
-    # Squared deviations of the clusters, multiplied out: what is expected of them is not sparse.
-    between = inside.multiply(inside).sum(axis=0)
-    between = between - 2 * share * (inside.T @ alone)
-    between += share**2 * (alone @ alone)
-    independent = share * (1 - share) * (part @ part)
-    variance *= np.maximum(1, between / independent)
-    z = gap / np.sqrt(variance)
-    p = 2 * ndtr(-np.abs(z))
+    z = gap / np.sqrt((1 / yes + 1 / no).sum(axis=0))
+    columns = features.tocsc()
+    verdicts = Verdicts(refused * 1.0, np.arange(len(refused)), cluster)
+    for term in np.flatnonzero(_adjusted(z) < ALPHA):
+        has = columns[:, [term]].toarray().ravel() > 0
+        z[term] = _by_seeds(z[term], verdicts, has)
     found = DataFrame(counts.T, columns=["refused", "answered"])
-    return found.assign(log_odds=gap, z=z, q=_false_discoveries(p))
+    return found.assign(log_odds=gap, z=z, q=_adjusted(z))
 
 
-def _false_discoveries(p: Array) -> Array:
+def _by_seeds(z: float, verdicts: Verdicts, has: Array) -> float:
+    """Return z of a feature, allowing for seeds. has: which prompts have the feature."""
+    # The design effect of the difference between the prompts with the feature and the others. They
+    # deviate from the share of their own group: from that of all, an association would be noise.
+    group = has.astype(int)
+    size = np.bincount(group)
+    share = np.bincount(group, verdicts.refused) / size
+    part = (verdicts.refused - share[group]) / size[group]
+    seeds = np.bincount(verdicts.cluster, np.where(has, part, -part))
+    independent = max(TINY**2, sum_of_squares(part))
+    z /= sqrt(max(1.0, sum_of_squares(seeds) / independent))
+    fewer = has if size[1] <= size[0] else ~has
+    seeds = np.bincount(verdicts.cluster[fewer])
+    if kish(seeds) < min(ENOUGH_SEEDS, size.min()) - ROUNDING:
+        p = difference(verdicts.where(has), verdicts.where(~has), paired=False).p
+        most = -ndtri(p / 2)
+        z = np.clip(z, -most, most)
+    return z
+
+
+def _adjusted(z: Array) -> Array:
     """Return p values adjusted by Y. Benjamini and Y. Hochberg's method (J. R. Statist. Soc. B 57
     (1995) 289-300). SciPy has it too, where it takes half a second to load.
     """
-    falling = Series(p).sort_values(ascending=False)
-    rank = np.arange(len(p), 0, -1)
-    adjusted = falling * len(p) / rank
+    falling = Series(2 * ndtr(-np.abs(z))).sort_values(ascending=False)
+    rank = np.arange(len(z), 0, -1)
+    adjusted = falling * len(z) / rank
     return np.asarray(adjusted.cummin().sort_index())
 
 

@@ -9,11 +9,12 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from orbench.report.analyses.trigger_words import terms_in, trigger_words
 from orbench.report.measures import Association, Outcome
-from orbench.stats.core import Array
+from orbench.stats.core import Array, Verdicts, difference
 from tests.results import prompts_of
 from tests.units.read_results import cells_of, read_board
 
 PRIOR = 10.0
+ANY = float("inf")
 WORDS = {"0": "", "1": " kill", "2": " fold", "3": " kill fold"}
 
 
@@ -34,18 +35,30 @@ def lines(found: list[Association]) -> list[str]:
 
 
 def log_odds(has: Array, refused: Array, cluster: Array) -> tuple[float, float]:
-    """Monroe's log-odds with the prior, and its z with the design effect, written out."""
+    """Monroe's log-odds with the prior, and its z, written out; of seeds with their design effect
+    within the prompts that have the word, and those that don't; of less than 20 with core's test.
+    """
     share = has.mean()
     odds = variance = 0.0
-    signs = np.where(refused, 1 / refused.sum(), -1 / (~refused).sum())
     for sign, group in ((1, refused), (-1, ~refused)):
         yes = has[group].sum() + PRIOR * share
         no = (~has[group]).sum() + PRIOR * (1 - share)
         odds += sign * np.log(yes / no)
         variance += 1 / yes + 1 / no
-    between = np.square(np.bincount(cluster, signs * (has - share))).sum()
-    effect = between / (share * (1 - share) * (signs**2).sum())
-    return odds, odds / (variance * max(1, effect)) ** 0.5
+    part = np.zeros(len(has))
+    fewest = ANY
+    for sign, group in ((1, has), (-1, ~has)):
+        part[group] = sign * (refused[group] - refused[group].mean()) / group.sum()
+        seeds = np.bincount(cluster[group])
+        if seeds.max() > 1:
+            fewest = min(fewest, seeds.sum() ** 2 / (seeds**2).sum())
+    effect = np.square(np.bincount(cluster, part)).sum() / max(1e-99, (part**2).sum())
+    z = odds / (variance * max(1, effect)) ** 0.5
+    p = 2 * norm.sf(abs(z))
+    if fewest < 20:
+        rows = Verdicts(refused * 1.0, np.arange(len(has)), cluster)
+        p = max(p, difference(rows.where(has), rows.where(~has), paired=False).p)
+    return odds, np.sign(z) * norm.isf(p / 2)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +77,7 @@ def test_terms_are_words_and_neighbors(text: str, expected: str) -> None:
 # -- a model ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("size", [1, 3, 4])  # 4: "kill" is in 18 seeds
 def test_log_odds_are_those_of_the_formula(size: int) -> None:
     words = "1*50+3*10+2*10+0*20+1*10+2*80+0*60"
     cells = np.array(list(cells_of(words)))
