@@ -4,8 +4,8 @@ Analyses make these objects; tables, sentences and pictures are views of them. T
 compared with `==`, which would compare arrays.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import nan
 from typing import NamedTuple
@@ -256,6 +256,8 @@ class Association:
     outcome: Outcome = Outcome.NO_DIFFERENCE
     higher: float = nan  # the rates above and below the seeds' mean tiers
     lower: float = nan
+    # Of a trend, by their upper tier: from each tier to the next one.
+    steps: Mapping[str, "Association"] = field(default_factory=dict)
     against: Result | None = None  # a second model: words of what only one of both refuses
     z: float = nan
     refused: int | None = None  # prompts with the word

@@ -227,15 +227,28 @@ def trend_lines(associations: Iterable[Association]) -> Iterator[str]:
             name = one.result.label
             if one.result.side != BOTH:
                 name += f", {one.result.side.name}"
-            yield f"{name}: refusals by tier ({one.value}): {trend} ({counted(one.n, 'seed')})"
+            seeds = f" ({counted(one.n, 'seed')})" if one.n else ""
+            yield f"{name}: refusals by tier ({one.value}): {trend}{seeds}"
 
 
 def trend_words(found: Association) -> str:
     """Return what a trend over tiers shows; nothing of other associations."""
     if found.kind is not Associated.TREND:
         return ""
+    if found.steps and not found.n:
+        return "add a column seed_id, the same in all prompts of one intent"
+    whole = _direction(found)
+    steps = {tier: _direction(step) for tier, step in found.steps.items()}
+    if {"rises", "falls"} <= {whole, *steps.values()}:
+        shown = [f"{direction} to {tier}" for tier, direction in steps.items() if direction]
+        return f"not monotone: {', '.join(shown)}"
+    return whole or found.outcome
+
+
+def _direction(found: Association) -> str:
+    """Return where a trend or a step goes; nothing if that is not shown."""
     if found.outcome is not Outcome.FINDING:
-        return found.outcome
+        return ""
     return "rises" if found.estimate > 0 else "falls"
 
 

@@ -11,6 +11,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from orbench.report.analyses.tiers import scales, tiers
 from orbench.report.measures import Association, Counted, Outcome
+from orbench.report.sentences import trend_lines, trend_words
 from orbench.report.standings import Standing
 from orbench.stats.core import Array, Verdicts, difference
 from tests.units.read_results import cells_of, read_board, read_standing
@@ -185,6 +186,39 @@ def test_unscored_rows_count_against_the_trend(tier: str, lost: int, outcome: Ou
     is_turned = worst.estimate * rise < 0
     assert is_turned == (lost == 14)
     assert found.p_worst == (1 if is_turned else worst.p)
+
+
+@pytest.mark.parametrize(
+    ("of_seeds", "expected"),
+    [
+        ("001*24", "rises"),
+        ("010*24", "not monotone: rises to 2, falls to 3"),
+        ("101*24", "not monotone: falls to 2, rises to 3"),
+        ("011*9+010*15", "not monotone: rises to 2, falls to 3"),  # though all in all it rises
+        ("010*3+000*21", "no difference shown"),
+    ],
+)
+def test_a_trend_that_a_shown_step_contradicts_is_not_monotone(
+    of_seeds: str, expected: str
+) -> None:
+    refused = np.array([*cells_of(of_seeds)])
+    three = np.arange(len(refused))
+    found = only(tiered("".join(refused), tier=list("123") * 24, seed=three // 3))
+    assert trend_words(found) == expected
+    steps = [*found.steps.values()]
+    for place, step in enumerate(steps):
+        two = refused[(three % 3 == place) | (three % 3 == place + 1)]
+        alone = only(tiered("".join(two)))
+        assert (step.p, step.interval) == (alone.p, alone.interval)
+    corrected = multipletests([step.p for step in steps], method="holm")[1]
+    assert [step.p_adjusted for step in steps] == pytest.approx(corrected)
+
+
+def test_tiers_without_seeds_ask_for_them() -> None:
+    found = only(tiered("01*20", seed=range(40)))
+    assert [*trend_lines([found])] == [
+        "m0: refusals by tier (1 < 2): add a column seed_id, the same in all prompts of one intent"
+    ]
 
 
 def test_a_file_on_the_wrong_side_has_a_trend_of_its_own() -> None:

@@ -7,7 +7,7 @@ and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ h
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain, pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -79,23 +79,32 @@ def results_on(side: Side, standings: Board) -> list[Result]:
 
 
 def _trend(model: Result, tiers: Sequence[str]) -> Association:
-    """Return the trend of a model, before its p values are corrected."""
+    """Return the trend of a model, before its p values are corrected; with its steps, corrected."""
     responses = model.responses.where(model.responses.tier != "")
-    steps = Series(responses.tier).map(tiers.index).to_numpy()
-    in_steps = replace(responses, tier=steps)
-    gap = difference(*_around_means(in_steps.where(responses.scored)), paired=False)
+    tier = Series(responses.tier).map(tiers.index).to_numpy()
+    in_steps = replace(model, responses=replace(responses, tier=tier))
+    there = np.unique(tier).tolist()
+    steps = [_rise(in_steps, pair, tiers) for pair in pairwise(there)]
+    of_upper = zip([tiers[step] for step in there[1:]], corrected(steps), strict=True)
+    return replace(_rise(in_steps, there, tiers), result=model, steps=dict(of_upper))
+
+
+def _rise(model: Result, steps: Sequence[int], tiers: Sequence[str]) -> Association:
+    """Return how refusals rise over some steps. model: with numbers in place of tiers."""
+    responses = model.responses.where(np.isin(model.responses.tier, steps))
+    gap = difference(*_around_means(responses.where(responses.scored)), paired=False)
     outcome = Outcome.NO_DIFFERENCE
     if gap.a.prompts < FEW_CLUSTERS:
         outcome = Outcome.TOO_FEW
     return Association(
         kind=Associated.TREND,
         result=model,
-        value=" < ".join(tiers[step] for step in np.unique(steps)),
+        value=" < ".join(tiers[step] for step in steps),
         n=gap.a.prompts,
         estimate=gap.difference,
         interval=gap.interval,
         p=gap.p,
-        p_worst=worst_case_p(*_around_means(in_steps), gap, paired=False),
+        p_worst=worst_case_p(*_around_means(responses), gap, paired=False),
         outcome=outcome,
         higher=gap.a.rate,
         lower=gap.b.rate,
