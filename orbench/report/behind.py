@@ -30,7 +30,7 @@ def sections(report: Report) -> dict[str, Grid]:
         ("pairs_comparison", COMPARISONS, compared[Compared.PAIRS]),
         ("tiers", RATES, rates[Kind.TIER]),
         ("tiers_trend", ASSOCIATIONS, associated[Associated.TREND]),
-        ("drift", COMPARISONS, compared[Compared.SETS]),
+        ("drift", COMPARISONS, [*compared[Compared.SETS], *compared[Compared.CHANGES]]),
         ("triggers", ASSOCIATIONS, associated[Associated.WORD]),
     ]
     return {name: grid(TEXTS[name]["title"], *items) for name, *items in parts}

@@ -160,6 +160,7 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive: unscored rows could reverse this"
     TOO_FEW = "too few prompts in common"
     DOUBTFUL = "doubtful"
+    DIFFICULTY = "no finding: the prompts may differ in difficulty"
 
 
 class Compared(StrEnum):
@@ -167,6 +168,7 @@ class Compared(StrEnum):
 
     MODELS = "models"  # two models on the same prompts
     SETS = "sets"  # a model on two prompt sets
+    CHANGES = "changes"  # two models on two prompt sets
     PAIRS = "pairs"  # two models on the same pairs
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "Difference",
     "Mean",
     "Verdicts",
+    "change",
     "difference",
     "in_common",
     "mean",
@@ -106,6 +107,21 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
         widest = Interval(min(tested.low, pairs.low), max(tested.high, pairs.high))
     interval = _combined(gap, p, tested, widest, newcombe)
     return Difference(a_mean, b_mean, interval, p, correlation, df)
+
+
+def change(later: Difference, earlier: Difference) -> Difference:
+    """Return how much a difference of two models changes from one prompt set to another; the means
+    are the differences. Seeds that the sets share don't count: they would make it narrower.
+    """
+    a = later.a._replace(rate=later.difference, interval=later.interval)
+    b = earlier.a._replace(rate=earlier.difference, interval=earlier.interval)
+    below = _newcombe_margin(a, b, 0.0)
+    above = _newcombe_margin(b, a, 0.0)
+    gap = a.rate - b.rate
+    df = min(later.df, earlier.df)
+    margin = below if gap > 0 else above
+    p = t_test_p(gap, margin / t95(df), df)
+    return Difference(a, b, Interval(gap - below, gap + above), p, 0.0, df)
 
 
 def _combined(

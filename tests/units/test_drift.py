@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t  # type: ignore[import-untyped]
 from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 from statsmodels.stats.proportion import confint_proportions_2indep  # type: ignore[import-untyped]
 
 from orbench.report.analyses.drift import drift
 from orbench.report.compare import hedging
-from orbench.report.measures import Compared, Comparison, Counted, Outcome
+from orbench.report.measures import Compared, Comparison, Counted, Outcome, Rate
 from orbench.report.rates import overall, rates
 from orbench.report.results import Result
-from tests.units.read_results import cells_of, read_result
+from orbench.stats.core import Verdicts, difference
+from tests.units.read_results import cells_of, read_result, verdicts_of
 
 
 def changes(text: str) -> list[Comparison]:
@@ -20,15 +22,16 @@ def changes(text: str) -> list[Comparison]:
     for number, line in enumerate(text.split("; ")):
         model, prompts, refused, *fields = line.split()
         words = [f"1*{refused}+0*{80 - int(refused)} model={model} prompts={prompts}", *fields]
+        words.append(f"prompt_set={prompts}")
         place = np.arange(80) + 1000 * number
         result = read_result(" ".join(words), number, prompt=place, seed=place)
         measured += overall(rates([result]))
-    return list(drift(measured).comparisons)
+    return [one for one in drift(measured).comparisons if one.kind is Compared.SETS]
 
 
 def test_the_later_set_is_compared_with_the_earlier_one_unpaired() -> None:
     (found,) = changes("m june 8 unranked=u; m july 40")
-    assert found.gap.difference == pytest.approx(0.4) and found.outcome is Outcome.FINDING
+    assert found.gap.difference == pytest.approx(0.4) and found.outcome is Outcome.DIFFICULTY
     newcombe = confint_proportions_2indep(40, 80, 8, 80, method="newcomb", compare="diff")
     assert found.gap.interval == pytest.approx(newcombe, abs=0.01)
     assert np.isnan([found.p_worst, found.detectable]).all()
@@ -43,8 +46,7 @@ def test_of_three_sets_each_two_are_compared_and_corrected_together() -> None:
     corrected = multipletests(p, method="holm")[1]
     assert [one.p_adjusted for one in found] == pytest.approx(corrected)
     assert {one.family for one in found} == {4}
-    assert [one.outcome is Outcome.FINDING for one in found] == list(corrected < 0.05)
-    assert any((p < 0.05) & (corrected >= 0.05)) and min(corrected) < 0.05
+    assert {one.outcome for one in found} == {Outcome.DIFFICULTY}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,63 @@ def test_sides_and_judges_follow_their_names() -> None:
         given += [f"m 1 8 {about}", f"m 2 8 {about}"]
     found = [f"{one.a.result.side.name} {one.judge}" for one in changes("; ".join(given))]
     assert found == ["over_refusal a", "over_refusal b", "toxic a", "toxic b"]
+
+
+# -- two models on two sets ----------------------------------------------------------------------
+
+
+def relative(later: str, earlier: str) -> list[Comparison]:
+    """How models m and r change; "1*8+0*72 0*80" are m's and r's."""
+    measured: list[Rate] = []
+    for first, text in ((0, earlier), (1000, later)):
+        for model, refused in zip("mr", text.split(), strict=True):
+            words = f"{refused} model={model} prompts=p{first} prompt_set={first}"
+            place = np.arange(len(cells_of(refused))) + first
+            result = read_result(words, len(measured), prompt=place, seed=place)
+            measured += overall(rates([result]))
+    return [one for one in drift(measured).comparisons if one.kind is Compared.CHANGES]
+
+
+def test_a_change_relative_to_another_model_is_a_difference_of_paired_differences() -> None:
+    sets = "1*48+0*72 1*24+0*96", "1*12+0*108 01*6+0*108"
+    (found,) = relative(*sets)
+    gaps = []
+    for text in sets:
+        m, r = (np.array(verdicts_of(one)) for one in text.split())
+        ids = np.arange(120)
+        gaps.append(difference(Verdicts(m, ids, ids), Verdicts(r, ids, ids), paired=True))
+    later, earlier = gaps
+    gap = later.difference - earlier.difference
+    below = np.hypot(
+        later.difference - later.interval.low, earlier.interval.high - earlier.difference
+    )
+    above = np.hypot(
+        later.interval.high - later.difference, earlier.difference - earlier.interval.low
+    )
+    assert found.gap.interval == pytest.approx((gap - below, gap + above))
+    assert found.gap.p == pytest.approx(2 * t.sf(gap / below * t.ppf(0.975, 119), 119))
+    names = [(one.result.model, one.result.prompts) for one in (found.a, found.b)]
+    assert names == [("m", "p1000"), ("r", "p0")]
+    assert (found.outcome, found.p_worst) == (Outcome.FINDING, found.p_adjusted)
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier", "outcome"),
+    [
+        ("1*48+0*72 1*48+0*72", "1*12+0*108 1*12+0*108", Outcome.NO_DIFFERENCE),  # harder prompts
+        ("1*12+0*108 1*24+0*96", "1*24+0*96 1*12+0*108", Outcome.FINDING),
+        ("?*30+0*90 0*30+1*24+0*66", "0*120 0*120", Outcome.INCONCLUSIVE),
+        ("0*30+1*24+0*66 ?*30+0*90", "0*120 0*120", Outcome.INCONCLUSIVE),
+        ("0*120 0*120", "?*30+0*90 0*30+1*24+0*66", Outcome.INCONCLUSIVE),
+        ("0*120 0*120", "0*30+1*24+0*66 ?*30+0*90", Outcome.INCONCLUSIVE),
+        ("0*120 0*120", "?*2+0*118 0*30+1*24+0*66", Outcome.FINDING),
+    ],
+)
+def test_unscored_rows_count_against_a_relative_change(
+    later: str, earlier: str, outcome: Outcome
+) -> None:
+    (found,) = relative(later, earlier)
+    assert found.outcome is outcome
 
 
 # -- hedging -------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ WORDS = {
     Kind: "overall, macro average, category, tier, label, score, pairs",
     Counted: "refused, helped, partial, safe_completion, direct, indirect, api, hedged, "
     "rejected_or_safe, right, both_refused, both_answered, reverse",
-    Compared: "models, sets, pairs",
+    Compared: "models, sets, changes, pairs",
     Associated: "trend, auc, word",
     Outcome: "finding, no difference shown, inconclusive: unscored rows could reverse this, "
-    "too few prompts in common, doubtful",
+    "too few prompts in common, doubtful, no finding: the prompts may differ in difficulty",
 }
 
 

@@ -1,18 +1,25 @@
 """How the rates of models change from one prompt set to another, such as two dated releases.
 
-The prompts differ, so the comparison is unpaired.
+The prompts differ, and so may their difficulty: a change alone is no finding. How much more a model
+changes than another one that was measured on both sets may be one.
 """
 
-from itertools import combinations
+from dataclasses import replace
+from itertools import chain, combinations
+from math import nan
 
 from orbench.base.grouping import grouped
-from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Rates
+from orbench.report.compare import corrected, tested
+from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Rate, Rates
+from orbench.stats.core import Difference, change, difference
+
+Sets = tuple[Rate, Rate]  # the rates of a model on the later set, and on the earlier one
 
 
 def drift(rates: Rates) -> Analysis:
-    """Return the comparison of each model's overall rates on two prompt sets of a side: the later
-    set minus the earlier one, in the order given. Scripted and partial results are left out.
+    """Return the comparison of each model's overall rates on two prompt sets of a side, the later
+    set minus the earlier one, in the order given; then the changes of each two models compared.
+    Scripted and partial results are left out.
     """
     sound = [rate for rate in rates if not rate.result.doubt]
     changes = []
@@ -20,4 +27,33 @@ def drift(rates: Rates) -> Analysis:
     for _, of_model in sorted(groups.items()):
         for before, after in combinations(of_model, 2):
             changes.append((after, before))
-    return Analysis(comparisons=[*tested(Compared.SETS, changes)])
+    alone = [replace(one, outcome=Outcome.DIFFICULTY) for one in tested(Compared.SETS, changes)]
+    same_sets = grouped(changes, lambda sets: (_prompts(sets[0]), _prompts(sets[1])))
+    pairs = [*chain.from_iterable(combinations(models, 2) for models in same_sets.values())]
+    relative = [_relative(*models, len(pairs)) for models in pairs]
+    return Analysis(comparisons=[*alone, *corrected(relative)])
+
+
+def _prompts(rate: Rate) -> tuple[str, str, str]:
+    """Return what two models must share for their changes to be compared."""
+    return rate.side.name, rate.result.judge, rate.result.prompt_set
+
+
+def _relative(model: Sets, reference: Sets, family: int) -> Comparison:
+    """Return how much more a model changes than another one, before correction."""
+    gap = _change(model, reference, nan)
+    worst = _change(model, reference, float(gap.difference <= 0))
+    p_worst = worst.p if gap.difference * worst.difference > 0 else 1.0
+    return Comparison(model[0], reference[1], Compared.CHANGES, family, gap, p_worst=p_worst)
+
+
+def _change(model: Sets, reference: Sets, fill: float) -> Difference:
+    """Return the change. fill: for unscored rows of the model on the later set, and so on, against
+    each other; NaN: they are left out.
+    """
+    gaps = []
+    for a, b, of_a in zip(model, reference, (fill, 1 - fill), strict=True):
+        x = a.verdicts.imputed(of_a)
+        y = b.verdicts.imputed(1 - of_a)
+        gaps.append(difference(x, y, paired=True))
+    return change(*gaps)
