@@ -40,6 +40,7 @@ WANTED = {
     "small sets": (0.83, ANY),  # Wilson's own dips
     "nearly equal models": (0.92, ANY),
     "rate corrected by labels": (0.92, ANY),
+    "its width, labels' own + 2 points at most": (0.9, ANY),
     "share of a graded class": (0.92, ANY),
     "type I error, hedged responses": (-ANY, 0.06),
     "difference of tiers": (0.92, ANY),
@@ -47,7 +48,7 @@ WANTED = {
     "trend over tiers, power": (0.9, ANY),
 }
 MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER, *_ = WANTED
-*_, SMALL, NEARLY, CORRECTED, SHARE, HEDGED, TIERED, TREND, TREND_POWER = WANTED
+*_, SMALL, NEARLY, CORRECTED, WIDTH, SHARE, HEDGED, TIERED, TREND, TREND_POWER = WANTED
 
 
 class Cell(NamedTuple):
@@ -340,16 +341,19 @@ def corrected_cells() -> Iterator[Cell]:
             drawn = random.permutation(rows)[: labels // len(groups)]
             people[drawn] = truth.refused[drawn]
             weight[rows] = len(rows) / max(1, len(drawn))
-        _, *interval = corrected(truth._replace(refused=by_judge, weight=weight), people)
-        return within(interval, rate)
+        judged = truth._replace(refused=by_judge, weight=weight)
+        _, *interval = corrected(judged, people)
+        by_labels = mean(judged._replace(refused=people)).interval
+        is_narrow = interval[1] - interval[0] <= by_labels.width + 0.02
+        return *within(interval, rate), is_narrow
 
-    judges = (Judge(0.9, 0.03), Judge(0.7, 0.05))
+    judges = (Judge(1, 0), Judge(0.7, 0.05))
     for rate, judge, labels, uneven, seeds in product(
-        (0.05, 0.1, 0.3, 0.6), judges, (40, 200), (False, True), (False, True)
+        (0.01, 0.05, 0.2, 0.5), judges, (40, 200), (False, True), (False, True)
     ):
         name = f"{rate:g}, {labels} labels, {'half refusals' if uneven else 'random'}"
         name += f", sensitivity {judge.sensitivity:g}{', seeds of 5' if seeds else ''}"
-        yield Cell(name, (CORRECTED,), partial(draw, rate, judge, labels, uneven, seeds))
+        yield Cell(name, (CORRECTED, WIDTH), partial(draw, rate, judge, labels, uneven, seeds))
 
 
 # ---------------------------------------------------------------------------------- graded classes

@@ -12,6 +12,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def width(self) -> float:
+        """Return how far the ends are apart."""
+        return self.high - self.low
+
     def __str__(self) -> str:
         """Return it in percent: `[10.0, 14.6]`."""
         return f"[{100 * self.low:z.1f}, {100 * self.high:z.1f}]"

@@ -3,8 +3,9 @@
 import numpy as np
 
 from orbench.stats.core import Verdicts, mean
-from orbench.stats.inference import ROUNDING, Array, t_inflation
-from orbench.stats.intervals import wilson
+from orbench.stats.estimates import estimate
+from orbench.stats.inference import ROUNDING, Array, sum_of_squares, t_inflation
+from orbench.stats.intervals import Interval, wilson
 
 
 def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
@@ -18,30 +19,51 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     judge: its verdicts on all rows; weight: 1 / the chance to be labeled. labels: 1, 0, NaN where
     people said nothing.
     """
-    of_people = mean(judge._replace(refused=labels))
-    size = of_people.effective
     known = np.isfinite(labels)
     rows = judge.where(known)
+    people = labels[known]
     share = rows.weight / np.sum(rows.weight)
-    # One more row of each disagreement, as for pairs that differ seldom (see `bonett_price`).
-    verdicts = np.append(rows.refused, [1, 0]), np.append(labels[known], [0, 1])
-    weight = np.append(share * size, [1, 1])
-    (by_judge, covariance), (_, by_people) = np.cov(*verdicts, aweights=weight, ddof=0)
-    labeled = size / mean(judge).effective
-    trust = covariance / by_judge / (1 + labeled)
-    trust = min(1.0, max(0.0, trust))
-    trusted = trust * judge.refused
-    of_judge = mean(judge._replace(refused=trusted, weight=1.0))
+    trust = _trust(rows.refused, people, share)
+    trusted = judge._replace(refused=trust * judge.refused, weight=1.0)
     # What people say otherwise, between 0 and 1, as for any mean.
-    otherwise = (labels - trusted + 1) / 2
-    gap = mean(judge._replace(refused=otherwise))
-    least = by_people - 2 * trust * covariance + trust**2 * by_judge
-    variance = of_judge.variance
-    variance += max(4 * gap.variance, least / (size + 2))
-    rate = of_judge.rate + 2 * gap.rate - 1
+    otherwise = judge._replace(refused=(labels - trusted.refused + 1) / 2)
+    clusters = np.unique(judge.cluster)
+    of_judge = estimate(trusted.prompts, clusters)
+    gap = estimate(otherwise.prompts, clusters)
+    rate = of_judge.mean.rate + 2 * gap.mean.rate - 1
     rate = min(1.0, max(0.0, rate))
-    inside = min(1 - ROUNDING, max(ROUNDING, rate))
-    n = inside * (1 - inside) / variance
-    n /= t_inflation(gap.df, gap.rows)
-    low, high = wilson(inside * n, n)
-    return rate, low, high
+    by_people = mean(judge._replace(refused=labels))
+    size = by_people.effective
+    # The labeled rows are some of all rows: both means go into one sum of each cluster.
+    variance = sum_of_squares(of_judge.parts + 2 * gap.parts)
+    least = _smoothed_variance(people - trust * rows.refused, share, size, trust)
+    variance = max(variance, of_judge.mean.variance + least)
+    n = rate * (1 - rate) / variance / t_inflation(gap.mean.df, gap.mean.rows)
+    n = max(n, size)
+    interval = wilson(rate * n, n)
+    if interval.width > by_people.interval.width:  # a judge that tells less than it blurs
+        low, high = by_people.interval
+        interval = Interval(min(low, rate), max(high, rate))
+    return rate, *interval
+
+
+def _trust(judge: Array, people: Array, share: Array) -> float:
+    """Return the share of the judge that gives the least variance, from the labeled rows.
+
+    PPI++ divides by 1 + n / N, since its labeled rows are others than the N. share: a row's weight.
+    """
+    if np.array_equal(judge, people):  # also where the judge always says the same
+        return 1.0
+    by_judge, covariance = np.cov(judge, people, aweights=share, ddof=0)[0]
+    trust = float(covariance / max(by_judge, ROUNDING))
+    return min(1.0, max(0.0, trust))
+
+
+def _smoothed_variance(otherwise: Array, share: Array, size: float, trust: float) -> float:
+    """Return the variance of the mean of what people say otherwise, with one more row of each
+    disagreement: few labels rarely meet a rare error (see `bonett_price`).
+    """
+    pairs = size + 2
+    middle = size * np.sum(share * otherwise) + 1 - trust
+    square = size * np.sum(share * otherwise**2) + 1 + trust**2
+    return float(square / pairs - (middle / pairs) ** 2) / pairs

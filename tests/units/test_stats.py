@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 from math import isnan, nan
 
 import numpy as np
@@ -351,18 +352,31 @@ def test_log_odds_shrink_to_the_prior_and_their_z_allows_for_seeds() -> None:
     assert list(found.q) == pytest.approx(multipletests([2 * norm.sf(z), 1], method="fdr_bh")[1])
 
 
-@pytest.mark.parametrize("cells", ["20 0 0 60", "20 3 9 48", "5 9 12 14"])
+@pytest.mark.parametrize("cells", ["20 0 0 60", "20 3 9 48", "5 9 12 14", "0 4 0 36", "0 0 3 9"])
 def test_a_rate_corrected_by_labels_is_that_of_prediction_powered_inference(cells: str) -> None:
     f, y = np.repeat([[1, 1, 0, 0], [1, 0, 1, 0]], [int(n) for n in cells.split()], axis=1)
     n = len(f)  # f: by the judge, y: by people
     judge = of([*f, *verdicts_of("010" * 100)])
-    f_more, y_more = np.append(f, [1, 0]), np.append(y, [0, 1])  # one more row of each disagreement
-    (of_judge, both), _ = np.cov(f_more, y_more, ddof=0)
-    trust = np.clip(both / of_judge / (1 + n / (n + 300)), 0, 1)
+    with np.errstate(invalid="ignore"):
+        slope = np.nan_to_num(np.polyfit(f, y, 1)[0]) if f.any() else 0
+    trust = 1 if (f == y).all() else np.clip(slope, 0, 1)
     gap = y - trust * f
-    least = np.var(y_more - trust * f_more) / (n + 2)
-    variance = max(sem(gap) ** 2, least) + (trust * sem(judge.refused)) ** 2
     rate = trust * judge.refused.mean() + gap.mean()
-    size = rate * (1 - rate) / variance
+    influence = trust * (judge.refused - judge.refused.mean()) / np.sqrt((n + 300) * (n + 299))
+    smoothed = np.append(gap, [-trust, 1])  # one more row of each disagreement
+    variance = (influence**2).sum() + np.var(smoothed) / (n + 2)
+    influence[:n] += (gap - gap.mean()) / np.sqrt(n * (n - 1))
+    size = max(n, rate * (1 - rate) / max(variance, (influence**2).sum()))
+    interval, by_labels = wilson(rate * size, size), wilson(y.sum(), n)
+    if interval.width > by_labels.width:
+        interval = by_labels
     found = corrected(judge, np.array([*y, *[nan] * 300]))
-    assert found == pytest.approx((rate, *wilson(rate * size, size)))
+    assert found == pytest.approx((rate, *interval))
+
+
+def test_labels_that_agree_with_the_judge_leave_its_rate_and_never_say_less_than_alone() -> None:
+    for refusals, labels in product((3, 13, 440), (20, 30, 400)):
+        judged = np.arange(1319) % (1319 // refusals) == 1
+        rate, low, high = corrected(of(judged), np.where(np.arange(1319) < labels, judged, nan))
+        assert rate == pytest.approx(judged.mean())
+        assert low < rate < high <= low + wilson(judged[:labels].sum(), labels).width + 1e-9
