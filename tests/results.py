@@ -92,6 +92,7 @@ def responses(refused: Array | list[float], **columns: Any) -> Responses:
     numbers = np.arange(n)
     every: dict[str, Any] = dict.fromkeys(TEXTS, "") | dict.fromkeys(FLAGS, False)
     every |= {"category": "a", "direct": refused, "indirect": 0.0, "cut_off": np.nan}
+    every |= {"people": np.nan}
     every |= {"prompt": numbers, "seed": numbers, "refused": refused} | columns
     arrays = {}
     for name, value in every.items():

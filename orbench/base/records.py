@@ -103,6 +103,14 @@ def corrected_rates(csv: Path) -> Json | None:
     return None
 
 
+def label_column(csv: Path) -> str:
+    """Return the column with the labels that corrected a rate; empty if none did."""
+    if not any((corrected_rates(csv) or {}).values()):
+        return ""
+    found = json.loads(beside(csv, ".validation.json").read_text(encoding="utf-8"))
+    return str(found.get("column", ""))
+
+
 def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:
     """Write the record beside a CSV. command: the words of the command line. Raises OSError."""
     head = {"stage": stage, "command": [without_query(word) for word in command]}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from orbench.report.measures import (
     Associated,
     Association,
+    ByLabels,
     Counted,
     Kind,
     Rate,
@@ -41,7 +42,7 @@ def cell_of(value: object) -> Cell:
         return value
     if isinstance(value, Rate):
         return rate_cell(value)
-    if isinstance(value, Difference):
+    if isinstance(value, (Difference, ByLabels)):
         return percent_cell(value.difference, value.interval)
     if value is None or value != value:  # NaN alone differs from itself
         return NOT_MEASURED
@@ -187,6 +188,10 @@ COMPARISONS = (
     Column("difference_points", "gap", "A - B"),
     Share("low_points", "gap.interval.low"),
     Share("high_points", "gap.interval.high"),
+    Column("corrected_points", "by_labels", "By labels"),
+    Share("corrected_low_points", "by_labels.interval.low"),
+    Share("corrected_high_points", "by_labels.interval.high"),
+    Column("labeled", "by_labels.prompts"),
     Column("", "a.side.rate", "Side"),
     Share("rate_a_percent", "gap.a.rate", "Rate A"),
     Share("rate_b_percent", "gap.b.rate", "Rate B"),

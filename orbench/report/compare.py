@@ -14,6 +14,7 @@ from orbench.report.measures import (
     OVERALL,
     Analysis,
     Association,
+    ByLabels,
     Compared,
     Comparison,
     Counted,
@@ -25,6 +26,7 @@ from orbench.report.rates import on_side
 from orbench.report.results import SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
+from orbench.stats.labels import corrected_difference
 from orbench.stats.power import detectable_difference
 
 T = TypeVar("T", Comparison, Association)
@@ -77,7 +79,18 @@ def _of_models(test: Comparison) -> Comparison:
         p_worst=worst_case_p(a.verdicts, b.verdicts, test.gap),
         detectable=detectable_difference(test.gap, test.family, unscored),
         outcome=outcome,
+        by_labels=_by_labels(a, b),
     )
+
+
+def _by_labels(a: Rate, b: Rate) -> ByLabels | None:
+    """Return the difference of two refusal rates as people see it, if they labeled both."""
+    if a.counted is not Counted.REFUSED:
+        return None
+    x = a.result.responses
+    y = b.result.responses
+    found = ByLabels(*corrected_difference(x.verdicts(), y.verdicts(), x.people, y.people))
+    return found if found.prompts else None
 
 
 def compare(rates: Rates) -> list[Comparison]:

@@ -15,6 +15,8 @@ from orbench.report.sentences import remarks
 from orbench.report.standings import Board, Report, Standing
 from orbench.stats.intervals import Interval
 
+UNLABELED = "errors of the judge that differ between the models are not covered"
+
 
 def findings(report: Report) -> Iterator[str]:
     """Yield the finding on each group of models with the same prompts and judge."""
@@ -79,6 +81,8 @@ def _compared(ranked: Board, compared: Comparisons) -> Iterator[str]:
         yield from _claims(leaders, f"the {most} {side.rate}: {why}")
         for comparison in of_side:
             against += remarks(comparison)
+            if comparison.is_finding and not comparison.by_labels:
+                against.append(UNLABELED)
     if against:
         yield f"Note: {'; '.join(dict.fromkeys(against))}"
 

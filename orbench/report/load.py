@@ -5,6 +5,7 @@ Stage 5 (answer_category) tells direct from indirect refusals, stage 4 (is_rejec
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import nan
 from os.path import getmtime
 from pathlib import Path
 
@@ -13,9 +14,17 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
-from orbench.base.records import FAILED, check_whole, failed_rows, read_record, under_test
+from orbench.base.records import (
+    FAILED,
+    check_whole,
+    failed_rows,
+    label_column,
+    read_record,
+    under_test,
+)
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Row, Rows
+from orbench.base.words import Row, Rows, human_label
+from orbench.judging.validation import WEIGHT
 from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
@@ -76,9 +85,12 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     lost = failed_rows(path)
     _check_apart(table, lost)
     tested = under_test(record).id
+    column = "" if WEIGHT in table.columns else label_column(path)
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
-        rows.append(read_row(row, f"{path}, row {number}", source.side, tested, known))
+        read = read_row(row, f"{path}, row {number}", source.side, tested, known)
+        label = human_label(row.get(column, "")) if read["verdict"] else None
+        rows.append(read | {"people": nan if label is None else float(label)})
     scored = len(table.rows)
     shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
     ids = Counter(row["model"] for row in rows if row["model"])

@@ -183,6 +183,14 @@ class Robustness(NamedTuple):
         return f"{self.held} of {self.analyses}"
 
 
+class ByLabels(NamedTuple):
+    """How two models differ as people see it, by their labels on some prompts of both."""
+
+    difference: float
+    interval: Interval
+    prompts: int  # with labels of both
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Two rates, and how they differ: a minus b."""
@@ -197,6 +205,7 @@ class Comparison:
     detectable: float = nan  # what is a finding with a probability of 80 %; of models
     outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
+    by_labels: ByLabels | None = None  # of models
 
     @property
     def p(self) -> float:

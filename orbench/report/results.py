@@ -43,6 +43,7 @@ class Responses:
     graded: Array  # text: the class; empty: another rubric
     other_model: Array  # another model answered than the one asked
     judge_refused: Array  # to judge it
+    people: Array  # whether people call it a refusal; NaN: not known, or labels have weights
 
     def where(self, chosen: Array) -> "Responses":
         """Return some of them. chosen: booleans, or places in their order."""

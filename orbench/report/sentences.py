@@ -198,6 +198,12 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         yield "judged by different versions of the rules"
     if a.lookalikes or b.lookalikes:
         yield f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow"
+    if comparison.by_labels:
+        labeled = counted(comparison.by_labels.prompts, "prompt")
+        yield (
+            f"{a.short} - {b.short} corrected by labels of {labeled}: "
+            f"{points(comparison.by_labels)}"
+        )
     for result in (a, b):
         texts = [result.doubt, *result.unranked, *result.cautions]
         known = "; ".join(filter(None, texts))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orbench.stats.core import Verdicts, mean
+from orbench.stats.core import Verdicts, in_common, mean
 from orbench.stats.estimates import estimate
 from orbench.stats.inference import ROUNDING, Array, sum_of_squares, t_inflation
 from orbench.stats.intervals import Interval, wilson
@@ -45,6 +45,32 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
         low, high = by_people.interval
         interval = Interval(min(low, rate), max(high, rate))
     return rate, *interval
+
+
+def corrected_difference(
+    a: Verdicts, b: Verdicts, people_a: Array, people_b: Array
+) -> tuple[float, Interval, int]:
+    """Return rate a minus rate b as people would give them, its 95 % interval, and how many prompts
+    have labels of both; NaN without any.
+
+    A judge's errors may differ between models: corrected is the difference on each prompt, as one
+    variable between 0 and 1. Verdicts and labels: as `corrected` takes them, without weights.
+    """
+    labeled = _halved(a._replace(refused=people_a), b._replace(refused=people_b))
+    n = len(labeled.prompt)
+    if not n:
+        return np.nan, Interval(np.nan, np.nan), n
+    judged = _halved(a, b)
+    labels = np.full(len(judged.prompt), np.nan)
+    labels[np.isin(judged.prompt, labeled.prompt)] = labeled.refused
+    rate, low, high = corrected(judged, labels)
+    return 2 * rate - 1, Interval(2 * low - 1, 2 * high - 1), n
+
+
+def _halved(a: Verdicts, b: Verdicts) -> Verdicts:
+    """Return the difference on each prompt of both, between 0 and 1."""
+    x, y = in_common(a.prompts, b.prompts)
+    return x._replace(refused=(x.refused - y.refused + 1) / 2)
 
 
 def _trust(judge: Array, people: Array, share: Array) -> float:

@@ -2,16 +2,22 @@
 
 from dataclasses import replace
 from itertools import combinations
+from math import nan
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
+from orbench.report.columns import COMPARISONS
 from orbench.report.compare import compare
 from orbench.report.measures import Compared, Comparison, Counted, Outcome
+from orbench.report.numerals import points
+from orbench.report.sentences import remarks
 from orbench.report.standings import Report
-from orbench.stats.core import difference, worst_case_p
+from orbench.report.tables import csv_row
+from orbench.stats.core import Verdicts, difference, worst_case_p
+from orbench.stats.labels import corrected
 from orbench.stats.power import detectable_difference
 from tests.results import measured, models, responses, verdicts_of
 
@@ -49,6 +55,28 @@ def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None
     assert len({one.outcome for one in found[:6]}) == 2
     (toxic,) = found[6:]
     assert toxic.p_adjusted == toxic.gap.p and toxic.family == 1
+
+
+def test_labels_of_both_models_correct_the_difference_on_each_prompt() -> None:
+    random = np.random.default_rng(44)
+    truth = random.random((2, 400)) < 0.2
+    by_judge = truth | (random.random((2, 400)) < [[0.2], [0.02]])
+    people = np.where(np.arange(400) < 100, truth, nan)
+    people[1, 90:] = nan
+    a, b = (measured(responses(by_judge[i] * 1.0, people=people[i]), "ab"[i]) for i in range(2))
+    (found,) = compare([a, b])
+    gap = Verdicts((by_judge[0] * 1.0 - by_judge[1] + 1) / 2, np.arange(400), np.arange(400))
+    rate, *ends = corrected(gap, (people[0] - people[1] + 1) / 2)
+    assert found.is_finding and found.by_labels
+    assert found.by_labels.difference == pytest.approx(2 * rate - 1)
+    assert found.by_labels.interval == pytest.approx([2 * end - 1 for end in ends])
+    assert found.by_labels.prompts == 90 and found.by_labels.interval.low < 0
+    remark = f"a - b corrected by labels of 90 prompts: {points(found.by_labels)}"
+    assert list(remarks(found)) == [remark]
+    cells = csv_row(COMPARISONS, found)
+    low, high = (f"{200 * end - 100:.7g}" for end in ends)
+    assert (cells["corrected_low_points"], cells["corrected_high_points"]) == (low, high)
+    assert (cells["corrected_points"], cells["labeled"]) == (f"{200 * rate - 100:.7g}", "90")
 
 
 def test_unscored_rows_count_in_what_can_be_detected() -> None:

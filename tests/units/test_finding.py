@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from orbench.report.finding import findings
-from orbench.report.measures import Compared, Comparison, Outcome
+from orbench.report.measures import ByLabels, Compared, Comparison, Outcome
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Rank, Report, Standing
+from orbench.stats.intervals import Interval
 from tests.results import make_comparison, make_standing
 
 BY_WORD = {"safe": SAFE, "toxic": TOXIC}
@@ -26,6 +27,7 @@ FOLLOWS = (
     "a follows with 32.0 % [30.0, 34.0], a difference of 20.0 points [15.0, 25.0] on the 100 "
     "prompts with a verdict from both"
 )
+JUDGE = "Note: errors of the judge that differ between the models are not covered."
 LOWEST = "the lowest over-refusal rate"
 HIGHEST = "the highest toxic rejection rate"
 FOUND = "would be found with a probability of 80 %"
@@ -118,25 +120,33 @@ def test_each_group_has_a_finding() -> None:
 @pytest.mark.parametrize(
     ("board", "compared", "expected"),
     [
-        ("b 1 12 -, a 2 32 -", "safe a<b", f"{B}. b has {LOWEST}: {FOLLOWS}."),
-        ("b 1 12 -, a 2 32 -", "safe b<a", f"{B}. b has {LOWEST}: {FOLLOWS}."),
+        ("b 1 12 -, a 2 32 -", "safe a<b", f"{B}. b has {LOWEST}: {FOLLOWS}. {JUDGE}"),
+        ("b 1 12 -, a 2 32 -", "safe b<a", f"{B}. b has {LOWEST}: {FOLLOWS}. {JUDGE}"),
         (
             "b 1 12 80, a 2 32 80",
             "safe a<b, toxic a=b",
             f"{B} and {A_TOXIC}. b has the best balance. b has {LOWEST}: {FOLLOWS}. "
-            f"b and a tie for {HIGHEST}: {UNDECIDED}.",
+            f"b and a tie for {HIGHEST}: {UNDECIDED}. {JUDGE}",
         ),
         (
             "a 1-2 12 80, b 1-2 12 70",
             "safe a=b, toxic a<b",
             f"a and b tie for the best balance. a and b tie for {LOWEST}: {UNDECIDED}. "
             f"{A} and {A_TOXIC}. a has {HIGHEST}: b follows with 70.0 % [68.0, 72.0], a "
-            "difference of 10.0 points [5.0, 15.0] on the 100 prompts with a verdict from both.",
+            "difference of 10.0 points [5.0, 15.0] on the 100 prompts with a verdict from both. "
+            f"{JUDGE}",
         ),
     ],
 )
 def test_two_models(board: str, compared: str, expected: str) -> None:
     assert headline(board, compared) == expected
+
+
+def test_where_labels_correct_a_finding_the_difference_by_labels_is_its_note() -> None:
+    by_labels = ByLabels(0.01, Interval(-0.02, 0.04), 100)
+    line = headline("b 1 12 -, a 2 32 -", "safe a<b", by_labels=by_labels)
+    note = "Note: a - b corrected by labels of 100 prompts: +1.0 points [-2.0, 4.0]."
+    assert line == f"{B}. b has {LOWEST}: {FOLLOWS}. {note}"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,25 @@ def test_the_rate_by_peoples_labels_is_that_of_the_side(tmp_path: Path, side: st
     path.with_suffix(".validation.json").write_text(json.dumps(about | {"made_for": {}}))
     other = "the validation beside it was made for other results, and is not used"
     assert one(path).cautions == (other,)
+
+
+@pytest.mark.parametrize(
+    ("columns", "validation", "people"),
+    [
+        ({}, {}, [1, 0, nan]),
+        ({"weight": ["1"] * 3}, {}, [nan] * 3),
+        ({}, {"corrected": {"": None}}, [nan] * 3),  # drawn unevenly
+        ({}, {"made_for": {}}, [nan] * 3),
+    ],
+)
+def test_labels_that_correct_a_rate_without_weights_are_read(
+    tmp_path: Path, columns: dict[str, Any], validation: dict[str, Any], people: list[float]
+) -> None:
+    columns = {"human": ["refusal", "compliance", ""]} | columns
+    path = written(tmp_path, "s.csv", [DIRECT] * 3, columns=columns)
+    about = {"made_for": {"csv": sha256_of(path)}, "column": "human", "corrected": {"": [1, 0, 1]}}
+    path.with_suffix(".validation.json").write_text(json.dumps(about | validation))
+    assert one(path).responses.people == pytest.approx(people, nan_ok=True)
 
 
 @pytest.mark.parametrize(
