@@ -36,7 +36,9 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
     size = by_people.effective
     # The labeled rows are some of all rows: both means go into one sum of each cluster.
     variance = sum_of_squares(of_judge.parts + 2 * gap.parts)
-    least = _smoothed_variance(people - trust * rows.refused, share, size, trust)
+    # Few labels rarely meet a rare error: one more row of each (see `bonett_price`).
+    errors = np.append(people - trust * rows.refused, [-trust, 1])
+    least = float(np.cov(errors, aweights=np.append(size * share, [1, 1]), ddof=0)) / (size + 2)
     variance = max(variance, of_judge.mean.variance + least)
     n = rate * (1 - rate) / variance / t_inflation(gap.mean.df, gap.mean.rows)
     n = max(n, size)
@@ -83,13 +85,3 @@ def _trust(judge: Array, people: Array, share: Array) -> float:
     by_judge, covariance = np.cov(judge, people, aweights=share, ddof=0)[0]
     trust = float(covariance / max(by_judge, ROUNDING))
     return min(1.0, max(0.0, trust))
-
-
-def _smoothed_variance(otherwise: Array, share: Array, size: float, trust: float) -> float:
-    """Return the variance of the mean of what people say otherwise, with one more row of each
-    disagreement: few labels rarely meet a rare error (see `bonett_price`).
-    """
-    pairs = size + 2
-    middle = size * np.sum(share * otherwise) + 1 - trust
-    square = size * np.sum(share * otherwise**2) + 1 + trust**2
-    return float(square / pairs - (middle / pairs) ** 2) / pairs
